@@ -1,0 +1,107 @@
+"""The records of one attempt, as session.sh writes them: `key=value` lines, complete or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from comborun.state import Cause, Completeness, Outcome, outcome
+
+
+def parse_record(text: str) -> dict[str, str]:
+    """The fields of a `key=value` record; lines without `=` are passed over."""
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return {key: value for key, value in pairs}
+
+
+def _integer(record: Mapping[str, str], key: str) -> int | None:
+    value = record.get(key, "")
+    return int(value) if value.lstrip("-").isdecimal() else None
+
+
+def _seconds(record: Mapping[str, str], key: str) -> float | None:
+    try:
+        return float(record.get(key, ""))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Begin:
+    """`attempt-N/begin`: written once the command runs. Times are seconds since 1970 on the host's clock."""
+
+    attempt: int
+    started: float
+    supervisor: int
+    pid: int
+    boot: str
+    host: str
+    multiplexer: str
+    """tmux, screen, or none when the script was started by hand"""
+    address: str
+    """what attaches to it: the exact tmux session name, or screen's PID.name"""
+    gpus: str
+    first: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        record = parse_record(text)
+        return cls(
+            attempt=_integer(record, "attempt") or 0,
+            started=_seconds(record, "started") or 0.0,
+            supervisor=_integer(record, "supervisor") or 0,
+            pid=_integer(record, "pid") or 0,
+            boot=record.get("boot", ""),
+            host=record.get("host", ""),
+            multiplexer=record.get("multiplexer", "none"),
+            address=record.get("address", ""),
+            gpus=record.get("gpus", ""),
+            first=_integer(record, "first") or 0,
+            count=_integer(record, "count") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class End:
+    """`attempt-N/end`: how it ended. `code` is None when nobody saw the command's exit."""
+
+    attempt: int
+    started: float | None
+    ended: float
+    code: int | None
+    signal: int | None
+    cause: Cause
+    completeness: Completeness
+    records: int
+    successes: int
+    note: str
+    """one line for people: why a launch failed, who stopped it"""
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome(self.completeness, self.cause)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the command ended by itself with code 0."""
+        return self.cause is Cause.EXITED and self.code == 0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        record = parse_record(text)
+        cause = record.get("cause", "")
+        completeness = record.get("completeness", "")
+        return cls(
+            attempt=_integer(record, "attempt") or 0,
+            started=_seconds(record, "started"),
+            ended=_seconds(record, "ended") or 0.0,
+            code=_integer(record, "code"),
+            signal=_integer(record, "signal"),
+            cause=Cause(cause) if cause in set(Cause) else Cause.UNKNOWN,
+            completeness=Completeness(completeness) if completeness in set(Completeness) else Completeness.NONE,
+            records=_integer(record, "records") or 0,
+            successes=_integer(record, "successes") or 0,
+            note=record.get("note", ""),
+        )

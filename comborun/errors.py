@@ -1,0 +1,60 @@
+"""What a person can mend.
+
+UserError          a message and a hint; shown without a traceback, exit code 2
+|-- GridError      a grid file with one or more mistakes, each with its place
+`-- HostError      the host can't be reached, or refused a command; exit code 3
+
+Everything else that is raised is a bug and keeps its traceback. A session that fails is data, not an exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class UserError(Exception):
+    """A mistake or a circumstance that the user can mend."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a grid file. Line and column count from 1; 0 means that the file as a whole is meant."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class GridError(UserError):
+    """All mistakes of a grid file at once."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        count = len(problems)
+        first = problems[0].file
+        super().__init__(
+            f"{first} has {count} mistake{'s' if count != 1 else ''}\n" + "\n".join(map(str, problems))
+        )
+        self.problems = problems
+
+
+class HostError(UserError):
+    """The host can't be reached, or it could not do what it was asked."""
+
+    exit_code = 3

@@ -1,0 +1,1 @@
+"""Seeing: one probe of a run, its statuses, the live table."""

@@ -1,0 +1,1 @@
+"""Telling: records to a summary, and the summary to files."""
