@@ -1,0 +1,135 @@
+"""The command is split once and filled per argument; bash itself is the judge of the words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comborun.command import (
+    START_TIME,
+    CommandError,
+    check_argument,
+    fill,
+    placeholders,
+    split_command,
+    word,
+)
+
+TEXT = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=("Cs",)),
+    max_size=40,
+)
+
+
+def arguments_in_bash(words: tuple[str, ...], **environment: str) -> list[str]:
+    script = f"words=({' '.join(words)}); printf '%s\\0' \"${{words[@]}}\""
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        check=True,
+        env={"PATH": os.environ["PATH"], "HOME": "/home/a user", **environment},
+    )
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def test_a_value_with_blanks_quotes_and_dollars_stays_one_argument() -> None:
+    words = fill("eval --policy {policy} --note 'two words'", {"policy": "a \"b\" 'c' $HOME `id`"})
+    assert arguments_in_bash(words) == [
+        "eval",
+        "--policy",
+        "a \"b\" 'c' $HOME `id`",
+        "--note",
+        "two words",
+    ]
+
+
+def test_a_leading_tilde_means_the_home_of_the_host() -> None:
+    words = fill("~/bin/eval ~/a\\ b --c={policy.c} {policy.c} x~/y", {"policy.c": "~/ckpt/flat.pt"})
+    assert arguments_in_bash(words) == [
+        "/home/a user/bin/eval",
+        "/home/a user/a b",
+        "--c=/home/a user/ckpt/flat.pt",
+        "/home/a user/ckpt/flat.pt",
+        "x~/y",
+    ]
+
+
+def test_a_start_time_placeholder_is_filled_when_the_session_starts() -> None:
+    words = fill("eval {output_dir}/x{attempt}", {})
+    assert words == ("eval", '"$COMBORUN_OUTPUT_DIR"/x"$COMBORUN_ATTEMPT"')
+    assert arguments_in_bash(words, COMBORUN_OUTPUT_DIR="/a b", COMBORUN_ATTEMPT="2") == ["eval", "/a b/x2"]
+
+
+def test_other_braces_are_text_and_a_doubled_brace_is_a_literal_one() -> None:
+    assert fill('x {{policy} {Policy} {1} {"a":1}', {"policy": "p"}) == (
+        "x",
+        "'{policy}'",
+        "'{Policy}'",
+        "'{1}'",
+        "'{a:1}'",
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=6))
+def test_any_text_reaches_the_program_unchanged(values: list[str]) -> None:
+    words = tuple(word("{policy}", {"policy": value}) for value in values)
+    expected = ["/home/a user/" + value[2:] if value.startswith("~/") else value for value in values]
+    assert arguments_in_bash(words) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT, TEXT)
+def test_text_around_a_start_time_placeholder_stays_as_it_is(before: str, after: str) -> None:
+    before, after = before.replace("{", "("), after.replace("{", "(")
+    if before.startswith("~/"):
+        before = "x" + before
+    (argument,) = arguments_in_bash((word(f"{before}{{attempt}}{after}", {}),), COMBORUN_ATTEMPT="3")
+    assert argument == f"{before}3{after}"
+
+
+@pytest.mark.parametrize(
+    ("command", "operator"),
+    [("a | b", "|"), ("a && b", "&&"), ("a > log", ">"), ("a;b", ";"), ("(a)", "("), ("a 2>&1", ">&")],
+)
+def test_an_unquoted_shell_operator_is_refused(command: str, operator: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        split_command(command)
+    assert operator in caught.value.message
+    assert "bash -c" in caught.value.hint
+
+
+def test_a_quoted_shell_operator_is_text() -> None:
+    assert split_command("bash -c 'a && b > c' \"x|y\" a\\;b") == ("bash", "-c", "a && b > c", "x|y", "a;b")
+
+
+def test_an_open_quote_and_an_empty_command_are_refused() -> None:
+    with pytest.raises(CommandError, match="no closing quotation"):
+        split_command("echo 'a")
+    with pytest.raises(CommandError, match="empty"):
+        split_command("   ")
+
+
+def test_placeholders_are_found_in_their_order() -> None:
+    assert placeholders("{policy}-{environment.level}{{seed}{output_dir}") == (
+        "policy",
+        "environment.level",
+        "output_dir",
+    )
+
+
+def test_an_unknown_placeholder_is_refused_with_what_was_meant() -> None:
+    with pytest.raises(CommandError) as caught:
+        check_argument("--n {episode}", ("policy", *START_TIME))
+    assert caught.value.hint == "did you mean {episodes}?"
+    assert caught.value.text == "{episode}"
+
+
+def test_a_placeholder_of_later_versions_is_not_yet_there() -> None:
+    for name in ("{port}", "{server.vllm.url}", "{file.job.json}"):
+        with pytest.raises(CommandError, match="not yet"):
+            check_argument(name, START_TIME)
