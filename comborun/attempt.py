@@ -11,8 +11,7 @@ from comborun.state import Cause, Completeness, Outcome, outcome
 
 def parse_record(text: str) -> dict[str, str]:
     """The fields of a `key=value` record; lines without `=` are passed over."""
-    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
-    return {key: value for key, value in pairs}
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def _integer(record: Mapping[str, str], key: str) -> int | None:

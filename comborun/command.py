@@ -84,9 +84,7 @@ def check_argument(argument: str, known: Collection[str]) -> None:
         close = difflib.get_close_matches(name, known, 1)
         raise CommandError(
             f"there is no placeholder {{{name}}}",
-            f"did you mean {{{close[0]}}}?"
-            if close
-            else f"known here: {_listed(known)}; {{{{ is a literal {{",
+            f"did you mean {{{close[0]}}}?" if close else f"known here: {_listed(known)}; {{{{ is a literal {{",
             f"{{{name}}}",
         )
 

@@ -48,9 +48,7 @@ class GridError(UserError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         count = len(problems)
         first = problems[0].file
-        super().__init__(
-            f"{first} has {count} mistake{'s' if count != 1 else ''}\n" + "\n".join(map(str, problems))
-        )
+        super().__init__(f"{first} has {count} mistake{'s' if count != 1 else ''}\n" + "\n".join(map(str, problems)))
         self.problems = problems
 
 

@@ -6,7 +6,6 @@ single method, and a fake one for tests is a few lines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
