@@ -56,6 +56,10 @@ class RunLayout:
         return self.directory / "id"
 
     @property
+    def digest(self) -> PurePosixPath:
+        return self.directory / "digest"
+
+    @property
     def manifest(self) -> PurePosixPath:
         return self.directory / "run.json"
 

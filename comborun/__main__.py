@@ -1,0 +1,5 @@
+"""`python -m comborun` is `combo`."""
+
+from comborun.cli import main
+
+main()

@@ -1,0 +1,64 @@
+"""combo stop and combo report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from comborun.cli.frame import SOME_DID_NOT, answer, connect, find_run, host_option, json_option, root_option
+from comborun.cli.watching import tell_report
+from remote.control import stop as stop_sessions
+
+
+@click.command()
+@click.argument("run", required=False, metavar="[RUN]")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@host_option
+@root_option
+@json_option
+def stop(run: str | None, sessions: tuple[str, ...], host: str | None, root: str | None, as_json: bool) -> int:
+    """End a run, or single sessions of it, and everything that they started.
+
+    INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
+    not be ended is named with its pid. The same launch command later resumes what is missing.
+
+    \b
+    combo stop                      the newest run
+    combo stop 4_env_test           the newest run of a grid
+    combo stop 4_env_test stairs_flat
+    """
+    transport = connect(host)
+    found = find_run(transport, run, root)
+    stopped = stop_sessions(transport, found.directory, sessions)
+    if as_json:
+        answer({"run": found.id, "clean": stopped.clean, "lines": list(stopped.lines)})
+    else:
+        click.echo("\n".join(stopped.lines))
+    return 0 if stopped.clean else SOME_DID_NOT
+
+
+@click.command()
+@click.argument("run", required=False, metavar="[RUN|FOLDER]")
+@host_option
+@root_option
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
+@json_option
+def report(run: str | None, host: str | None, root: str | None, output: Path | None, as_json: bool) -> None:
+    """Report on a run, or on any folder of result files.
+
+    \b
+    combo report
+    combo report ~/old_results
+    """
+    from reporter import report_folder, report_run
+
+    if run and Path(run).is_dir() and not (Path(run) / "run.json").is_file():
+        folder = Path(run)
+        target = output or folder / "report"
+        summary = report_folder(folder, target)
+    else:
+        found = find_run(connect(host), run, root)
+        target = output or Path(found.directory) / "report"
+        summary = report_run(Path(found.directory), target)
+    tell_report(summary, target, as_json=as_json)

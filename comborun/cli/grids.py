@@ -1,0 +1,134 @@
+"""combo init, check, plan, schema: everything about a grid before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, tell
+from comborun.errors import UserError
+from comborun.grid import Grid, grid_schema, load_grid
+from comborun.planner import lay_out
+from comborun.script import scripts
+from comborun.starter import starter_grid
+from remote.host import ask
+from remote.local import LocalTransport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comborun.plan import Plan, Session
+
+
+@click.command()
+@click.option("--name", default="my_grid", show_default=True, help="The grid's name.")
+def init(name: str) -> None:
+    """Write a commented starter grid to standard output.
+
+    \b
+    combo init --name push_cube > grid.yaml
+    """
+    click.echo(starter_grid(name), nl=False)
+
+
+@click.command()
+def schema() -> None:
+    """Write the JSON Schema of a grid file, for editors.
+
+    \b
+    combo schema > grid.schema.json
+    """
+    answer(grid_schema())
+
+
+@click.command()
+@grid_argument
+@json_option
+def check(grid: Path, as_json: bool) -> None:
+    """Find every mistake in a grid file at once.
+
+    \b
+    combo check grid.yaml
+    """
+    checked = load_grid(grid)
+    check_setup(checked)
+    if as_json:
+        answer({"grid": checked.name, "combos": len(checked.combos), "warnings": [str(w) for w in checked.warnings]})
+        return
+    warn(checked)
+    click.echo(f"{checked.name}: {_count(len(checked.combos), 'combo')}, no mistakes")
+
+
+@click.command()
+@grid_argument
+@host_option
+@click.option("--script", metavar="SESSION", help="Print the script of one session.")
+@json_option
+def plan(grid: Path, host: str | None, script: str | None, as_json: bool) -> None:
+    """Show what would run, in which order, and how. Changes nothing.
+
+    \b
+    combo plan grid.yaml
+    combo plan grid.yaml --script stairs_flat
+    """
+    checked = load_grid(grid)
+    check_setup(checked)
+    laid = lay_out(checked, ask(connect(host or checked.host)))
+    if script:
+        click.echo(_script(laid, script), nl=False)
+    elif as_json:
+        answer(dataclasses.asdict(laid))
+    else:
+        warn(checked)
+        _show(laid)
+
+
+def warn(grid: Grid) -> None:
+    """Show the warnings of a grid."""
+    for warning in grid.warnings:
+        click.secho("Warning: ", fg="yellow", nl=False, err=True)
+        click.echo(str(warning), err=True)
+
+
+def check_setup(grid: Grid) -> None:
+    """Let bash read every `setup` once, without running it. Raises UserError with what bash says."""
+    for text in dict.fromkeys(combo.settings.setup for combo in grid.combos):
+        done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
+        if done.code:
+            raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "mind quotes, `fi` and `done`")
+
+
+def _script(laid: Plan, session: str) -> str:
+    texts = dict(scripts(laid))
+    if session not in texts:
+        raise UserError(f"the plan has no session {session!r}", f"it has {', '.join(texts)}")
+    return texts[session]
+
+
+def _show(laid: Plan) -> None:
+    limits = laid.limits
+    episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
+    click.echo(f"{click.style(laid.grid, bold=True)}: {_count(len(laid.sessions), 'session')}, {episodes} episodes")
+    rows = {"at once": f"{limits.parallel}" + (f", {limits.per_gpu} on a GPU" if laid.gpus else "")}
+    if laid.gpus:
+        rows["GPUs"] = ", ".join(map(str, laid.gpus))
+    if limits.stagger:
+        rows["spacing"] = f"{limits.stagger:g} s between two starts"
+    if laid.after:
+        rows["after"] = " ".join(laid.after.command)
+    tell(rows)
+    width = max(len(session.name) for session in laid.sessions)
+    for number, session in enumerate(laid.sessions, 1):
+        click.echo(f"{number:4}  {session.name.ljust(width)}  {_work(session)}")
+
+
+def _work(session: Session) -> str:
+    unit = f"{session.unit}s"
+    work = f"{unit} {session.first}-{session.first + session.count - 1}" if session.count else f"{unit} as it decides"
+    return work + (f", {_count(session.gpus, 'GPU')}" if session.gpus else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

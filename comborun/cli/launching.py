@@ -1,0 +1,154 @@
+"""combo launch and combo run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from comborun.cli.frame import SOME_DID_NOT, answer, connect, grid_argument, host_option, json_option, program, tell
+from comborun.cli.grids import check_setup, warn
+from comborun.cli.watching import Look, look_until_the_end, report_beside
+from comborun.errors import UserError
+from comborun.grid import load_grid
+from comborun.planner import lay_out
+from remote.host import ask, check
+from remote.launch import Publication, StartOptions, await_first, publish, start
+from remote.provenance import provenance
+from remote.runs import Launch, remember
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from comborun.plan import Plan
+    from comborun.transport import Transport
+
+_OPTIONS = (
+    host_option,
+    click.option("--parallel", type=click.IntRange(min=1), metavar="N", help="Sessions at once."),
+    click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions; tmux if there."),
+    click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
+)
+
+
+def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked to be launched."""
+
+    grid: Path
+    host: str | None
+    parallel: int | None
+    multiplexer: Literal["tmux", "screen"] | None
+    new: bool
+
+
+@dataclass(frozen=True)
+class Launched:
+    transport: Transport
+    plan: Plan
+    publication: Publication
+    said: str
+
+
+@click.command()
+@grid_argument
+@_launch_options
+@json_option
+def launch(grid: Path, as_json: bool, **options: Any) -> None:
+    """Start a grid's sessions and return; the same command again resumes what is missing.
+
+    \b
+    combo launch grid.yaml
+    combo launch grid.yaml --parallel 4 --multiplexer screen
+    """
+    launched = start_run(Request(grid, **options))
+    if as_json:
+        answer(_record(launched))
+        return
+    _tell(launched)
+
+
+@click.command()
+@grid_argument
+@_launch_options
+@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks.")
+@click.option("--plain", is_flag=True, help="Lines instead of a live table.")
+def run(grid: Path, interval: float | None, plain: bool, **options: Any) -> int:
+    """Launch a grid, watch it, and report once all sessions have exited.
+
+    \b
+    combo run grid.yaml
+    Ctrl-C stops watching only: the sessions go on.
+    """
+    launched = start_run(Request(grid, **options))
+    _tell(launched)
+    publication = launched.publication
+    if publication.state == "finished":
+        return report_beside(launched.transport, publication.directory)
+    look = Look(publication.run, publication.directory, interval=interval, plain=plain)
+    return look_until_the_end(launched.transport, look)
+
+
+def start_run(request: Request) -> Launched:
+    """Check, publish and start a grid; safe to repeat."""
+    grid = load_grid(request.grid)
+    warn(grid)
+    check_setup(grid)
+    transport = connect(request.host or grid.host)
+    facts = ask(transport)
+    check(facts, request.multiplexer)
+    plan = lay_out(grid, facts)
+    origin = provenance(grid.path, grid.text, facts)
+    publication = publish(transport, plan, grid.text, grid.root, origin, new=request.new)
+    if publication.state == "changed":
+        raise UserError(
+            f"the run {publication.run} of this grid has not ended, and the grid has changed since",
+            f"let it end, stop it ({program()} stop {publication.run}), or start another run with --new",
+        )
+    root = publication.directory.removesuffix(f"/{publication.run}")
+    remember(Launch(publication.run, transport.host, root, publication.directory, grid.name))
+    said = ""
+    if publication.state != "finished":
+        said = start(transport, publication.directory, StartOptions(request.parallel, request.multiplexer))
+        await_first(transport, publication.directory)
+    return Launched(transport, plan, publication, said)
+
+
+def _record(launched: Launched) -> dict[str, Any]:
+    publication = launched.publication
+    return {
+        "run": publication.run,
+        "host": launched.transport.host,
+        "directory": publication.directory,
+        "state": publication.state,
+        "sessions": [session.name for session in launched.plan.sessions],
+    }
+
+
+def _tell(launched: Launched) -> None:
+    publication = launched.publication
+    sentence = {
+        "new": f"{len(launched.plan.sessions)} sessions planned; the first is running",
+        "resumed": "this grid's run is there already: what is missing goes on",
+        "finished": "this grid's run has finished: nothing is missing; --new starts another",
+    }[publication.state]
+    click.echo(f"{click.style(launched.plan.grid, bold=True)}: {sentence}")
+    rows = {"run": publication.run, "folder": publication.directory}
+    if publication.state != "finished":
+        rows |= {
+            "watch": f"{program()} monitor {publication.run}",
+            "attach": f"{program()} attach {launched.plan.sessions[0].name}",
+            "stop": f"{program()} stop {publication.run}",
+        }
+    tell(rows)
+
+
+__all__ = ["SOME_DID_NOT", "launch", "run"]

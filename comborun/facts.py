@@ -1,0 +1,28 @@
+"""What is known about a host when a plan is laid out for it; `remote/host.py` asks the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    host: str
+    """the name that the user gave; `local` for this machine"""
+    hostname: str
+    cpus: int
+    """logical CPUs that this user may use"""
+    memory: int
+    """bytes of main memory"""
+    gpus: tuple[int, ...]
+    """indexes in PCI bus order; empty where nvidia-smi is absent or does not answer"""
+    bash: str
+    tmux: str
+    """version, empty where there is none"""
+    screen: str
+    missing: tuple[str, ...]
+    """programs that the box half needs and that are not there"""
+
+    @property
+    def local(self) -> bool:
+        return self.host == "local"

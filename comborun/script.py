@@ -1,0 +1,110 @@
+"""The bash text of a session: constants, one `source`, one command, one call. Same grid, same bytes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from comborun.layout import AFTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from comborun.plan import After, BashWord, Plan, ResultRules, Session
+
+FRONT = """\
+#!/usr/bin/env bash
+# Starts this run's dispatcher, or resumes it; safe to repeat.
+#   bash run_parallel.sh [--parallel N] [--multiplexer tmux|screen]
+exec bash "${0%run_parallel.sh}lib/start.sh" "${0%run_parallel.sh}." "$@"
+"""
+
+
+def session_script(session: Session) -> str:
+    """The text of `sessions/<name>/session.sh`."""
+    policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
+    return "\n".join(
+        [
+            "#!/usr/bin/env bash",
+            f"# {session.name}: policy {policy} in environment {environment}, {_range(session)}",
+            *_constants(session.name, session.unit, session.first, session.count),
+            *_surroundings(session.workdir, session.results, session.variables, session.setup),
+            *_call(session.command),
+        ]
+    )
+
+
+def after_script(after: After) -> str:
+    """The text of `sessions/after/session.sh`: the grid's own command for the end."""
+    return "\n".join(
+        [
+            "#!/usr/bin/env bash",
+            "# after: runs once, when all sessions have ended",
+            *_constants(AFTER, "step", 0, 0),
+            *_surroundings(after.workdir, None, after.variables, after.setup),
+            *_call(after.command),
+        ]
+    )
+
+
+def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Session name and script text of everything that a plan runs, in its order."""
+    for session in plan.sessions:
+        yield session.name, session_script(session)
+    if plan.after:
+        yield AFTER, after_script(plan.after)
+
+
+def success_pattern(field: str) -> str:
+    """The extended regular expression that finds a successful JSON record: field true, 1 or 1.0."""
+    return rf'"{re.escape(field)}" *: *(true|1(\.0*)?) *[,}}]'
+
+
+def _range(session: Session) -> str:
+    unit = f"{session.unit}s"
+    if not session.count:
+        return f"{unit} as the program decides"
+    return f"{unit} {session.first} to {session.first + session.count - 1}"
+
+
+def _constants(name: str, unit: str, first: int, count: int) -> Iterator[str]:
+    yield f"name={name}"
+    yield f"unit={unit}"
+    yield f"first={first}"
+    yield f"count={count}"
+
+
+def _surroundings(
+    workdir: BashWord | None, results: ResultRules | None, variables: Iterable[tuple[str, BashWord]], setup: str
+) -> Iterator[str]:
+    if workdir:
+        yield f"workdir={workdir}"
+    yield f"results=({' '.join(map(shlex.quote, results.files if results else ()))})"
+    if results:
+        yield f"success={shlex.quote(success_pattern(results.success))}"
+    if exported := [f"  {name}={value}" for name, value in variables]:
+        yield from ("variables=(", *exported, ")")
+    if setup.strip():
+        yield from ("setup() {", setup.rstrip("\n"), "}")
+
+
+def _call(command: tuple[BashWord, ...]) -> Iterator[str]:
+    yield 'source "${0%session.sh}../../lib/session.sh"'
+    yield 'session::prepare "$@"'
+    yield "command=("
+    yield from (f"  {line}" for line in _flag_per_line(command))
+    yield ")"
+    yield "session::run"
+    yield ""
+
+
+def _flag_per_line(command: tuple[BashWord, ...]) -> Iterator[str]:
+    """The words of a command, a flag with its values on a line of their own."""
+    line: list[str] = []
+    for word in command:
+        if line and (word.startswith("-") or not line[0].startswith("-")):
+            yield " ".join(line)
+            line = []
+        line.append(word)
+    yield " ".join(line)

@@ -1,0 +1,84 @@
+"""What a user does to a run that is there: stop it, look at its logs, open its windows."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.attempt import Begin
+from comborun.errors import UserError
+from comborun.layout import RunLayout
+
+if TYPE_CHECKING:
+    from pathlib import PurePosixPath
+
+    from comborun.transport import Transport
+
+_STOP = 'directory=$1; shift; exec bash "$directory/lib/stop.sh" "$directory" "$@"'
+
+_LATEST = """
+cd -- "$1/sessions/$2" 2>/dev/null || exit 66
+n=0
+while [[ -e attempt-$((n + 1)) ]]; do n=$((n + 1)); done
+((n)) || exit 69
+printf '%s\\n' "$n"
+cat "attempt-$n/begin" 2>/dev/null
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What stop.sh said: a line per session, and whether nothing of them is left."""
+
+    lines: tuple[str, ...]
+    clean: bool
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The newest attempt of a session."""
+
+    number: int
+    log: PurePosixPath
+    begin: Begin | None
+
+
+def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
+    """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker."""
+    done = transport.run(_STOP, directory, *sessions, timeout=180)
+    lines = (done.text + done.stderr.decode("utf-8", "replace")).splitlines()
+    return Stopped(tuple(line for line in lines if line.strip()), clean=done.code == 0)
+
+
+def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
+    """The newest attempt of `session`. Raises UserError when it has none, or when there is no such session."""
+    done = transport.run(_LATEST, str(layout.directory), session, timeout=30)
+    if done.code == 69:
+        raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
+    if done.code:
+        raise UserError(f"there is no session {session} in {layout.directory}", "combo status names them")
+    number, _, record = done.text.partition("\n")
+    attempt = layout.attempt(session, int(number))
+    return Latest(int(number), attempt.log, Begin.parse(record) if record.strip() else None)
+
+
+def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
+    """The command that opens a session's window: exact names only, read-only unless asked."""
+    if begin.multiplexer == "tmux":
+        read_only = [] if write else ["-r"]
+        return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
+    if begin.multiplexer == "screen":
+        return ["screen", "-x", begin.address]
+    raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
+
+
+def follow_command(log: PurePosixPath, lines: int, *, follow: bool) -> list[str]:
+    """The command that shows the end of a log."""
+    return ["tail", "-n", str(lines), *(["-F"] if follow else []), "--", str(log)]
+
+
+def shown(command: list[str]) -> str:
+    """A command as a person would type it."""
+    return shlex.join(command)

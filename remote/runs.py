@@ -1,0 +1,120 @@
+"""Which runs there are, and which one a person means."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import jsonlines
+
+from comborun.attempt import parse_record
+from comborun.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from comborun.transport import Transport
+
+DEFAULT_ROOT = "~/comborun"
+
+_LIST = """
+for root in "$@"; do
+  [[ $root == [~] || $root == [~]/* ]] && root=$HOME${root:1}
+  for directory in "$root"/*-????????T??????Z-????; do
+    [[ -f $directory/run.json ]] || continue
+    printf '%s\\0' "$directory"
+    { cat "$directory/dispatch/done" 2>/dev/null || echo; }
+    printf '\\0'
+  done
+done
+"""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What this machine remembers of a launch."""
+
+    run: str
+    host: str
+    root: str
+    directory: str
+    grid: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory on a host."""
+
+    id: str
+    directory: str
+    done: Mapping[str, str]
+    """the fields of dispatch/done; empty while the run has not ended"""
+
+    @property
+    def started(self) -> str:
+        """`YYYYmmddTHHMMSSZ`, from the id."""
+        return self.id.rsplit("-", 2)[-2]
+
+
+def _memory() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "comborun" / "launches.jsonl"
+
+
+def remember(launch: Launch) -> None:
+    """Keep in mind where a run is. A laptop that can't write its memory still launches."""
+    path = _memory()
+    if launch in remembered():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            jsonlines.Writer(file, dumps=json.dumps).write(asdict(launch))
+    except OSError:
+        return
+
+
+def remembered() -> tuple[Launch, ...]:
+    """The launches from this machine, oldest first; lines that can't be read are passed over."""
+    names = {field.name for field in fields(Launch)}
+    try:
+        with _memory().open(encoding="utf-8", errors="replace") as file:
+            entries = list(jsonlines.Reader(file, loads=json.loads).iter(type=dict, skip_invalid=True))
+    except OSError:
+        return ()
+    return tuple(Launch(**entry) for entry in entries if set(entry) == names)
+
+
+def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
+    """The runs below `roots`, newest first, in one round trip."""
+    done = transport.run(_LIST, *dict.fromkeys(roots), timeout=30)
+    words = done.text.split("\0")
+    runs = {
+        directory: Run(PurePosixPath(directory).name, directory, parse_record(record))
+        for directory, record in zip(words[0::2], words[1::2], strict=False)
+    }
+    return tuple(sorted(runs.values(), key=lambda run: (run.started, run.id), reverse=True))
+
+
+def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
+    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest.
+
+    Raises UserError when there is none, or when several runs could be meant by the beginning of an id.
+    """
+    if not runs:
+        raise UserError(f"there are no runs on {host}", "combo launch GRID starts one")
+    if wanted is None:
+        return runs[0]
+    for run in runs:
+        if wanted in {run.id, run.directory, run.id.rsplit("-", 2)[0]}:
+            return run
+    begun = [run for run in runs if run.id.startswith(wanted)]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        names = ", ".join(run.id for run in begun[:5])
+        raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
+    raise UserError(f"there is no run {wanted!r} on {host}", f"the newest is {runs[0].id}; combo runs lists all")

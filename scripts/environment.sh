@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# environment.sh: what a checkout needs to run, made on the spot. Sourced by run_parallel.sh and tests/run.sh, with
+# `checkout` set to the checkout's folder. Kept to bash 3.2, the one that macOS has.
+
+venv=${COMBORUN_VENV:-$checkout/.venv}
+
+environment::say() { # <message>
+  printf '%s\n' "$*" >&2
+}
+
+environment::die() { # <message>...
+  printf 'comborun: %s\n' "$@" >&2
+  exit 69
+}
+
+environment::packages() { # <program=package>...: install what is absent, or say exactly what is missing
+  local pair absent=()
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null || absent[${#absent[@]}]=${pair#*=}
+  done
+  [ ${#absent[@]} -eq 0 ] || environment::install "${absent[@]}"
+}
+
+environment::install() { # <package>...: through apt-get where that is possible
+  local as_root=''
+  if [ "$(id -u)" -ne 0 ]; then
+    as_root=sudo
+    sudo -n true 2>/dev/null || as_root=none
+  fi
+  if [ "$as_root" = none ] || ! command -v apt-get >/dev/null; then
+    environment::die "these system packages are missing: $*" \
+      "install them, for example with: sudo apt-get install $* (or: brew install $*)"
+  fi
+  environment::say "Installing system packages: $*"
+  # shellcheck disable=SC2086 # sudo, or no word at all
+  environment::quietly env DEBIAN_FRONTEND=noninteractive $as_root apt-get update -qq ||
+    environment::say "(apt-get update failed; trying with the package lists that are there)"
+  # shellcheck disable=SC2086
+  environment::quietly env DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "$@" ||
+    environment::die "the system packages could not be installed: $*"
+}
+
+environment::quietly() { # <command>...: its output is shown only when it fails
+  local log
+  log=$(mktemp) || return 1
+  if "$@" >"$log" 2>&1 </dev/null; then
+    rm -f "$log"
+    return 0
+  fi
+  tail -n 30 "$log" >&2
+  rm -f "$log"
+  return 1
+}
+
+environment::python() { # -> the newest Python on the PATH that will do, or nothing
+  local candidate
+  for candidate in python3.13 python3.12 python3.11 python3 python; do
+    if command -v "$candidate" >/dev/null &&
+      "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      printf '%s' "$candidate"
+      return
+    fi
+  done
+}
+
+environment::venv() { # <extra>: the checkout's own virtual environment, with that extra; at once when it is there
+  local stamp=$venv/.comborun-$1 sum
+  sum=$(cksum <"$checkout/pyproject.toml")
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && [ -x "$venv/bin/combo" ]; then
+    return 0
+  fi
+  environment::say "Setting up the Python environment in $venv (once)"
+  if command -v uv >/dev/null; then
+    environment::with_uv "$1"
+  else
+    environment::with_pip "$1"
+  fi
+  printf '%s\n' "$sum" >"$stamp"
+}
+
+environment::with_uv() { # <extra>
+  [ -x "$venv/bin/python" ] || environment::quietly uv venv --quiet --python '>=3.11' "$venv" ||
+    environment::die "uv could not make $venv"
+  environment::quietly uv pip install --quiet --python "$venv/bin/python" --editable "${checkout}[$1]" ||
+    environment::die "uv could not install comborun into $venv"
+}
+
+environment::with_pip() { # <extra>
+  local python
+  python=$(environment::python)
+  [ -n "$python" ] || environment::die "Python 3.11 or newer is missing" \
+    "install it, or install uv (https://docs.astral.sh/uv), which brings its own"
+  "$python" -c 'import ensurepip' 2>/dev/null || environment::install "$(basename "$python")-venv"
+  [ -x "$venv/bin/python" ] || environment::quietly "$python" -m venv "$venv" ||
+    environment::die "$python could not make $venv"
+  environment::quietly "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
+    --editable "${checkout}[$1]" || environment::die "pip could not install comborun into $venv"
+}

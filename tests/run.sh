@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Sets everything up, then: lint, types, shellcheck, and all tests.
+#
+#   ./tests/run.sh                 everything
+#   ./tests/run.sh ARGUMENT...     pytest with these arguments only
+set -euo pipefail
+
+checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
+# shellcheck source=scripts/environment.sh
+. "$checkout/scripts/environment.sh"
+environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git
+environment::venv example
+environment::venv test
+cd "$checkout"
+PATH=$venv/bin:$PATH
+export PYTHONDONTWRITEBYTECODE=1
+
+if [ $# -gt 0 ]; then
+  exec python -m pytest "$@"
+fi
+
+step() { # <title> <command>...
+  printf '== %s\n' "$1"
+  shift
+  "$@"
+}
+
+step 'ruff' ruff check .
+step 'ruff format' ruff format --check .
+step 'mypy' mypy
+step 'pyright' pyright
+step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh tests/run.sh .ci/run
+step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh .ci/run
+step 'bats' bats --recursive tests/bats
+step 'pytest' python -m pytest --numprocesses 2 --dist worksteal --durations 10
