@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _OPTIONS = (
     host_option,
     click.option("--parallel", type=click.IntRange(min=1), metavar="N", help="Sessions at once."),
-    click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions; tmux if there."),
+    click.option(
+        "--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions; tmux if there."
+    ),
     click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
 )
 

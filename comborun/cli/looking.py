@@ -12,7 +12,6 @@ from comborun.errors import UserError
 from comborun.layout import RunLayout
 from remote.control import attach_command, follow_command, latest, shown
 from remote.runs import DEFAULT_ROOT, list_runs, remembered
-from remote.windows import open_windows, tmux_socket
 
 _run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
 
@@ -49,6 +48,8 @@ def attach(session: str, wanted: str | None, host: str | None, root: str | None,
     \b
     combo attach stairs_flat
     """
+    from remote.windows import open_windows, tmux_socket
+
     transport = connect(host)
     layout = RunLayout(PurePosixPath(find_run(transport, wanted, root).directory))
     begin = latest(transport, layout, session).begin

@@ -1,0 +1,62 @@
+"""The files of a run directory, and the stream that publishes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path, PurePosixPath
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_script import PLAN
+
+from comborun.bundle import File, bundle, installer, policy
+from comborun.library import library_files
+
+LIBRARY = library_files()
+
+
+def files() -> dict[str, File]:
+    return {str(file.path): file for file in bundle(PLAN, "name: x\n", LIBRARY, {"commit": None})}
+
+
+def test_a_run_directory_holds_everything_before_it_starts() -> None:
+    names = set(files())
+    assert {"run.json", "plan-1.json", "grid.yaml", "run_parallel.sh", "lib/publish.sh"} <= names
+    assert {"sessions/stairs_flat/session.sh", "sessions/after/session.sh", "dispatch/queue.tsv"} <= names
+
+
+def test_the_manifest_names_every_expected_episode_before_the_start() -> None:
+    manifest = json.loads(files()["run.json"].text)
+    assert manifest["schema"] == 1
+    assert [(entry["session"], entry["first"], entry["count"]) for entry in manifest["expected"]] == [
+        ("stairs_flat", 0, 100),
+        ("maze_pi0-5", 0, 0),
+    ]
+
+
+def test_the_dispatcher_reads_integers_and_clean_words_only() -> None:
+    assert files()["dispatch/queue.tsv"].text == "stairs_flat\t1\nmaze_pi0-5\t1\n"
+    assert policy(PLAN) == "parallel\t8\nper_gpu\t8\nstagger_ms\t30000\nattempts\t2\ngpus\t0\n"
+
+
+def test_the_same_plan_gives_the_same_bytes() -> None:
+    first, second = (
+        installer(bundle(PLAN, "name: x\n", LIBRARY, {}), LIBRARY["publish.sh"], ("~/r", "g", "d", "new")) for _ in "12"
+    )
+    assert first == second
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=200))
+def test_any_text_arrives_byte_for_byte(tmp_path_factory, text: str) -> None:
+    root = tmp_path_factory.mktemp("root with 'quotes'")
+    stream = installer(
+        [File(PurePosixPath("run.json"), text), File(PurePosixPath("a b/$x"), text, executable=True)],
+        LIBRARY["publish.sh"],
+        (str(root), "grid", "digest", "resume"),
+    )
+    done = subprocess.run(["bash"], input=stream, capture_output=True, check=True)
+    (directory,) = (Path(line[10:]) for line in done.stdout.decode().splitlines() if line.startswith("directory="))
+    assert (directory / "run.json").read_bytes() == text.encode()
+    assert (directory / "a b/$x").stat().st_mode & 0o777 == 0o755

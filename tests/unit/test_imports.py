@@ -1,0 +1,67 @@
+"""Who may import whom, and what a fast start must not load (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+ALLOWED = {
+    "comborun": {"comborun"},
+    "remote": {"comborun", "remote"},
+    "monitor": {"comborun", "remote", "monitor"},
+    "reporter": {"comborun", "reporter"},
+    "comborun.cli": {"comborun", "comborun.cli", "remote", "monitor", "reporter"},
+}
+
+
+def home(module: str) -> str:
+    """The part of the program that a module belongs to."""
+    return "comborun.cli" if module.startswith("comborun.cli") else module.split(".", maxsplit=1)[0]
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            assert node.module
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def modules() -> list[Path]:
+    packages = ("comborun", "remote", "monitor", "reporter")
+    return sorted(path for package in packages for path in (CHECKOUT / package).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
+    relative = path.relative_to(CHECKOUT)
+    if relative == Path("comborun/__main__.py"):
+        return
+    part = home(".".join(relative.with_suffix("").parts))
+    ours = {home(name) for name in imports(path) if home(name) in ALLOWED}
+    assert ours <= ALLOWED[part], f"{relative} imports {sorted(ours - ALLOWED[part])}"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["monitor", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    script = (
+        "import sys; sys.argv = ['combo', *sys.argv[1:]]\n"
+        "from comborun.cli import combo\n"
+        "try:\n    combo.main(standalone_mode=False)\nfinally:\n"
+        "    heavy = {'paramiko', 'scipy', 'matplotlib', 'numpy', 'jinja2', 'libtmux'} & set(sys.modules)\n"
+        "    print('HEAVY', sorted(heavy))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
+    assert "HEAVY []" in done.stdout
+    assert "Usage:" in done.stdout

@@ -1,0 +1,111 @@
+"""Generated session scripts: whole texts, read by bash and shellcheck."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.command import fill
+from comborun.plan import After, BashWord, Limits, Plan, ResultRules, Session
+from comborun.script import FRONT, after_script, scripts, session_script, success_pattern
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "scripts"
+
+COMMAND = (
+    "./isaaclab.sh -p ~/4_env_test/src/run_capstone_eval.py --headless --num_episodes {episodes} "
+    "--policy {policy} --env {environment} --checkpoint {policy.checkpoint} --output_dir {output_dir}"
+)
+ISAAC = Session(
+    name="stairs_flat",
+    policy="flat",
+    environment="stairs",
+    unit="episode",
+    first=0,
+    count=100,
+    seed=None,
+    command=fill(COMMAND, {"policy": "flat", "environment": "stairs", "policy.checkpoint": "~/ckpt/flat.pt"}),
+    setup="source ~/miniconda3/etc/profile.d/conda.sh\nconda activate env_isaaclab\n",
+    workdir=BashWord('"$HOME"/IsaacLab'),
+    variables=(("OMNI_KIT_ACCEPT_EULA", BashWord("YES")),),
+    gpus=1,
+    results=ResultRules(("*_episodes.jsonl",), success="completion"),
+    digest="d1",
+)
+PLAIN = replace(
+    ISAAC,
+    name="maze_pi0-5",
+    policy="pi0.5 'new'",
+    environment="maze",
+    count=0,
+    unit="step",
+    setup="",
+    workdir=None,
+    variables=(),
+    results=ResultRules(()),
+    command=fill("train {policy} --seed 3", {"policy": "pi0.5 'new'"}),
+)
+AFTER = After(fill("python report.py {results_dir}", {}), "", None, ())
+PLAN = Plan("4_env_test", (ISAAC, PLAIN), Limits(8, 8, 30.0, 2), (0,), AFTER, 60.0, "d")
+
+TEXTS = {f"{name}.sh": text for name, text in scripts(PLAN)} | {"run_parallel.sh": FRONT}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_script_is_the_golden_one(name: str) -> None:
+    assert TEXTS[name] == (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_bash_and_shellcheck_read_the_script(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "session.sh"
+    script.write_text(TEXTS[name])
+    subprocess.run(["bash", "-n", script], check=True)
+    # the library uses what the script sets; the home of conda is not on this machine
+    unused, elsewhere = "SC2034", "SC1090,SC1091"
+    subprocess.run(["shellcheck", "--shell", "bash", "--exclude", f"{unused},{elsewhere}", script], check=True)
+
+
+def test_a_script_stays_short_and_tells_no_time() -> None:
+    for text in TEXTS.values():
+        assert len(text.splitlines()) < 40
+        assert not re.search(r"20\d\d-|\d\d:\d\d", text)
+
+
+def test_the_after_script_has_no_records() -> None:
+    assert "results=()" in after_script(AFTER)
+
+
+def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
+    evil = replace(PLAIN, policy="x $(touch pwned) `touch pwned`", environment="y'; touch pwned #")
+    script = tmp_path / "session.sh"
+    script.write_text("\n".join(session_script(evil).splitlines()[:8]))
+    subprocess.run(["bash", script], check=True, cwd=tmp_path)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(True, True), (1, True), (1.0, True), (False, False), (0, False), (None, False), ("true", False)],
+)
+def test_the_success_pattern_finds_true_and_one(value: object, found: bool) -> None:
+    for separators in ((",", ":"), (", ", ": ")):
+        line = json.dumps({"a": 1, "completion": value, "z": 2}, separators=separators)
+        last = json.dumps({"completion": value}, separators=separators)
+        for text in (line, last):
+            done = subprocess.run(
+                ["grep", "-cE", success_pattern("completion")],
+                input=text,
+                text=True,
+                stdout=subprocess.PIPE,
+                check=False,
+            )
+            assert done.stdout == f"{int(found)}\n", text
+
+
+def test_a_plan_survives_its_json_form() -> None:
+    assert Plan.from_json(PLAN.to_json()) == PLAN
