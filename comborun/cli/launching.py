@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from comborun.cli.frame import SOME_DID_NOT, answer, connect, grid_argument, host_option, json_option, program, tell
+from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, program, tell
 from comborun.cli.grids import check_setup, warn
 from comborun.cli.watching import Look, look_until_the_end, report_beside
 from comborun.errors import UserError
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     host_option,
     click.option("--parallel", type=click.IntRange(min=1), metavar="N", help="Sessions at once."),
-    click.option(
-        "--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions; tmux if there."
-    ),
+    click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
     click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
 )
 
@@ -151,6 +149,3 @@ def _tell(launched: Launched) -> None:
             "stop": f"{program()} stop {publication.run}",
         }
     tell(rows)
-
-
-__all__ = ["SOME_DID_NOT", "launch", "run"]
