@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -14,12 +15,12 @@ def parse_record(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def _integer(record: Mapping[str, str], key: str) -> int | None:
+def integer(record: Mapping[str, str], key: str) -> int | None:
     value = record.get(key, "")
     return int(value) if value.lstrip("-").isdecimal() else None
 
 
-def _seconds(record: Mapping[str, str], key: str) -> float | None:
+def seconds(record: Mapping[str, str], key: str) -> float | None:
     try:
         return float(record.get(key, ""))
     except ValueError:
@@ -48,17 +49,17 @@ class Begin:
     def parse(cls, text: str) -> Self:
         record = parse_record(text)
         return cls(
-            attempt=_integer(record, "attempt") or 0,
-            started=_seconds(record, "started") or 0.0,
-            supervisor=_integer(record, "supervisor") or 0,
-            pid=_integer(record, "pid") or 0,
+            attempt=integer(record, "attempt") or 0,
+            started=seconds(record, "started") or 0.0,
+            supervisor=integer(record, "supervisor") or 0,
+            pid=integer(record, "pid") or 0,
             boot=record.get("boot", ""),
             host=record.get("host", ""),
             multiplexer=record.get("multiplexer", "none"),
             address=record.get("address", ""),
             gpus=record.get("gpus", ""),
-            first=_integer(record, "first") or 0,
-            count=_integer(record, "count") or 0,
+            first=integer(record, "first") or 0,
+            count=integer(record, "count") or 0,
         )
 
 
@@ -93,14 +94,14 @@ class End:
         cause = record.get("cause", "")
         completeness = record.get("completeness", "")
         return cls(
-            attempt=_integer(record, "attempt") or 0,
-            started=_seconds(record, "started"),
-            ended=_seconds(record, "ended") or 0.0,
-            code=_integer(record, "code"),
-            signal=_integer(record, "signal"),
+            attempt=integer(record, "attempt") or 0,
+            started=seconds(record, "started"),
+            ended=seconds(record, "ended") or 0.0,
+            code=integer(record, "code"),
+            signal=integer(record, "signal"),
             cause=Cause(cause) if cause in set(Cause) else Cause.UNKNOWN,
             completeness=Completeness(completeness) if completeness in set(Completeness) else Completeness.NONE,
-            records=_integer(record, "records") or 0,
-            successes=_integer(record, "successes") or 0,
+            records=integer(record, "records") or 0,
+            successes=integer(record, "successes") or 0,
             note=record.get("note", ""),
         )

@@ -1,0 +1,75 @@
+"""What has changed between two looks, a compact line each: for logs and pipes, where nothing can be redrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from comborun.state import Life
+from monitor.lastline import visible
+from monitor.status import Link, RunStatus, SessionStatus
+from monitor.wording import SYMBOLS, clock, duration, expectation, state
+
+_PARTS = 10
+"""how often the progress of the whole run is told"""
+
+
+def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
+    """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
+    told = [*_link(before.link if before else Link(), after.link, zone), *_sessions(before, after)]
+    progress = _progress(before, after, zone)
+    hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
+    told += [line for line in (progress, f"! {visible(hint)}" if hint else "") if line]
+    time = "" if after.now is None else f"{clock(after.now, zone)}  "
+    return [f"{time}{line}" for line in told]
+
+
+def _link(before: Link, after: Link, zone: tzinfo | None) -> Iterator[str]:
+    if before.reachable and not after.reachable:
+        why = f": {visible(after.complaint)}" if after.complaint else ""
+        yield f"! unreachable since {clock(after.since, zone)}{why}"
+    if after.reachable and not before.reachable:
+        yield "reachable again"
+
+
+def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    every = (*after.sessions, *((after.after,) if after.after else ()))
+    earlier = (*before.sessions, *((before.after,) if before.after else ())) if before else ()
+    known = {session.name: _mark(session) for session in earlier}
+    for session in every:
+        if _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
+            yield _line(session)
+
+
+def _mark(session: SessionStatus) -> tuple[object, ...]:
+    return (session.life, session.outcome, session.attempt)
+
+
+def _line(session: SessionStatus) -> str:
+    name = visible(f"{session.policy} in {session.environment}") if session.policy else session.name
+    parts = [f"{SYMBOLS[state(session)]} {name}: {state(session)}"]
+    if session.attempt > 1:
+        parts.append(f"attempt {session.attempt}")
+    if session.done is not None and (session.done or session.life is Life.ENDED):
+        parts.append(f"{session.done}/{session.planned}")
+    if session.successes is not None and session.done:
+        parts.append(f"{session.successes} of {session.done} successful")
+    if session.life is Life.ENDED and session.seconds is not None:
+        parts.append(duration(session.seconds))
+    if session.note:
+        parts.append(session.note)
+    return ", ".join(parts)
+
+
+def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> str:
+    """The run as a whole, each time when another tenth of it is done."""
+    if not after.planned or _part(before) == _part(after):
+        return ""
+    words = [f"{after.done}/{after.planned} done", f"{after.successes} of {after.done} successful"]
+    if after.estimated_end is not None and after.now is not None:
+        words.append(expectation(after.estimated_end, after.now, zone))
+    return ", ".join(words)
+
+
+def _part(status: RunStatus | None) -> int:
+    return status.done * _PARTS // status.planned if status and status.planned else 0

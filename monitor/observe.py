@@ -1,0 +1,62 @@
+"""Asking the host: one round trip per question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from comborun.errors import HostError, UserError
+from comborun.layout import AFTER
+from comborun.plan import Plan
+from comborun.transport import Transport
+from monitor.history import Known
+from monitor.snapshot import Snapshot, parse_snapshot
+
+TAIL = 400
+"""bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
+
+_EXPAND = 'case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac\n'
+_PROBE = _EXPAND + 'exec bash "$run/lib/probe.sh" "$run" "$2" "$3"\n'
+_LOAD = _EXPAND + 'cd -- "$run" 2>/dev/null && cat -- id plan-1.json 2>/dev/null || exit 66\n'
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as a watcher knows it: what was planned, and where it is."""
+
+    id: str
+    host: str
+    directory: str
+    plan: Plan
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Names in the order of the probe: the queue's, then `after`."""
+        return (*(session.name for session in self.plan.sessions), *((AFTER,) if self.plan.after else ()))
+
+
+def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:
+    """Look at a run once. Raises HostError when the host can't be reached or gives no answer that can be read."""
+    asked = ",".join(map(str, known))
+    answer = transport.run(_PROBE, run_dir, asked, str(tail))
+    if answer.code != 0:
+        complaint = answer.complaint.rpartition("\n")[2] or f"exit code {answer.code}"
+        raise HostError(f"the probe of {run_dir} on {transport.host} failed: {complaint}")
+    return parse_snapshot(answer.stdout, tail)
+
+
+def load_run(transport: Transport, run_dir: str) -> RunView:
+    """Read a run's id and plan. Raises UserError when the directory is no run, HostError for the link."""
+    answer = transport.run(_LOAD, run_dir)
+    name, _, plan = answer.text.partition("\n")
+    if answer.code != 0 or not name:
+        raise UserError(
+            f"{run_dir} on {transport.host} is no run directory",
+            "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
+        )
+    try:
+        return RunView(name, transport.host, run_dir, Plan.from_json(plan))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",
+            "was it written by another version of comborun?",
+        ) from error

@@ -1,0 +1,110 @@
+"""Where a status is shown: a table that redraws itself, lines for a log, or JSON lines for a program."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Protocol
+
+from rich.console import Console, ConsoleDimensions
+from rich.live import Live
+from rich.text import Text
+
+from monitor.changes import changes
+from monitor.jsonform import to_json
+from monitor.status import RunStatus
+from monitor.table import Look, render
+
+
+class Screen(Protocol):
+    """Shows one status after the other."""
+
+    @property
+    def ticking(self) -> bool:
+        """Whether it wants to be shown the time passing between two looks at the host."""
+        ...
+
+    def show(self, status: RunStatus) -> None: ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was, with the last picture on it; may be called twice."""
+        ...
+
+
+class LiveScreen:
+    """The table, redrawn in place, as high as the terminal at most; the last picture stays, whole."""
+
+    ticking = True
+
+    def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
+        self._console = console
+        self._zone = zone
+        self._live: Live | None = None
+        self._size: ConsoleDimensions | None = None
+        self._last: RunStatus | None = None
+
+    def show(self, status: RunStatus) -> None:
+        self._last = status
+        size = self._console.size
+        live = self._live or self._start()
+        if self._size not in (None, size):  # a terminal rewraps what is on it: begin on a clean one
+            self._console.clear()
+        self._size = size
+        live.update(render(status, Look(size.width, size.height, self._zone)), refresh=True)
+
+    def _start(self) -> Live:
+        self._live = live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+        live.start()
+        return live
+
+    def close(self) -> None:
+        if self._live is None:
+            return
+        live, self._live = self._live, None
+        if self._last:
+            live.update(render(self._last, Look(self._console.width, None, self._zone)))
+        live.stop()
+
+
+class PlainScreen:
+    """A line per change."""
+
+    ticking = False
+
+    def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
+        self._console = console
+        self._zone = zone
+        self._last: RunStatus | None = None
+
+    def show(self, status: RunStatus) -> None:
+        for line in changes(self._last, status, self._zone):
+            self._console.print(Text(line), soft_wrap=True)
+        self._last = status
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class JsonScreen:
+    """A document per look, each on a line."""
+
+    ticking = False
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def show(self, status: RunStatus) -> None:
+        self._write(to_json(status, indent=None) + "\n")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
+    """The screen that fits: redrawing only on a terminal that can move its cursor. NO_COLOR takes colour, no more."""
+    if isinstance(console.file, io.TextIOWrapper):
+        console.file.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our symbols
+    if plain or not console.is_terminal or console.is_dumb_terminal:
+        return PlainScreen(console, zone)
+    return LiveScreen(console, zone)

@@ -1,0 +1,92 @@
+"""What the attempts of one session say about it, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from comborun.layout import AFTER
+from comborun.plan import Session
+from comborun.state import Life, Outcome
+from monitor.causes import note
+from monitor.lastline import last_line
+from monitor.snapshot import Attempt
+from monitor.status import SessionStatus
+
+
+def session_status(session: Session, attempts: Sequence[Attempt], now: float) -> SessionStatus:
+    """A combo's session from its attempts, oldest first."""
+    told = bool(session.results.files)
+    status = SessionStatus(
+        name=session.name,
+        policy=session.policy,
+        environment=session.environment,
+        unit=session.unit,
+        planned=session.count,
+        done=0 if told else None,
+        successes=0 if told else None,
+    )
+    if not attempts:
+        return status
+    parts = _parts(session, attempts)
+    return replace(
+        _of_attempt(status, attempts[-1], now, session),
+        done=sum(counts(one)[0] for one in parts) if told else None,
+        successes=sum(counts(one)[1] for one in parts) if told else None,
+    )
+
+
+def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
+    """The grid's own last command, which has no episodes."""
+    status = SessionStatus(AFTER, "", "", "step", planned=0)
+    return _of_attempt(status, attempts[-1], now, None) if attempts else status
+
+
+def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
+    """`status` with what the latest attempt says."""
+    life, outcome = _life(one)
+    started = (one.begin.started if one.begin else one.end.started if one.end else None) or None
+    ended = one.end.ended if one.end else None
+    idle = one.log_changed or started
+    return replace(
+        status,
+        life=life,
+        outcome=outcome,
+        attempt=one.number,
+        idle=max(0.0, now - idle) if one.alive and idle else None,
+        last_line=last_line(one.tail),
+        started=started,
+        seconds=length(started, ended, now) if ended or one.alive else None,
+        note=note(one.end, session) if one.end else "nobody saw it end" if outcome else "",
+    )
+
+
+def _life(one: Attempt) -> tuple[Life, Outcome | None]:
+    """The state table of docs/architecture.md."""
+    if one.end:
+        return Life.ENDED, one.end.outcome
+    if one.begin is None:
+        return Life.STARTING, None
+    if one.supervised:
+        return Life.RUNNING, None
+    return (Life.ORPHANED, None) if one.working else (Life.ENDED, Outcome.LOST)
+
+
+def _parts(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts whose records add up: the latest, and those before it whose range it goes on with."""
+    parts: list[Attempt] = []
+    for one in reversed(attempts):
+        parts.append(one)
+        if one.begin is None or one.begin.first <= session.first:
+            break
+    return parts
+
+
+def counts(one: Attempt) -> tuple[int, int]:
+    """Records and successes of one attempt."""
+    return (one.end.records, one.end.successes) if one.end else (one.records, one.successes)
+
+
+def length(started: float | None, ended: float | None, now: float) -> float:
+    """Seconds that an attempt ran, or has been running."""
+    return 0.0 if started is None else max(0.0, (ended or now) - started)

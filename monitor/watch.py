@@ -1,0 +1,150 @@
+"""The loop: look, show, wait, until the run has finished.
+
+Watching changes nothing on the host. A host that doesn't answer is a state of the link: what was last known stays on
+the screen with its age, and the loop goes on. Ctrl-C (KeyboardInterrupt) leaves the loop and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from comborun.errors import HostError
+from comborun.transport import Transport
+from monitor.classify import classify
+from monitor.history import History, fold
+from monitor.observe import RunView, observe
+from monitor.screen import Screen
+from monitor.status import Link, RunStatus
+
+_TICK_S = 1.0
+_FIRST_RETRY_S = 2.0
+_LAST_RETRY_S = 60.0
+
+
+class Clock(Protocol):
+    """The watcher's own time. Nothing about the run is computed from it: that is the host's clock."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds since some moment; never goes back."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; Ctrl-C ends it with KeyboardInterrupt."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def elapsed(self) -> float:
+        """Counts while a laptop is asleep, where the system tells (Linux)."""
+        if sys.platform == "linux":
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run that can be looked at."""
+
+    transport: Transport
+    view: RunView
+
+    def fold(self, history: History) -> History:
+        """`history` with one more look. Raises HostError."""
+        known = history.known(self.view.sessions)
+        return fold(history, observe(self.transport, self.view.directory, known))
+
+
+@dataclass(frozen=True)
+class Settings:
+    interval: float
+    """seconds from one look to the next"""
+    on_finished: Callable[[RunStatus], None] = lambda _: None
+    """called once, after the screen was closed: makes the report"""
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What the loop knows: the last answers, when they came, and how the link is."""
+
+    history: History = field(default_factory=History)
+    seen: float | None = None
+    """when the last answer came, on the clock's elapsed()"""
+    link: Link = field(default_factory=Link)
+
+    def status(self, view: RunView, clock: Clock) -> RunStatus:
+        """The run now: while the host answers its time goes on between two looks; else it stands still."""
+        snapshot = self.history.snapshot
+        age = None if self.seen is None else clock.elapsed() - self.seen
+        if not self.link.reachable:
+            return classify(view, self.history, link=replace(self.link, last_seen=age))
+        now = snapshot.now + age if snapshot and age is not None else None
+        return classify(view, self.history, now, replace(self.link, last_seen=age))
+
+
+def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> RunStatus:
+    """Show the run until it has finished, then call `settings.on_finished`; the last status."""
+    memory = _Memory()
+    try:
+        while True:
+            memory = _look(source, memory, clock)
+            status = memory.status(source.view, clock)
+            screen.show(status)
+            if status.finished:
+                break
+            tick = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
+            _wait(pause(settings.interval, memory.link), clock, tick)
+    finally:
+        screen.close()
+    settings.on_finished(status)
+    return status
+
+
+def once(source: Source) -> RunStatus:
+    """The run as it is now. Raises HostError when the host can't be reached."""
+    return classify(source.view, source.fold(History()))
+
+
+def pause(interval: float, link: Link) -> float:
+    """Seconds until the next look: a host that doesn't answer is asked soon, then less and less often."""
+    if link.reachable:
+        return interval
+    return min(_FIRST_RETRY_S * 2.0 ** min(link.failures - 1, 10), _LAST_RETRY_S)
+
+
+def _look(source: Source, memory: _Memory, clock: Clock) -> _Memory:
+    try:
+        history = source.fold(memory.history)
+    except HostError as error:
+        before = memory.link
+        since = clock.now() if before.reachable else before.since
+        link = Link(reachable=False, since=since, failures=before.failures + 1, complaint=error.message.split("\n")[0])
+        return replace(memory, link=link)
+    return _Memory(history, clock.elapsed(), Link())
+
+
+def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:
+    screen.show(memory.status(view, clock))
+
+
+def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None) -> None:
+    """Let time pass; `tick` is called about once a second on the way."""
+    deadline = clock.elapsed() + seconds
+    while (left := deadline - clock.elapsed()) > 0:
+        clock.sleep(min(_TICK_S, left))
+        if tick and clock.elapsed() < deadline:
+            tick()
