@@ -12,19 +12,19 @@ from comborun.state import Cause, Completeness, Outcome, outcome
 
 def parse_record(text: str) -> dict[str, str]:
     """The fields of a `key=value` record; lines without `=` are passed over."""
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
 
 
 def integer(record: Mapping[str, str], key: str) -> int | None:
+    """A field as bash writes numbers, or None: anything else than up to 18 digits is none of ours."""
     value = record.get(key, "")
-    return int(value) if value.lstrip("-").isdecimal() else None
+    return int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else None
 
 
 def seconds(record: Mapping[str, str], key: str) -> float | None:
-    try:
-        return float(record.get(key, ""))
-    except ValueError:
-        return None
+    """A time or a duration, finite, or None."""
+    value = record.get(key, "")
+    return float(value) if re.fullmatch(r"[0-9]{1,18}(\.[0-9]*)?", value) else None
 
 
 @dataclass(frozen=True)
