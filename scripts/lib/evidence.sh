@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
+# evidence.sh: what the result files of an attempt say. To be sourced.
+# A record is a line that is one whole JSON object; a torn last line is none. The same line twice is one record: a
+# program that writes its file again must not look as if it had done more.
+
+evidence_record='^[[:space:]]*\{.*\}[[:space:]]*$'
+
+evidence::files() { # <directory> <glob>... -> files
+  local directory=$1 glob file IFS=
+  shift
+  files=()
+  shopt -s nullglob globstar
+  for glob in "$@"; do
+    for file in "$directory"/$glob; do # the pattern is meant to be one
+      [[ -f $file && -s $file ]] && files+=("$file")
+    done
+  done
+  shopt -u nullglob globstar
+}
+
+evidence::lines() { # <file>... : the distinct records, without the CR that some programs write
+  local i
+  for ((i = 1; i <= $#; i += 500)); do
+    grep -ahE -- "$evidence_record" "${@:i:500}" 2>/dev/null
+  done | tr -d '\r' | LC_ALL=C sort -u
+}
+
+evidence::count() { # <success pattern> <file>... -> records successes; 1 when the pattern is no pattern
+  local success=$1 counted rc
+  shift
+  records=0 successes=0
+  (($#)) || return 0
+  records=$(evidence::lines "$@" | wc -l)
+  [[ $success ]] && ((records)) || return 0
+  counted=$(evidence::lines "$@" | grep -acE -- "$success" 2>/dev/null)
+  rc=$?
+  ((rc < 2)) && successes=$counted
+}
+
+evidence::judge() { # <planned> <exit code, empty when unknown> <number of globs> -> completeness; reads records
+  local planned=$1 code=$2 globs=$3
+  completeness=none
+  if ((globs == 0)); then # no evidence is named, so the exit code has to do
+    [[ $code == 0 ]] && completeness=complete
+  elif ((records == 0)); then
+    return 0
+  elif ((planned > 0 ? records >= planned : ${code:-1} == 0)); then # nothing planned: the program decides
+    completeness=complete
+  else
+    completeness=partial
+  fi
+}

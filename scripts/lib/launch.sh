@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2004,SC2034,SC2154 # values are handed on through variables that the callers name
+# launch.sh: start sessions as slots, GPUs and the stagger allow, and see to it that they begin. To be sourced by
+# dispatch.sh. A start that comes to nothing costs some of a budget; without any left, the launch has failed.
+
+declare -gA client_of=()  # name -> the multiplexer's client that starts its window
+declare -gA due_ms=()     # name -> when its begin is overdue
+declare -gA budget_of=()  # name -> what is left: a refusal costs 1, a start that never began 3
+declare -gA trouble_of=() # name -> what went wrong last, for people
+launch_budget=9 last_start_ms=0 pause_ms=2000
+
+launch::fill() { # start what may start now -> pause_ms: when to look again, if nothing happens
+  local candidate chosen now_ms
+  pause_ms=2000
+  launch::read_slots
+  while ((busy < slots)) && launch::pick; do
+    if ((stagger_ms)); then
+      record::now_ms
+      if ((now_ms - last_start_ms < stagger_ms)); then
+        pause_ms=$((last_start_ms + stagger_ms - now_ms))
+        return
+      fi
+      last_start_ms=$now_ms
+    fi
+    launch::first "$candidate" "$chosen"
+  done
+}
+
+launch::read_slots() { # the file may be edited at any moment; what is no number changes nothing
+  local text=''
+  [[ -e $run/dispatch/slots ]] && read -r text 2>/dev/null <"$run/dispatch/slots"
+  [[ $text =~ ^[0-9]{1,6}$ ]] && slots=$((10#$text))
+}
+
+launch::pick() { # -> candidate chosen; one that waits for GPUs lets those pass that want none
+  local i blocked=0
+  while ((next < ${#order[@]})) && [[ ${life_of[${order[next]}]} != queued ]]; do next=$((next + 1)); done
+  for ((i = next; i < ${#order[@]}; i++)); do
+    candidate=${order[i]}
+    [[ ${life_of[$candidate]} == queued ]] || continue
+    ((blocked && wants[$candidate])) && continue
+    if ((wants[$candidate] > ${#gpus_allowed[@]})); then
+      launch::give_up "$candidate" $((attempt_of[$candidate] + 1)) \
+        "it asks for ${wants[$candidate]} GPUs, and may use ${#gpus_allowed[@]}"
+    elif gpus::choose "${wants[$candidate]}"; then
+      return 0
+    fi
+    ((modest)) || return 1
+    blocked=1
+  done
+  return 1
+}
+
+launch::first() { # <session> <GPUs> : the intent is on disk before the act
+  local name=$1 number=$((attempt_of[$1] + 1))
+  local at=$run/sessions/$name/attempt-$number
+  ((wants[$name])) || modest=$((modest - 1))
+  attempt_of[$name]=$number
+  [[ -d $at/out ]] || mkdir -p -- "$at/out" 3>&- 4>&- 8>&-
+  printf 'gpus=%s\n' "$2" >"$at/grant"
+  dispatch::journal "launch $name $number $2"
+  budget_of[$name]=$launch_budget trouble_of[$name]='' supervisor_of[$name]=''
+  launch::start "$name"
+  queue::hold "$name" starting
+}
+
+launch::start() { # <session>
+  mux::start "$1" "$run/sessions/$1/session.sh" "${attempt_of[$1]}"
+  client_of[$1]=$mux_client
+  launch::expect "$1"
+}
+
+launch::expect() { # <session> : to begin within the deadline
+  local now_ms
+  record::now_ms
+  due_ms[$1]=$((now_ms + ${COMBORUN_LAUNCH_S:-20} * 1000))
+}
+
+launch::check_clients() { # a client that ended well is forgotten, one that was refused is started again
+  local name rc
+  for name in "${!client_of[@]}"; do
+    pause_ms=$((pause_ms < 200 ? pause_ms : 200))
+    kill -0 "${client_of[$name]}" 2>/dev/null && continue
+    wait "${client_of[$name]}"
+    rc=$?
+    unset "client_of[$name]"
+    ((rc == 0)) || launch::refused "$name" "$mux_kind refused (code $rc)"
+  done
+}
+
+launch::refused() { # <session> <why>
+  [[ ${life_of[$1]} == starting ]] || return 0
+  launch::again "$1" 1 "$2"
+}
+
+launch::overdue() { # <session> : it is still on its way, by its files
+  local now_ms
+  record::now_ms
+  ((now_ms < ${due_ms[$1]:-0})) && return
+  [[ ${client_of[$1]-} ]] && kill "${client_of[$1]}" 2>/dev/null
+  unset "client_of[$1]"
+  launch::again "$1" 3 "it did not begin within ${COMBORUN_LAUNCH_S:-20} s"
+}
+
+launch::again() { # <session> <cost> <why> : the same attempt; if both come through, one finds the claim and leaves
+  local name=$1
+  trouble_of[$name]=$3
+  budget_of[$name]=$((${budget_of[$name]:-$launch_budget} - $2))
+  dispatch::journal "never-began $name ${attempt_of[$name]} $3"
+  if ((budget_of[$name] > 0)); then
+    launch::start "$name"
+  else
+    launch::give_up "$name" "${attempt_of[$name]}" "$3"
+  fi
+}
+
+launch::give_up() { # <session> <attempt> <note>
+  attempt_of[$1]=$2
+  attempt::forestall "$1" "$2" launch_failed "$3"
+  queue::settle "$1"
+}

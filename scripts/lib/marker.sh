@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
+# marker.sh: find and end processes by the marker that every process of a session carries in its environment.
+# To be sourced. It reaches what has left its process group, its parent and its terminal.
+
+marker::pids() { # <run id/name/attempt, or run id/ for a whole run> -> pids
+  local file flags=-lzsF
+  [[ $1 == */ ]] || flags+=x
+  pids=()
+  while IFS=/ read -r _ _ file _; do
+    ((file == $$ || file == BASHPID)) || pids+=("$file")
+  done < <(grep "$flags" -- "COMBORUN_SESSION=$1" /proc/[0-9]*/environ 2>/dev/null)
+  ((${#pids[@]}))
+}
+
+marker::gone() { # <marker> <seconds> : wait until nothing carries it; 1 when something still does
+  local pids deadline=$((SECONDS + $2))
+  while marker::pids "$1"; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.1
+  done
+}
+
+marker::signal() { # <signal> <marker>
+  local pids
+  marker::pids "$2" && kill "-$1" -- "${pids[@]}" 2>/dev/null
+}
+
+marker::sweep() { # <marker> <seconds of grace> <seconds after TERM> : 1 when something survives even KILL
+  marker::gone "$1" "$2" && return
+  marker::signal TERM "$1"
+  marker::gone "$1" "$3" && return
+  marker::signal KILL "$1"
+  marker::gone "$1" 5
+}

@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
+# record.sh: records (`key=value` lines, complete or absent), the identity of processes, and time. To be sourced.
+# A pid alone comes again, so a process is known by boot id, pid and start time; a zombie does not live.
+
+declare -gA record=()
+
+record::now() {                    # -> now: seconds since 1970 with a fraction
+  if [[ ${EPOCHREALTIME-} ]]; then # bash 5; some locales write a comma
+    now=${EPOCHREALTIME/,/.}
+  else
+    now=$(date +%s.%6N)
+  fi
+}
+
+record::now_ms() { # -> now_ms
+  local now
+  record::now
+  now_ms=${now%.*}${now#*.}
+  now_ms=${now_ms::13}
+}
+
+record::write() { # <file> <line>... : the file is complete or absent
+  local file=$1
+  shift
+  local draft=${file%/*}/.${file##*/}.$BASHPID
+  printf '%s\n' "$@" 2>/dev/null >"$draft" && mv -f -- "$draft" "$file" 2>/dev/null && return
+  rm -f -- "$draft" 2>/dev/null
+  return 1
+}
+
+record::reserve() { # <file> : set room aside, so that a record can be written when the disk is full
+  printf '%1024s\n' '' 2>/dev/null >"$1"
+}
+
+record::write_reserved() { # <reserved file> <file> <line>... : like record::write, in the room that was set aside
+  local reserved=$1 file=$2
+  shift 2
+  printf '%s\n' "$@" '' 2>/dev/null 1<>"$reserved" && mv -f -- "$reserved" "$file" 2>/dev/null
+}
+
+record::read() { # <file> -> record; 1 when there is no such record. Whatever is no `key=value` is passed over
+  local line key
+  record=()
+  while IFS= read -r line || [[ $line ]]; do
+    key=${line%%=*}
+    [[ $line == *=* && $key =~ ^[a-z_]+$ ]] && record[$key]=${line#*=}
+  done 2>/dev/null <"$1"
+  ((${#record[@]}))
+}
+
+record::clean() { # <text> -> cleaned: one line of at most 300 characters, nothing that moves a cursor
+  cleaned=${1//[[:cntrl:]]/ }
+  cleaned=${cleaned::300}
+}
+
+process::look() { # <pid> -> state start; 1 when there is no such process
+  local line='' fields
+  state='' start=''
+  [[ $1 =~ ^[0-9]+$ ]] || return 1
+  IFS= read -r -d '' line 2>/dev/null <"/proc/$1/stat"
+  [[ $line ]] || return 1
+  read -ra fields <<<"${line##*) }" # the command's name may hold anything, a `)` too
+  state=${fields[0]} start=${fields[19]}
+}
+
+process::alive() { # <pid> <start> <boot id>
+  local state start boot
+  process::boot
+  [[ $3 == "$boot" ]] && process::look "$1" && [[ $start == "$2" && $state != [ZXx] ]]
+}
+
+process::boot() { # -> boot: this boot's id
+  read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id || boot=unknown
+}
+
+lock::held() { # <file> : whether a process holds the lock
+  local fd rc=0
+  { exec {fd}<"$1"; } 2>/dev/null || return 1
+  flock -n -s "$fd" || rc=1
+  exec {fd}<&-
+  ((rc))
+}

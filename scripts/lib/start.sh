@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# start.sh RUN [--parallel N] [--multiplexer tmux|screen]: start the dispatcher of a run, or resume it; safe to repeat.
+#
+#   0: a dispatcher lives, or nothing is left to do    64: usage    66: no run directory    69: no tmux and no screen
+set -uo pipefail
+unset COMBORUN_SESSION
+
+library=${BASH_SOURCE[0]%/*}
+source "$library/record.sh"
+source "$library/multiplexer.sh"
+
+start::die() { # <code> <message>
+  printf 'start: %s\n' "$2" >&2
+  exit "$1"
+}
+
+start::main() {
+  local parallel='' wanted='' multiplexer
+  run=$(cd -- "${1-}" 2>/dev/null && pwd) && [[ -f $run/id ]] || start::die 66 "${1:-RUN} is no run directory"
+  shift
+  while (($#)); do
+    case $1 in
+      --parallel) parallel=${2-} ;;
+      --multiplexer) wanted=${2-} ;;
+      *) start::die 64 "what is $1? usage: [--parallel N] [--multiplexer tmux|screen]" ;;
+    esac
+    shift $(($# > 1 ? 2 : 1))
+    [[ -z $parallel || $parallel =~ ^[1-9][0-9]{0,5}$ ]] || start::die 64 "--parallel wants a number from 1"
+    [[ $wanted == @(|tmux|screen) ]] || start::die 64 '--multiplexer wants tmux or screen'
+  done
+  start::choose "$wanted"
+  [[ -z $parallel ]] || record::write "$run/dispatch/slots" "$parallel" || start::die 73 "can't write in $run/dispatch"
+  rm -f -- "$run/dispatch/stopped"
+  start::dispatcher
+}
+
+start::choose() { # [wanted] -> dispatch/multiplexer; without a wish what this run used before, then tmux, then screen
+  local before=''
+  [[ -e $run/dispatch/multiplexer ]] && read -r before <"$run/dispatch/multiplexer"
+  if [[ $1 ]]; then
+    mux::choose "$1" || start::die 69 "there is no $1 on this machine"
+  elif [[ $before != @(tmux|screen) ]] || ! mux::choose "$before"; then
+    mux::choose || start::die 69 "there is neither tmux nor screen on this machine: install one of them"
+  fi
+  record::write "$run/dispatch/multiplexer" "$multiplexer" || start::die 73 "can't write in $run/dispatch"
+}
+
+start::dispatcher() { # detached: its own process session, no inherited descriptor
+  local pid code
+  (
+    for descriptor in "/proc/$BASHPID/fd"/*; do
+      descriptor=${descriptor##*/}
+      ((descriptor > 2 && descriptor != 255)) && exec {descriptor}>&-
+    done
+    trap - INT QUIT
+    exec setsid bash "$run/lib/dispatch.sh" "$run"
+  ) </dev/null >>"$run/dispatch/out" 2>&1 &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    record::read "$run/dispatch/dispatcher" && [[ ${record[pid]-} == "$pid" ]] && break
+    sleep 0.02
+  done
+  if kill -0 "$pid" 2>/dev/null; then
+    printf 'dispatcher %s started with %s\n' "$pid" "$multiplexer"
+    return
+  fi
+  wait "$pid"
+  code=$?
+  case $code in
+    0) printf 'nothing is left to do\n' ;;
+    75) start::running ;;
+    *) start::die "$code" "the dispatcher ended with code $code: $(tail -n 3 -- "$run/dispatch/out")" ;;
+  esac
+}
+
+start::running() {
+  record::read "$run/dispatch/dispatcher"
+  printf 'dispatcher %s is running\n' "${record[pid]-}"
+}
+
+start::main "$@"
