@@ -1,0 +1,25 @@
+"""What somebody may have meant by a word that is not known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def close_to(word: str, known: Iterable[str]) -> str:
+    """The known word that looks most like `word`; empty when none looks alike."""
+    folded = {entry.casefold(): entry for entry in known}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1)
+    return folded[close[0]] if close else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint: the closest known word, or else all of them when they are few."""
+    known = list(known)
+    if close := close_to(word, known):
+        return f"did you mean `{close}`?"
+    return f"known here: {listed(known)}" if 0 < len(known) <= 12 else ""
+
+
+def listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)

@@ -1,0 +1,104 @@
+"""YAML's complaints in words that help somebody who does not know how a YAML scanner works."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from comborun.errors import Problem
+
+DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?=%)")
+TOO_DEEP = ("lists and maps are nested too deeply", "a grid needs four levels")
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    pattern: str
+    """of the complaint, as ruamel.yaml words it: `context, problem`"""
+    message: str
+    hint: str
+    opening: bool = False
+    """whether the mistake is where the construct began, not where the scanner noticed"""
+
+
+_INDENTATION = "give all entries of one map, or of one list, the same indentation"
+_SENTENCES = (
+    _Sentence(r"character '\\t'", "a tab, where only blanks may indent", "indent with spaces"),
+    _Sentence(
+        r"character '(.)' that cannot start",
+        "a value can't begin with `{0}`",
+        "put the whole value in quotes",
+    ),
+    _Sentence(
+        "quoted scalar, found unexpected",
+        "a quote is opened here and never closed",
+        'close it; within \'...\' a quote is written twice, within "..." as \\"',
+        opening=True,
+    ),
+    _Sentence(
+        "unknown escape character '(.)'",
+        "`\\{0}` means nothing within double quotes",
+        "use single quotes, where a backslash is a backslash",
+    ),
+    _Sentence(
+        "mapping values are not allowed",
+        "a colon that can't be one of a key here: the line is indented too far, or a value holds `: `",
+        "align the keys of a map; put a value that holds `: ` in quotes, or on lines of its own after `>-`",
+    ),
+    _Sentence(
+        r"flow (?:sequence|mapping), expected ',' or '(.)'",
+        "what is opened here lacks its `{0}`, or a comma between two entries",
+        "a value that begins with a brace or bracket and is meant as text needs quotes",
+        opening=True,
+    ),
+    _Sentence(
+        "found '<scalar>'",
+        "text after a value that has ended already",
+        "a value that begins with a quote, a brace or a bracket ends at its partner: put all of it in quotes",
+    ),
+    _Sentence(
+        "expected <block end>|expected '<document start>'",
+        "indented differently from the lines that it belongs to",
+        _INDENTATION,
+    ),
+    _Sentence(
+        "found undefined alias '?([^']*)",
+        "`*{0}` is read as an alias, and nothing is anchored by that name",
+        'a pattern that begins with `*` needs quotes: "*{0}"',
+    ),
+    _Sentence("sequence entries are not allowed", "a `-` that can't begin a list entry here", _INDENTATION),
+    _Sentence("could not find expected ':'", "a key without its colon", "write `key: value`"),
+    _Sentence("single document", "a second document begins here", "one grid per file: remove the `---`"),
+    _Sentence("undefined tag handle", "a value can't begin with `!`", "put the whole value in quotes"),
+    _Sentence("block scalar", "`|` and `>` stand alone on their line", "begin the text on the next line"),
+)
+
+
+def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
+    """The one mistake that keeps the whole file from being read."""
+    if isinstance(error, ReaderError):
+        return _strange_character(error, text, file)
+    if not isinstance(error, MarkedYAMLError):
+        return Problem(file, 0, 0, f"is no YAML: {error}")
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    for sentence in _SENTENCES:
+        if match := re.search(sentence.pattern, words):
+            mark = error.context_mark if sentence.opening else error.problem_mark
+            message, hint = (part.format(*match.groups()) for part in (sentence.message, sentence.hint))
+            return Problem(file, *_position(mark), message, hint)
+    return Problem(file, *_position(error.problem_mark or error.context_mark), f"is no YAML: {words}")
+
+
+def _position(mark: object) -> tuple[int, int]:
+    line, column = getattr(mark, "line", None), getattr(mark, "column", None)
+    return (0, 0) if line is None or column is None else (line + 1, column + 1)
+
+
+def _strange_character(error: ReaderError, text: str, file: str) -> Problem:
+    before = text[: error.position]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    message = f"the character U+{ord(text[error.position]):04X} can't stand in a text file"
+    return Problem(file, line, column, message, "is this the right file? it looks like a binary one")
