@@ -1,0 +1,173 @@
+"""From a file's tree to its typed keys: every mistake at its place, and what is left when the mistakes are taken out.
+
+Whatever is wrong is cut out of the tree, so that the rest can be checked all the same and one run names everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from comborun.grid_model import AXES, SECTIONS, GridFile
+from comborun.reserved import advice, reserved_within
+from comborun.suggest import close_to, did_you_mean
+from comborun.values import MISTAKE, no_value
+from comborun.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from comborun.errors import Problem
+
+Path = tuple[str | int, ...]
+
+ROUNDS = 10
+"""of cutting out; the second finds nothing unless a mistake hides another"""
+
+_OTHER_WORDS = {
+    "cmd": "command",
+    "cwd": "workdir",
+    "env": "variables",
+    "env_vars": "variables",
+    "envs": "environments",
+    "tasks": "environments",
+    "models": "policies",
+    "checkpoints": "policies",
+    "success_key": "success",
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A grid file as far as it is right."""
+
+    source: Source
+    """without what was cut out"""
+    file: GridFile
+    broken: frozenset[str]
+    """top-level keys in which something was wrong: what is missing there says nothing"""
+    problems: tuple[Problem, ...]
+
+
+def read_draft(source: Source) -> Draft:
+    """Check the keys of `source` and the type of every value."""
+    problems: list[Problem] = list(source.problems)
+    broken: set[str] = set()
+    for _ in range(ROUNDS):
+        try:
+            file = GridFile.model_validate(source.root)
+        except ValidationError as error:
+            found = [(detail, _path(source, detail["loc"])) for detail in error.errors(include_url=False)]
+            problems += [_problem(source, detail, path) for detail, path in found]
+            broken.update(_suspect(detail, path) for detail, path in found)
+            source = replace(source, root=_cut(source.root, {path for _, path in found}))
+        else:
+            return Draft(source, file, frozenset(broken), tuple(problems))
+    raise AssertionError(f"{ROUNDS} rounds did not mend {source.file}")
+
+
+def _path(source: Source, loc: Path) -> Path:
+    """The steps of pydantic's `loc` that the file has too."""
+    if loc[0] in AXES and len(loc) > 1:
+        axis = source.root[str(loc[0])]
+        loc = (loc[0], list(axis)[int(loc[1])], *loc[3:]) if isinstance(axis, Map) else loc[:2]
+    path: list[str | int] = []
+    tree: Tree = source.root
+    for step in loc:
+        if isinstance(tree, Map) and step in tree:
+            tree = tree[str(step)]
+        elif isinstance(tree, Items) and isinstance(step, int):
+            tree = tree[step]
+        else:
+            break
+        path.append(step)
+    return tuple(path)
+
+
+def _cut(tree: Tree, paths: set[Path]) -> Any:
+    if isinstance(tree, Scalar) or not paths:
+        return tree
+    entries: Iterable[tuple[str | int, Tree]] = tree.items() if isinstance(tree, Map) else enumerate(tree)
+    kept = {
+        step: _cut(value, {path[1:] for path in paths if path[0] == step})
+        for step, value in entries
+        if (step,) not in paths
+    }
+    return tree.holding(kept)
+
+
+def _suspect(detail: ErrorDetails, path: Path) -> str:
+    """The top-level key that has something wrong with it, or that was meant."""
+    key = str(path[0])
+    unknown = detail["type"] == "extra_forbidden" and len(path) == 1 and not _home(key)
+    return _meant(key, ()) or key if unknown else key
+
+
+def _problem(source: Source, detail: ErrorDetails, path: Path) -> Problem:
+    words = tuple(step for step in path if isinstance(step, str))
+    last = detail["loc"][-1]
+    unknown = detail["type"] == "extra_forbidden"
+    at_key = unknown or last == "[key]" or (last == "name" and words[0] in AXES)
+    place = source.key_place(*path) if at_key else source.place(*path)
+    if unknown:
+        return source.problem(place, *_unknown(words))
+    tree = source.at(*path)
+    message, hint = _not_yet(tree, words) or _refused(tree, detail, words)
+    return source.problem(place, message, hint)
+
+
+def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[str, str]:
+    key = ".".join(words)
+    if isinstance(tree, Map) and words[0] in AXES and len(words) == 1:
+        return f"`{key}`: a map where a name belongs", f"with attributes: `{key}: {{NAME: {{KEY: value}}}}`"
+    if detail["type"] == MISTAKE:
+        context = detail.get("ctx", {})
+        return f"`{key}`: {context['message']}", str(context["hint"])
+    if isinstance(tree, Scalar) and tree.kind is Kind.NULL:
+        return f"`{key}`: {no_value(tree).message}", no_value(tree).hint
+    if detail["type"] == "tuple_type":
+        hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
+        return f"`{key}`: a list is wanted here", hint
+    return f"`{key}`: a map is wanted here", "`key: value` lines, indented, or {key: value}"
+
+
+def _not_yet(tree: Tree, words: tuple[str, ...]) -> tuple[str, str] | None:
+    """Planned forms of a key that exists: `workdir: {link_from: ...}`, `policies: {glob: ...}`."""
+    inner = [(*words, key) for key in tree] if isinstance(tree, Map) else []
+    for path in (words, *inner):
+        if len(path) > 1 and (hint := advice(path)):
+            return f"not yet: `{path[-2]}: {{{path[-1]}: ...}}` is planned", hint
+    return None
+
+
+def _unknown(words: tuple[str, ...]) -> tuple[str, str]:
+    """Message and hint for a key that does not exist, or not yet, or not here."""
+    key, section = words[-1], words[:-1]
+    if hint := advice(words):
+        return f"not yet: `{'.'.join(words)}` is planned", hint
+    if section == ("overrides",) and key in GridFile.model_fields:
+        return f"`{key}` holds for the whole grid, not for some of its combos", f"move `{key}` to the top level"
+    message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
+    if section in {(), ("overrides",)} and (home := _home(key)):
+        return message, f"it belongs into `{home}`: `{home}: {{{key}: ...}}`"
+    if meant := _meant(key, section):
+        return message, f"did you mean `{meant}`?"
+    return message, did_you_mean(key, _known(section))
+
+
+def _home(key: str) -> str:
+    """The map of the top level that has such a key."""
+    return next((name for name in ("limits", "resources", "results") if key in _known((name,))), "")
+
+
+def _known(section: tuple[str, ...]) -> tuple[str, ...]:
+    return (*SECTIONS[section].model_fields, *reserved_within(section))
+
+
+def _meant(key: str, section: tuple[str, ...]) -> str:
+    known = _known(section)
+    other = _OTHER_WORDS.get(key.casefold(), "")
+    return other if other in known else close_to(key, known)

@@ -1,0 +1,55 @@
+"""The grid that `combo init` writes: complete, commented, and nothing in it that does not exist."""
+
+from __future__ import annotations
+
+import json
+
+_STARTER = """\
+# What to evaluate: every policy in every environment. docs/grid.md explains all keys.
+#   combo check grid.yaml     finds every mistake
+#   combo plan grid.yaml      shows what would run, and changes nothing
+#   combo run grid.yaml       launches, watches, reports
+name: NAME
+
+# host: h100                        # an ssh host; without it, sessions run on this machine
+
+policies:                           # a list, or a map with attributes for the command
+  flat: {checkpoint: ~/checkpoints/flat.pt}
+  rough: {checkpoint: ~/checkpoints/rough.pt}
+environments: [friction, grass, boulder, stairs]
+# exclude: [{policy: flat, environment: stairs}]
+
+episodes: 100                       # of every combo
+seed: 1000
+
+# Split once, as a shell would; then {...} is filled in. No shell reads it: pipes and && go into setup.
+command: >-
+  python evaluate.py --policy {policy} --checkpoint {policy.checkpoint} --env {environment}
+  --episodes {episodes} --seed {seed} --output-dir {output_dir}
+# workdir: ~/my_project             # where it runs on the host
+# setup: |                          # bash, before the command
+#   source ~/miniconda3/etc/profile.d/conda.sh
+#   conda activate my_env
+# variables: {PYTHONUNBUFFERED: "1"}
+
+# resources: {gpus: 1}              # GPUs of one session
+limits:
+  parallel: 4                       # sessions at once
+  # per_gpu: 2                      # of them on one GPU
+  # stagger: 30 s                   # between two starts
+
+# One JSON object a line and an episode, such as {"episode": 0, "success": true, "reward": 1.5}
+results: {files: "*.jsonl", success: success}
+
+# after: python report.py --input {results_dir}     # once, on the host, when all has ended
+"""
+
+
+def starter_grid(name: str) -> str:
+    """The text of a grid called `name` to start from; it passes `combo check` as it is."""
+    written = json.dumps(name, ensure_ascii=False) if _needs_quotes(name) else name
+    return _STARTER.replace("name: NAME", f"name: {written}", 1)
+
+
+def _needs_quotes(name: str) -> bool:
+    return not (name.isascii() and name.isidentifier()) or name.lower() in {"null", "true", "false"}
