@@ -16,12 +16,19 @@ _PARTS = 10
 
 def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
     """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
-    told = [*_link(before.link if before else Link(), after.link, zone), *_sessions(before, after)]
+    told = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
+    told += [*_link(before.link if before else Link(), after.link, zone), *_sessions(before, after)]
     progress = _progress(before, after, zone)
     hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
     told += [line for line in (progress, f"! {visible(hint)}" if hint else "") if line]
+    if after.finished and not (before and before.finished):
+        told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "
     return [f"{time}{line}" for line in told]
+
+
+def _counts(status: RunStatus) -> str:
+    return ", ".join(f"{count} {word}" for word, count in status.counts().items())
 
 
 def _link(before: Link, after: Link, zone: tzinfo | None) -> Iterator[str]:

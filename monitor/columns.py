@@ -90,7 +90,12 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
 
 
 def _needed(column: Column, status: RunStatus) -> bool:
-    return column.title != "attempt" or any(session.attempt > 1 for session in status.sessions)
+    """Columns that would be empty from top to bottom are left out."""
+    if column.title == "attempt":
+        return any(session.attempt > 1 for session in status.sessions)
+    if column.title == "idle":
+        return any(session.idle is not None for session in status.sessions)
+    return column.title != "left" or any(session.life is not Life.ENDED for session in status.sessions)
 
 
 def _width(column: Column, status: RunStatus, level: _Level) -> int:

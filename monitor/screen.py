@@ -101,10 +101,21 @@ class JsonScreen:
         """Nothing is held open."""
 
 
+def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
+    """The whole table, once, on a terminal or not."""
+    _forgive(console)
+    console.print(render(status, Look(console.width, None, zone)))
+
+
 def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
     """The screen that fits: redrawing only on a terminal that can move its cursor. NO_COLOR takes colour, no more."""
-    if isinstance(console.file, io.TextIOWrapper):
-        console.file.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our symbols
+    _forgive(console)
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console, zone)
     return LiveScreen(console, zone)
+
+
+def _forgive(console: Console) -> None:
+    """A terminal without UTF-8 shows ? for our symbols instead of ending us."""
+    if isinstance(console.file, io.TextIOWrapper):
+        console.file.reconfigure(errors="replace")

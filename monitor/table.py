@@ -112,7 +112,7 @@ def _progress(status: RunStatus, width: int) -> Text:
     word = f"{units.pop()}s" if len(units) == 1 else "done"
     label = f"{status.done}/{status.planned} {word}"
     successes = f"{status.successes} of {status.done} successful"
-    if width >= len(label) + len(successes) + 16:
+    if status.done and width >= len(label) + len(successes) + 16:
         label = f"{label}, {successes}"
     style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
     return bar(status.done, status.planned, width - len(label) - 1, style).append(f" {label}", "default")

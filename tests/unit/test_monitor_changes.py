@@ -1,0 +1,212 @@
+"""Plain lines for logs, the JSON document, and which screen shows what."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+from rich.console import Console
+
+from monitor.changes import changes
+from monitor.classify import classify
+from monitor.history import History, fold
+from monitor.jsonform import document, to_json
+from monitor.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
+from monitor.snapshot import parse_snapshot
+from monitor.status import Link, RunStatus
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
+VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
+
+
+def story() -> list[RunStatus]:
+    """A run from its first look to its end."""
+    grass, stairs = Seen("grass_act", counts=(4, 4)), Seen("stairs_act", started=NOW + 50)
+    more = Seen("grass_act", counts=(57, 50))
+    ended = grass.ended(records=100, successes=91, ended=NOW + 200)
+    again = Seen("stairs_act", 2, started=NOW + 210, counts=(30, 2))
+    looks = [
+        an_answer(),
+        an_answer(grass, now=NOW + 20),
+        an_answer(grass, now=NOW + 40),
+        an_answer(more, stairs, now=NOW + 60),
+        an_answer(ended, stairs.ended("lost", "none", code="", records=0, ended=NOW + 190), now=NOW + 205),
+        an_answer(again, now=NOW + 220, dispatcher=""),
+        an_answer(
+            again.ended("exited", "partial", code=1, records=60, successes=4, ended=NOW + 300, note="Traceback"),
+            Seen("after", started=NOW + 310, log=b"plot 1\n"),
+            now=NOW + 320,
+        ),
+        an_answer(
+            Seen("after", started=NOW + 310).ended("exited", "complete", ended=NOW + 330),
+            now=NOW + 340,
+            done="at=1",
+        ),
+    ]
+    history, told = History(), []
+    for look in looks:
+        history = fold(history, parse_snapshot(look, 400))
+        told.append(classify(VIEW, history))
+    return told
+
+
+def told(statuses: list[RunStatus]) -> str:
+    pairs = zip([None, *statuses], statuses, strict=False)
+    return "".join(f"{line}\n" for before, after in pairs for line in changes(before, after, UTC))
+
+
+def test_a_run_without_a_terminal_reads_as_a_log() -> None:
+    assert told(story()) == (GOLDEN / "story-plain.txt").read_text()
+
+
+def test_nothing_new_is_no_line() -> None:
+    status = story()[3]
+    assert changes(status, replace(status, now=NOW + 999), UTC) == []
+
+
+def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
+    view, answer = a_busy_run()
+    lines = changes(None, classify(view, fold(History(), parse_snapshot(answer, 400))), UTC)
+    assert len(lines) == 9  # the run, seven sessions that were started, and the sum
+    assert not any("queued" in line for line in lines[1:])
+
+
+def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
+    up = story()[3]
+    away = replace(up, link=Link(reachable=False, since=NOW + 3, last_seen=9, failures=1, complaint="timed out"))
+    longer = replace(away, link=replace(away.link, failures=2, last_seen=19))
+    lines = told([up, away, longer, up]).splitlines()[4:]
+    assert [line.partition("  ")[2] for line in lines] == [
+        "! unreachable since 10:30:03: timed out",
+        "reachable again",
+    ]
+
+
+def test_the_document_has_what_was_promised() -> None:
+    view, answer = a_busy_run()
+    shown = json.loads(to_json(classify(view, fold(History(), parse_snapshot(answer, 400)))))
+    assert shown["run"] == "walkers-20260729T101500Z-ab12"
+    assert (shown["host"], shown["reachable"], shown["finished"]) == ("gpu-box", True, False)
+    assert len(shown["sessions"]) == 8
+    running = shown["sessions"][3]
+    assert {
+        "name": "stairs_pi0_5__flow_",
+        "policy": "pi0.5 (flow)",
+        "environment": "stairs",
+        "state": "running",
+        "outcome": None,
+        "attempt": 1,
+        "episodes_done": 62,
+        "episodes_planned": 100,
+        "successes": 55,
+        "idle_seconds": 1.0,
+        "last_line": "episode 61: success, 12.4 s",
+    }.items() <= running.items()
+    ended = shown["sessions"][1]
+    assert (ended["state"], ended["outcome"], ended["idle_seconds"]) == ("ended", "succeeded", None)
+    assert ended["note"] == "segmentation fault after complete results"
+    assert shown["after"]["state"] == "queued"
+
+
+def test_the_document_of_a_run_that_was_never_seen_claims_nothing() -> None:
+    shown = document(classify(VIEW, History(), link=Link(reachable=False, since=NOW)))
+    assert (shown["reachable"], shown["now"], shown["dispatcher"], shown["finished"]) == (False, None, None, False)
+
+
+def test_the_document_acts_on_no_terminal() -> None:
+    plan = a_plan([a_session("\x9b31m\u202eact", "gräss")])
+    seen = Seen(plan.sessions[0].name, log="grün\n".encode())
+    text = to_json(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400))))
+    assert text.isascii()
+    assert json.loads(text)["sessions"][0]["last_line"] == "grün"
+
+
+def terminal(**fields: object) -> Console:
+    settings = {"file": io.StringIO(), "width": 100, "height": 30, "force_terminal": True, "_environ": {}}
+    return Console(**{**settings, **fields})  # type: ignore[arg-type]
+
+
+def output(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("console", "plain", "kind"),
+    [
+        (terminal(), False, LiveScreen),
+        (terminal(no_color=True), False, LiveScreen),
+        (terminal(), True, PlainScreen),
+        (terminal(force_terminal=False), False, PlainScreen),
+        (terminal(_environ={"TERM": "dumb"}), False, PlainScreen),
+    ],
+)
+def test_the_screen_fits_the_terminal(console: Console, plain: bool, kind: type) -> None:
+    assert isinstance(open_screen(console, plain=plain), kind)
+
+
+def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
+    console = terminal(force_terminal=False, width=20)
+    screen = open_screen(console, zone=UTC)
+    for status in story():
+        screen.show(status)
+    screen.close()
+    assert output(console) == (GOLDEN / "story-plain.txt").read_text()
+
+
+def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
+    console = terminal()
+    screen = LiveScreen(console, UTC)
+    for status in story():
+        screen.show(status)
+    screen.close()
+    screen.close()
+    text = output(console)
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+    assert re.search(r"\x1b\[1A", text)
+    assert "took 7 min 10 s" in text.rpartition("walkers-")[2]
+
+
+def test_a_live_screen_begins_on_a_clean_terminal_after_a_resize() -> None:
+    console = terminal()
+    screen = LiveScreen(console, UTC)
+    screen.show(story()[3])
+    assert "\x1b[2J" not in output(console)
+    console.width = 50
+    screen.show(story()[3])
+    screen.close()
+    after = output(console).partition("\x1b[2J")[2]
+    lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", after).replace("\r", "\n").split("\n")
+    assert max(map(len, lines)) <= 50
+
+
+def test_no_colour_keeps_the_table() -> None:
+    console = terminal(no_color=True)
+    show_once(console, story()[3], zone=UTC)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", output(console))
+    assert "● running" in output(console)
+
+
+def test_a_terminal_that_knows_no_unicode_is_no_reason_to_die() -> None:
+    raw = io.BytesIO()
+    console = terminal(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), force_terminal=False)
+    screen = open_screen(console, plain=True, zone=UTC)
+    for status in story():
+        screen.show(status)
+    assert b"act in grass: running" in raw.getvalue()
+
+
+def test_a_stream_for_programs_is_a_document_per_line() -> None:
+    written: list[str] = []
+    screen = JsonScreen(written.append)
+    for status in story():
+        screen.show(status)
+    screen.close()
+    assert [line.count("\n") for line in written] == [1] * len(written)
+    assert json.loads(written[-1])["finished"] is True

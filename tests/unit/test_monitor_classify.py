@@ -1,0 +1,208 @@
+"""What the records say about sessions and the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+
+from comborun.attempt import End
+from comborun.state import Life, Outcome
+from monitor.causes import note
+from monitor.classify import classify
+from monitor.history import History, fold
+from monitor.observe import RunView
+from monitor.snapshot import parse_snapshot
+from monitor.status import RunStatus, SessionStatus
+
+SESSION = a_session("act", "grass")
+VIEW = a_view(a_plan([SESSION]))
+
+
+def run(answer: bytes, view: RunView = VIEW, now: float | None = None) -> RunStatus:
+    return classify(view, fold(History(), parse_snapshot(answer, 400)), now)
+
+
+def only(*seen: Seen, now: float | None = None) -> SessionStatus:
+    return run(an_answer(*seen), now=now).sessions[0]
+
+
+def test_without_an_attempt_a_session_is_queued() -> None:
+    session = only()
+    assert (session.life, session.outcome, session.attempt, session.done) == (Life.QUEUED, None, 0, 0)
+    assert not session.alive
+
+
+def test_without_a_begin_it_is_starting() -> None:
+    session = only(Seen("grass_act", started=None, live="supervisor=0 command=0", log=None))
+    assert (session.life, session.attempt, session.started) == (Life.STARTING, 1, None)
+
+
+def test_with_a_living_supervisor_it_is_running() -> None:
+    session = only(Seen("grass_act", counts=(62, 55), log=b"episode 61\n", changed=NOW - 14))
+    assert (session.life, session.done, session.planned, session.successes) == (Life.RUNNING, 62, 100, 55)
+    assert (session.idle, session.seconds, session.last_line) == (14, 100, "episode 61")
+
+
+def test_a_run_that_wrote_no_log_yet_is_idle_since_its_start() -> None:
+    assert only(Seen("grass_act", log=None)).idle == 100
+
+
+def test_with_the_command_alone_it_is_orphaned() -> None:
+    assert only(Seen("grass_act", live="supervisor=0 command=1")).life is Life.ORPHANED
+
+
+def test_with_nothing_alive_and_no_end_it_is_lost() -> None:
+    session = only(Seen("grass_act", live="supervisor=0 command=0"))
+    assert (session.life, session.outcome) == (Life.ENDED, Outcome.LOST)
+    assert session.note == "nobody saw it end"
+    assert session.idle is None
+
+
+def test_with_an_end_the_outcome_follows_from_completeness_and_cause() -> None:
+    session = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
+    assert (session.life, session.outcome, session.done, session.successes) == (
+        Life.ENDED,
+        Outcome.SUCCEEDED,
+        100,
+        91,
+    )
+    assert (session.seconds, session.note) == (60, "")
+
+
+def test_the_latest_attempt_counts() -> None:
+    session = only(Seen("grass_act").ended("lost", "partial", records=40), Seen("grass_act", 2, counts=(3, 1)))
+    assert (session.life, session.attempt, session.done, session.successes) == (Life.RUNNING, 2, 3, 1)
+
+
+def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
+    session = only(
+        Seen("grass_act").ended("lost", "partial", records=99, successes=99),
+        Seen("grass_act", 2).ended("lost", "partial", records=40, successes=30),
+        Seen("grass_act", 3, first=40, counts=(3, 1)),
+    )
+    assert (session.done, session.successes) == (43, 31)
+
+
+def test_a_program_without_records_tells_no_progress() -> None:
+    view = a_view(a_plan([a_session("act", "grass", files=())]))
+    status = run(an_answer(Seen("grass_act")), view)
+    assert (status.sessions[0].done, status.sessions[0].successes) == (None, None)
+    assert (status.done, status.planned) == (0, 0)
+
+
+def test_between_two_looks_only_what_grows_by_itself_grows() -> None:
+    seen = Seen("grass_act", counts=(50, 50), changed=NOW - 5)
+    then, later = only(seen), only(seen, now=NOW + 30)
+    assert (then.idle, later.idle) == (5, 35)
+    assert (then.seconds, later.seconds) == (100, 130)
+    assert replace(later, idle=then.idle, seconds=then.seconds) == then
+
+
+def test_a_clock_that_went_back_gives_no_negative_times() -> None:
+    session = only(Seen("grass_act", started=NOW + 50, changed=NOW + 60))
+    assert (session.idle, session.seconds) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ("cause=exited\ncode=0\ncompleteness=complete", ""),
+        ("cause=exited\ncode=3\ncompleteness=complete", "exit code 3 after complete results"),
+        ("cause=signal\ncode=139\nsignal=11\ncompleteness=complete", "segmentation fault after complete results"),
+        ("cause=stopped\ncompleteness=complete", "stopped after complete results"),
+        ("cause=exited\ncode=3\ncompleteness=none", "exit code 3"),
+        ("cause=signal\ncode=137\nsignal=9\ncompleteness=partial", "killed"),
+        ("cause=signal\nsignal=35\ncompleteness=none", "signal 35"),
+        ("cause=exited\ncode=0\ncompleteness=none", "exit code 0, but no results"),
+        ("cause=exited\ncode=0\ncompleteness=partial\nrecords=60", "exit code 0 after 60 of 100 episodes"),
+        ("cause=launch_failed\ncompleteness=none\nnote=setup failed: no conda", "setup failed: no conda"),
+        ("cause=launch_failed\ncompleteness=none", "the command never ran"),
+        ("cause=stopped\ncompleteness=partial\nnote=by alice", "by alice"),
+        ("cause=stopped\ncompleteness=none", "stopped"),
+        ("cause=lost\ncompleteness=none", "nobody saw it end"),
+        ("cause=lost\ncompleteness=none\nnote=the host was restarted", "nobody saw it end: the host was restarted"),
+        ("cause=eaten_by_bears\ncompleteness=none", "ended for an unknown reason"),
+        ("cause=launch_failed\ncompleteness=none\nnote=\x1b[31mred\x1b[0m\u202e", "red"),
+    ],
+)
+def test_how_it_ended_is_told_where_the_outcome_does_not(record: str, words: str) -> None:
+    assert note(End.parse(record), SESSION) == words
+
+
+def test_after_is_no_combo() -> None:
+    view = a_view(a_plan([SESSION], after=True))
+    status = run(an_answer(Seen("grass_act").ended(records=100), Seen("after", log=b"plotting\n")), view)
+    assert [session.name for session in status.sessions] == ["grass_act"]
+    assert status.after is not None
+    assert (status.after.life, status.after.last_line) == (Life.RUNNING, "plotting")
+    assert status.counts() == {"succeeded": 1}
+
+
+def test_a_plan_without_after_shows_none() -> None:
+    assert run(an_answer()).after is None
+
+
+ENDED = Seen("grass_act").ended(records=100, ended=NOW - 30)
+
+
+@pytest.mark.parametrize(
+    ("answer", "finished"),
+    [
+        (an_answer(ENDED), False),
+        (an_answer(ENDED, done="at=1"), True),
+        (an_answer(ENDED, done="at=1", dispatcher=""), True),
+        (an_answer(Seen("grass_act"), done="at=1"), False),
+        (an_answer(dispatcher=""), False),
+        (an_answer(stopped=1, dispatcher=""), True),
+        (an_answer(Seen("grass_act"), stopped=1), False),
+        (an_answer(Seen("grass_act", live="supervisor=0 command=1"), stopped=1), False),
+    ],
+)
+def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(answer: bytes, finished: bool) -> None:
+    assert run(answer).finished is finished
+
+
+def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
+    status = run(an_answer(ENDED, done="at=1"), now=NOW + 500)
+    assert (status.started, status.seconds, status.estimated_end) == (NOW - 100, 70, None)
+
+
+def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
+    view = replace(VIEW, directory="~/my runs/r")
+    hint = run(an_answer(Seen("grass_act"), dispatcher=""), view).hint
+    assert hint == (
+        "the dispatcher is gone, nothing new starts: `bash ~/'my runs/r/run_parallel.sh'` on gpu-box resumes"
+    )
+
+
+def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
+    local = replace(VIEW, host="local", directory="/data/r")
+    assert run(an_answer(stopped=1, dispatcher=""), local).hint == (
+        "stopped with 1 queued: `bash /data/r/run_parallel.sh` resumes"
+    )
+
+
+@pytest.mark.parametrize("answer", [an_answer(), an_answer(ENDED, done="", dispatcher=""), an_answer(stopped=1)])
+def test_a_run_that_goes_its_way_needs_no_hint(answer: bytes) -> None:
+    assert run(answer).hint == "" or run(answer).finished
+
+
+def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -> None:
+    view, _ = a_busy_run()
+    status = classify(view, History())
+    assert {session.life for session in status.sessions} == {Life.QUEUED}
+    assert (status.now, status.seconds, status.estimated_end, status.finished) == (None, None, None, False)
+
+
+def test_counts_go_by_outcome_once_it_is_there() -> None:
+    view, answer = a_busy_run()
+    assert run(answer, view).counts() == {
+        "queued": 1,
+        "running": 2,
+        "orphaned": 1,
+        "succeeded": 2,
+        "partial": 1,
+        "failed": 1,
+    }

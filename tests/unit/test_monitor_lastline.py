@@ -1,0 +1,103 @@
+"""The last line of a log: what a terminal would show, and nothing that could act on one."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from monitor.lastline import LONGEST, last_line, visible
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        (b"", ""),
+        (b"\n\n", ""),
+        (b"first\nsecond\n", "second"),
+        (b"first\nsecond", "second"),
+        (b"first\n   \n", "first"),
+        (b"first\r\nsecond\r\n", "second"),
+        ("größe 3 µm ✓\n".encode(), "größe 3 µm ✓"),
+        (b"\xff\xfe binary \x00\x01\n", "�� binary"),
+        ("cut in a ü"[:-1].encode() + "ü".encode()[:1], "cut in a �"),
+    ],
+)
+def test_the_last_line_that_shows_anything(log: bytes, shown: str) -> None:
+    assert last_line(log) == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("  3%|▎ | 3/100\r 62%|██▍ | 62/100", "62%|██▍ | 62/100"),
+        ("downloading 100 %\rdone", "doneloading 100 %"),
+        ("downloading 100 %\r\x1b[Kdone", "done"),
+        ("downloading 100 %\x1b[2K\rdone", "done"),
+        ("half gone\x1b[1K\x1b[3Cx", "x"),
+        ("50 %\r", "50 %"),
+        ("abc\b\bX", "aXc"),
+        ("abc\x1b[2DX", "aXc"),
+        ("abc\x1b[1GX", "Xbc"),
+        ("a\tb", "a b"),
+    ],
+)
+def test_what_is_overwritten_is_gone(line: str, shown: str) -> None:
+    assert visible(line) == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("\x1b[1;31merror\x1b[0m: bad", "error: bad"),
+        ("\x1b[38;2;1;2;3mtrue colour\x1b[m", "true colour"),
+        ("\x1b]0;evil title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPq#0;device string\x1b\\text", "text"),
+        ("text\x1b[31", "text"),
+        ("text\x1b]0;never ended", "text"),
+        ("text\x1b", "text"),
+        ("\x1b[2J\x1b[Htext", "text"),
+        ("\x1b[?1049htext\x1b(B", "text"),
+        ("\x9b31mtext", "31mtext"),
+        ("safe\u202etxt.exe", "safetxt.exe"),
+        ("no\u200bbreak\u2028here\x7f", "nobreakhere"),
+        ("[bold]markup[/bold] stays text", "[bold]markup[/bold] stays text"),
+    ],
+)
+def test_nothing_that_acts_on_a_terminal_is_left(line: str, shown: str) -> None:
+    assert visible(line) == shown
+
+
+def test_a_line_without_end_is_bounded_and_says_so() -> None:
+    shown = visible("x" * 100_000)
+    assert len(shown) == LONGEST
+    assert shown.endswith("…")
+
+
+def test_a_jump_far_to_the_right_is_bounded() -> None:
+    shown = visible("a\x1b[999999999999999999Gb\x1b[999999999Cc")
+    assert len(shown) == LONGEST
+    assert shown.strip("… ") == "a"
+
+
+PIECES = st.sampled_from(
+    ["\r", "\b", "\x1b", "\x1b[", "\x1b]", "K", "5", ";", "G", "C", "D", "\x07", "\u202e", "é", "日"]
+)
+
+
+@given(st.one_of(st.text(), st.lists(PIECES).map("".join)))
+@example("\x1b[²K")
+@example("\x1b[٣C")
+def test_any_line_becomes_one_printable_line(line: str) -> None:
+    shown = visible(line)
+    assert len(shown) <= LONGEST
+    assert not [mark for mark in shown if unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    assert visible(shown) == shown
+
+
+@given(st.binary())
+def test_any_log_has_a_last_line(log: bytes) -> None:
+    assert "\n" not in last_line(log)

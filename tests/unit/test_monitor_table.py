@@ -1,0 +1,188 @@
+"""The table, as whole pictures: tests/golden/monitor. Times of day are UTC."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+from rich.console import Console
+
+from comborun.state import Life, Outcome
+from monitor.classify import classify
+from monitor.history import History, fold
+from monitor.snapshot import parse_snapshot
+from monitor.status import Link, RunStatus
+from monitor.style import STYLES, bar
+from monitor.table import MOST_ROWS, Look, render
+from monitor.wording import SYMBOLS, brief, clock, duration
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
+
+
+def busy() -> RunStatus:
+    view, answer = a_busy_run()
+    return classify(view, fold(History(), parse_snapshot(answer, 400)))
+
+
+def many(count: int) -> RunStatus:
+    plan = a_plan([a_session("act", f"scene {number:03}") for number in range(count)])
+    ended = [Seen(session.name).ended(records=100, successes=50) for session in plan.sessions[: count // 2]]
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended), 400)))
+
+
+def finished() -> RunStatus:
+    plan = a_plan([a_session("act", name) for name in ("grass", "stairs")], after=True)
+    ended = [Seen(session.name).ended(records=100, successes=91, ended=NOW - 9) for session in plan.sessions]
+    after = Seen("after", started=NOW - 8).ended("exited", "none", code=2, note="report.py: no such file")
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended, after, done="at=1"), 400)))
+
+
+def away() -> RunStatus:
+    link = Link(reachable=False, since=NOW + 40, last_seen=52, failures=3, complaint="timed out after 10 s")
+    return replace(busy(), link=link)
+
+
+def gone() -> RunStatus:
+    plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
+    answer = an_answer(Seen("grass_act", counts=(3, 3), log=b"\r 3%\r"), dispatcher="")
+    return classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+
+
+def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=colour,
+        color_system="truecolor" if colour else None,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(render(status, Look(width, height, UTC)))
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+
+
+SCENES = {
+    "busy-40": lambda: picture(busy(), 40),
+    "busy-60": lambda: picture(busy(), 60),
+    "busy-80": lambda: picture(busy(), 80),
+    "busy-120": lambda: picture(busy(), 120),
+    "busy-200": lambda: picture(busy(), 200),
+    "busy-40-colour": lambda: picture(busy(), 40, colour=True),
+    "busy-120-colour": lambda: picture(busy(), 120, colour=True),
+    "busy-12-high": lambda: picture(busy(), 120, height=12),
+    "many-80": lambda: picture(many(130), 80),
+    "finished-100": lambda: picture(finished(), 100),
+    "unreachable-100": lambda: picture(away(), 100),
+    "dispatcher-gone-80": lambda: picture(gone(), 80),
+    "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_picture_is_the_golden_one(scene: str) -> None:
+    assert SCENES[scene]() == (GOLDEN / f"{scene}.txt").read_text()
+
+
+def test_every_golden_picture_is_drawn() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} >= set(SCENES)
+
+
+@pytest.mark.parametrize("width", range(40, 201))
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    lines = picture(busy(), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len([line for line in lines if line.lstrip("●◇◐✗·✓ ").startswith(("pi0.5", "act  "))]) <= 16
+
+
+@given(st.integers(8, 60))
+def test_no_picture_is_higher_than_the_terminal(height: int) -> None:
+    status = many(60)
+    lines = picture(status, 100, height).splitlines()
+    assert len(lines) <= max(height, 9)
+
+
+def test_what_is_left_out_is_told() -> None:
+    lines = picture(many(130), 100).splitlines()
+    assert lines[-1] == "and 30 more: 30 succeeded"
+    assert sum("scene" in line for line in lines) == MOST_ROWS
+
+
+def test_rows_go_by_urgency_and_keep_the_plans_order_within() -> None:
+    rows = [line for line in picture(busy(), 120).splitlines() if "/100" in line]
+    assert [row.split()[1] for row in rows] == [
+        "running",
+        "running",
+        "orphaned",
+        "partial",
+        "failed",
+        "queued",
+        "succeeded",
+        "succeeded",
+    ]
+    assert "friction" in rows[-2]
+
+
+def test_no_rate_is_shown_only_counts() -> None:
+    for width in (40, 80, 120, 200):
+        without_log_lines = picture(busy(), width).replace("checkpoint:  85%", "")
+        assert "%" not in without_log_lines
+
+
+def test_names_and_log_lines_are_never_markup_or_control() -> None:
+    plan = a_plan([a_session("[red]act", "\x1b[31mgrass\u202e")])
+    seen = Seen(plan.sessions[0].name, log=b"[bold]x[/bold]\x1b]0;title\x07 [link=http://e]y")
+    status = classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
+    shown = picture(status, 140)
+    assert "[red]act" in shown
+    assert "[bold]x[/bold] [link=http://e]y" in shown
+    assert not re.search("[\x1b\u202e\x07]", shown)
+
+
+def test_every_state_has_a_symbol_and_a_style_of_its_own() -> None:
+    shown = {*Life, *Outcome} - {Life.ENDED}
+    assert set(map(str, SYMBOLS)) == set(map(str, shown)) == set(map(str, STYLES))
+    assert len(set(SYMBOLS.values())) == len(SYMBOLS)
+
+
+@given(st.integers(0, 300), st.integers(0, 200), st.integers(0, 60))
+def test_a_bar_has_its_width_and_is_full_only_when_all_is_done(done: int, planned: int, width: int) -> None:
+    drawn = bar(done, planned, width, "cyan").plain
+    assert len(drawn) == width
+    if width and planned:
+        assert (drawn == "━" * width) == (done >= planned)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "short", "long"),
+    [
+        (-3, "0 s", "0 s"),
+        (0.4, "0 s", "0 s"),
+        (59.4, "59 s", "59 s"),
+        (60, "1 min", "1 min 00 s"),
+        (725, "12 min", "12 min 05 s"),
+        (3599.6, "1.0 h", "1 h 00 min"),
+        (11_100, "3.1 h", "3 h 05 min"),
+        (97_200, "27.0 h", "27 h 00 min"),
+        (354_240, "4.1 d", "4 d 02 h"),
+        (1e15, "999 d", "11574074074 d 01 h"),
+    ],
+)
+def test_durations_are_short_and_exact_enough(seconds: float, short: str, long: str) -> None:
+    assert brief(seconds) == short
+    assert duration(seconds) == long
+    assert len(short) <= 6
+
+
+def test_a_time_on_another_day_carries_its_weekday() -> None:
+    assert clock(NOW, UTC) == "10:30:00"
+    assert clock(NOW + 3600, UTC, near=NOW) == "11:30"
+    assert clock(NOW + 86_400, UTC, near=NOW) == "Thu 10:30"
+    assert clock(1e17, UTC) == "?"
