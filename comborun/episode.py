@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     """it ran, but its program says that the result does not count: an exception, `success: null`"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class EpisodeRecord:
     """One episode of one combo, from one attempt of one session."""
 

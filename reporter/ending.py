@@ -1,0 +1,146 @@
+"""How the sessions of a combo ended, and how long they took. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.state import Cause, Completeness, Outcome, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from comborun.attempt import End
+    from reporter.collect import Attempt, SessionHistory
+
+SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
+"""as Linux numbers them: the host's, not those of the machine that makes the report"""
+
+_WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED)
+_CAUSES = {
+    Cause.STOPPED: "stopped by the user",
+    Cause.LAUNCH_FAILED: "launch failed",
+    Cause.LOST: "lost",
+    Cause.UNKNOWN: "cause unknown",
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`outcome` is None while there is no end record, and where there never was a session."""
+
+    outcome: Outcome | None
+    cause: str
+    clean: bool
+    """whether every session ended by itself with code 0"""
+    attempts: int
+    seconds: float | None
+    """of the attempts whose records count; None when one of them has no recorded start and end"""
+    warnings: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        if self.outcome is not None:
+            return str(self.outcome)
+        return "not ended" if self.attempts else "never started"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the records and the dispatcher say, beside the sessions' own end records."""
+
+    counted: Completeness | None
+    """None where records can't tell"""
+    contributing: Collection[tuple[str, int]]
+    """session and attempt of every record that counts"""
+    run_over: bool
+    """whether nothing of the run can live any more"""
+
+
+def ending(histories: Sequence[SessionHistory], evidence: Evidence) -> Ending:
+    """The ending of a combo: of its worst session, where it has several."""
+    ends = [_ending(history, evidence) for history in histories]
+    outcomes = [end.outcome for end in ends]
+    durations = [end.seconds for end in ends if end.seconds is not None]
+    return Ending(
+        outcome=None if None in outcomes else min(outcomes, key=_rank, default=None),
+        cause="; ".join(dict.fromkeys(end.cause for end in ends if end.cause)),
+        clean=bool(ends) and all(end.clean for end in ends),
+        attempts=sum(end.attempts for end in ends),
+        seconds=sum(durations) if ends and len(durations) == len(ends) else None,
+        warnings=tuple(warning for end in ends for warning in end.warnings),
+    )
+
+
+def started(attempt: Attempt) -> float | None:
+    """On the host's clock; launches that failed tell it in their end record only."""
+    begin = attempt.begin.started if attempt.begin else None
+    return begin or (attempt.end.started if attempt.end else None) or None
+
+
+def seconds(attempt: Attempt) -> float | None:
+    """How long an attempt took; None without both records, or when the clock was set back in between."""
+    start = started(attempt)
+    if start is None or attempt.end is None or attempt.end.ended < start:
+        return None
+    return attempt.end.ended - start
+
+
+def cause_words(end: End) -> str:
+    """Why an attempt ended, for people: `exit code 139 (SEGV)`."""
+    words = _CAUSES.get(end.cause, "exit code unknown" if end.code is None else f"exit code {end.code}")
+    if end.cause is Cause.SIGNAL and end.code is None:
+        words = f"signal {end.signal}"
+    if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
+        words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
+    return f"{words}: {end.note}" if end.note else words
+
+
+def _rank(found: Outcome | None) -> int:
+    assert found is not None
+    return _WORST_FIRST.index(found)
+
+
+def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
+    attempts = history.attempts
+    if not attempts:
+        return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
+    end = attempts[-1].end
+    if end is not None:
+        found: Outcome | None = outcome(evidence.counted or end.completeness, end.cause)
+        cause = cause_words(end)
+    else:
+        found = outcome(evidence.counted or Completeness.NONE, Cause.LOST) if evidence.run_over else None
+        cause = "lost, without an end record" if evidence.run_over else "running, or lost"
+    return Ending(
+        outcome=found,
+        cause=cause,
+        clean=end is not None and end.clean,
+        attempts=len(attempts),
+        seconds=_accepted_seconds(history, evidence.contributing),
+        warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, cause, end, evidence.counted)),
+    )
+
+
+def _earlier(attempt: Attempt) -> str:
+    words = cause_words(attempt.end) if attempt.end else "no end record"
+    return f"attempt {attempt.number}: {words}; another followed"
+
+
+def _contradictions(
+    found: Outcome | None, cause: str, end: End | None, counted: Completeness | None
+) -> tuple[str, ...]:
+    if found is Outcome.SUCCEEDED and not (end and end.clean):
+        return (f"complete, but {cause}",)
+    if end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
+        return (f"its end record says complete ({end.records} records), but not all of them count here",)
+    return ()
+
+
+def _accepted_seconds(history: SessionHistory, contributing: Collection[tuple[str, int]]) -> float | None:
+    """Of the attempts whose records count; where none does, of the last attempt."""
+    name = history.session.name
+    accepted = [attempt for attempt in history.attempts if (name, attempt.number) in contributing]
+    durations = [seconds(attempt) for attempt in accepted or history.attempts[-1:]]
+    known = [duration for duration in durations if duration is not None]
+    return sum(known) if len(known) == len(durations) else None

@@ -1,0 +1,124 @@
+"""From all records of a run to at most one per episode. Pure, and blind to how an episode went.
+
+Per episode the lowest attempt with a verdict counts, whatever the verdict; where no attempt has one, the lowest errored
+record. Within an attempt the first such line counts. Everything that was passed over is counted and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from comborun.episode import EpisodeRecord, Verdict
+from reporter.spans import Spans, gaps, spans, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Combo = tuple[str, str]
+"""policy, environment"""
+
+
+@dataclass(frozen=True)
+class Replays:
+    """Episodes with a verdict from more than one attempt, and those of them whose verdicts differ."""
+
+    episodes: Spans = ()
+    different: Spans = ()
+
+
+@dataclass(frozen=True)
+class MergedCombo:
+    policy: str
+    environment: str
+    planned: Spans | None
+    """None where no plan says it"""
+    accepted: tuple[EpisodeRecord, ...]
+    """in the order of their index"""
+    missing: Spans
+    """planned and without a record; without a plan: the gaps between the first and the last episode seen"""
+    outside: tuple[EpisodeRecord, ...]
+    """records of episodes that the plan does not hold"""
+    duplicates: Spans
+    """episodes that an attempt recorded more than once, always the same"""
+    conflicts: Spans
+    """episodes that an attempt recorded more than once and not always the same"""
+    replays: Replays
+    retried: int
+    """accepted records that come from a second attempt or a later one"""
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(record.verdict is verdict for record in self.accepted)
+
+
+def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) -> tuple[MergedCombo, ...]:
+    """One entry per combo in the order of `planned`, then those that only the records know, by name."""
+    by_combo: dict[Combo, list[EpisodeRecord]] = {combo: [] for combo in planned}
+    for record in records:
+        by_combo.setdefault((record.policy, record.environment), []).append(record)
+    unplanned = sorted(by_combo.keys() - planned.keys(), key=lambda combo: (combo[1], combo[0]))
+    return tuple(_merge_combo(combo, by_combo[combo], planned.get(combo)) for combo in (*planned, *unplanned))
+
+
+def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | None) -> MergedCombo:
+    ordered = sorted(records, key=attrgetter("episode", "attempt"))  # stable: then by file and line
+    inside = [record for record in ordered if planned is None or within(planned, record.episode)]
+    outside = [record for record in ordered if planned is not None and not within(planned, record.episode)]
+    episodes = [_Episode(index, tuple(group)) for index, group in groupby(inside, attrgetter("episode"))]
+    indices = [episode.index for episode in episodes]
+    known = planned if planned is not None else tuple(range(i[0], i[-1] + 1) for i in [indices] if i)
+    return MergedCombo(
+        policy=combo[0],
+        environment=combo[1],
+        planned=planned,
+        accepted=tuple(episode.accepted for episode in episodes),
+        missing=gaps(known, indices),
+        outside=tuple(outside),
+        duplicates=spans(episode.index for episode in episodes if episode.repeats == {False}),
+        conflicts=spans(episode.index for episode in episodes if True in episode.repeats),
+        replays=Replays(
+            spans(episode.index for episode in episodes if len(episode.verdicts) > 1),
+            spans(episode.index for episode in episodes if len(set(episode.verdicts)) > 1),
+        ),
+        retried=sum(episode.accepted.attempt > 1 for episode in episodes),
+    )
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """All records of one episode, by attempt and then by their place in the files."""
+
+    index: int
+    records: Sequence[EpisodeRecord]
+
+    @property
+    def accepted(self) -> EpisodeRecord:
+        judged = (record for record in self.records if record.verdict is not Verdict.ERRORED)
+        return next(judged, self.records[0])
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The first verdict of each attempt that has one."""
+        first: dict[int, Verdict] = {}
+        for record in self.records:
+            if record.verdict is not Verdict.ERRORED:
+                first.setdefault(record.attempt, record.verdict)
+        return tuple(first.values())
+
+    @property
+    def repeats(self) -> set[bool]:
+        """Whether the repetitions within an attempt differ: a value per attempt that has some."""
+        if len(self.records) == 1:
+            return set()
+        differ = set()
+        for _, group in groupby(self.records, attrgetter("attempt")):
+            contents = [_content(record) for record in group]
+            if len(contents) > 1:
+                differ.add(any(content != contents[0] for content in contents))
+        return differ
+
+
+def _content(record: EpisodeRecord) -> tuple[object, ...]:
+    return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))

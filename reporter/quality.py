@@ -1,0 +1,125 @@
+"""What a reader must know about the data before believing a number. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reporter.adapters import RejectKind
+from reporter.spans import Spans, describe, size, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reporter.adapters import Defect, Reject
+    from reporter.collect import Collected
+    from reporter.merge import MergedCombo
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence, and what it is about: a combo, or `file:line`."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Counts of what was read and what became of it, and each thing found, named."""
+
+    files: int
+    records: int
+    accepted: int
+    rejected: int
+    torn: int
+    foreign: int
+    outside: int
+    """records of episodes that the plan does not hold"""
+    duplicated: int
+    """episodes that an attempt recorded more than once, always the same"""
+    conflicting: int
+    """episodes that an attempt recorded more than once and not always the same"""
+    replayed: int
+    """episodes with a verdict from more than one attempt"""
+    replays_differ: int
+    retried: int
+    """accepted records from a second attempt or a later one"""
+    findings: tuple[Finding, ...]
+
+
+def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Iterable[Finding]) -> Quality:
+    """`warnings` are what is known of sessions; they come first."""
+    kinds = Counter(reject.kind for reject in collected.rejects)
+    return Quality(
+        files=len(collected.files),
+        records=len(collected.records),
+        accepted=sum(len(combo.accepted) for combo in combos),
+        rejected=len(collected.rejects),
+        torn=kinds[RejectKind.TORN],
+        foreign=kinds[RejectKind.FOREIGN],
+        outside=sum(len(combo.outside) for combo in combos),
+        duplicated=sum(size(combo.duplicates) for combo in combos),
+        conflicting=sum(size(combo.conflicts) for combo in combos),
+        replayed=sum(size(combo.replays.episodes) for combo in combos),
+        replays_differ=sum(size(combo.replays.different) for combo in combos),
+        retried=sum(combo.retried for combo in combos),
+        findings=(
+            *warnings,
+            *(finding for combo in combos for finding in _combo_findings(combo)),
+            *_grouped(collected.rejects, "rejected: "),
+            *_grouped(collected.defects, ""),
+        ),
+    )
+
+
+def combo_name(policy: str, environment: str) -> str:
+    return f"{policy} × {environment}"
+
+
+def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
+    where = combo_name(combo.policy, combo.environment)
+    if combo.missing and combo.planned is not None:
+        yield Finding(where, f"{_episodes(combo.missing)} missing")
+    elif combo.missing:
+        yield Finding(where, f"no record of {_episodes(combo.missing)}, between the first and the last that there are")
+    if combo.outside:
+        indices = spans(record.episode for record in combo.outside)
+        yield Finding(where, f"{_episodes(indices)} not in the plan: kept out")
+    if combo.conflicts:
+        yield Finding(
+            where,
+            f"{_episodes(combo.conflicts)} recorded more than once in one attempt, and differently: the first counts",
+        )
+    if combo.duplicates:
+        yield Finding(where, f"{_episodes(combo.duplicates)} recorded more than once in one attempt, always the same")
+    yield from _replay_findings(combo, where)
+
+
+def _replay_findings(combo: MergedCombo, where: str) -> Iterator[Finding]:
+    replays = combo.replays
+    if replays.different:
+        yield Finding(
+            where,
+            f"non-deterministic replays: {size(replays.different)} of {size(replays.episodes)} episodes that ran in"
+            f" more than one attempt went differently ({describe(replays.different)}); the lowest attempt counts",
+        )
+    elif replays.episodes:
+        yield Finding(where, f"{_episodes(replays.episodes)} ran in more than one attempt, with the same verdicts")
+
+
+def _episodes(indices: Spans) -> str:
+    count = size(indices)
+    return f"{count} episode{'s' if count != 1 else ''} ({describe(indices)})"
+
+
+def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterator[Finding]:
+    """One finding per file and reason, with the lines as ranges."""
+    lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for entry in found:
+        lines[entry.path, entry.reason].append(entry.line)
+    for (path, reason), numbers in lines.items():
+        places = spans(number for number in numbers if number)
+        count = f" ({len(numbers)} times)" if len(numbers) > 1 else ""
+        yield Finding(f"{path}:{describe(places)}" if places else path, f"{prefix}{reason}{count}")

@@ -1,0 +1,92 @@
+"""Numbers, times and names as people read them: the same in every format. Pure; needs no locale."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reporter.statistics import Proportion
+
+NOTHING = "–"
+
+
+def fraction(value: float) -> str:
+    """A percentage without its sign, one decimal; only what is exactly 0 or 1 is rounded to it."""
+    if 0 < value < 0.0005:
+        return "<0.1"
+    if 0.9995 <= value < 1:
+        return ">99.9"
+    return f"{100 * value:.1f}"
+
+
+def rate(proportion: Proportion | None) -> str:
+    return NOTHING if proportion is None or proportion.rate is None else f"{fraction(proportion.rate)} %"
+
+
+def interval(proportion: Proportion | None) -> str:
+    if proportion is None or proportion.interval is None:
+        return NOTHING
+    low, high = proportion.interval
+    return f"[{fraction(low)}, {fraction(high)}]"
+
+
+def of(proportion: Proportion | None) -> str:
+    """`97/100`"""
+    return NOTHING if proportion is None else f"{proportion.successes}/{proportion.n}"
+
+
+def claim(proportion: Proportion) -> str:
+    """A rate with everything that it must not stand without: `97/100 = 97.0 % [91.5, 99.4]`."""
+    if proportion.rate is None:
+        return of(proportion)
+    return f"{of(proportion)} = {rate(proportion)} {interval(proportion)}"
+
+
+def number(value: float) -> str:
+    """Four significant digits, without an exponent as long as that stays readable."""
+    if value == 0:
+        return "0"
+    if 1e-4 <= abs(value) < 1e4:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.3e}"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return NOTHING
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def instant(timestamp: float | None) -> datetime | None:
+    """Seconds since 1970 as UTC; None for what no calendar holds."""
+    if timestamp is None:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def clock(timestamp: float | None) -> str:
+    moment = instant(timestamp)
+    return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def printable(text: str) -> str:
+    """On one line and without what would steer a terminal or reverse the reading direction: `\\n`, `\\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
