@@ -17,7 +17,6 @@ from monitor.wording import SYMBOLS, brief, duration, state
 
 PADDING = 2
 LAST_LINE = "last line"
-_SHORTEST_LAST_LINE = 24
 _SHORTEST_NAME = 4
 
 
@@ -37,13 +36,15 @@ class _Level:
     names: int = 32
     """cells, at most, of a policy and of an environment"""
     bar: int = 20
+    last_line: int = 40
+    """cells, at least"""
     without: tuple[str, ...] = ()
 
 
 _DROPPED = (LAST_LINE, "attempt", "idle", "left", "state", "successes")
 _LEVELS = (
     _Level(),
-    _Level(names=24, bar=10),
+    _Level(names=24, bar=10, last_line=24),
     _Level(without=_DROPPED[:1]),
     _Level(names=24, bar=10, without=_DROPPED[:1]),
     _Level(names=16, bar=6, without=_DROPPED[:1]),
@@ -59,7 +60,7 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
         free = width - sum(column.width for column in chosen) - PADDING * (len(chosen) - 1)
         if LAST_LINE in level.without and free >= 0:
             return chosen
-        if LAST_LINE not in level.without and free - PADDING >= _SHORTEST_LAST_LINE:
+        if LAST_LINE not in level.without and free - PADDING >= level.last_line:
             return (*chosen, Column(LAST_LINE, _last_line, free - PADDING))
     return _squeezed(_chosen(status, _LEVELS[-1]), width)
 

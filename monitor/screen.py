@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from datetime import tzinfo
 from typing import Protocol
@@ -46,7 +47,7 @@ class LiveScreen:
 
     def show(self, status: RunStatus) -> None:
         self._last = status
-        size = self._console.size
+        size = _measured(self._console)
         live = self._live or self._start()
         if self._size not in (None, size):  # a terminal rewraps what is on it: begin on a clean one
             self._console.clear()
@@ -113,6 +114,17 @@ def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = 
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console, zone)
     return LiveScreen(console, zone)
+
+
+def _measured(console: Console) -> ConsoleDimensions:
+    """The size of the terminal as it is; rich would believe an exported COLUMNS, which no resize changes."""
+    try:
+        columns, lines = os.get_terminal_size(console.file.fileno())
+    except (OSError, ValueError):  # it is not a terminal of the system
+        return console.size
+    if columns and lines:
+        console.size = ConsoleDimensions(columns, lines)
+    return console.size
 
 
 def _forgive(console: Console) -> None:

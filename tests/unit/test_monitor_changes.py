@@ -173,6 +173,18 @@ def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
     assert "took 7 min 10 s" in text.rpartition("walkers-")[2]
 
 
+def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_the_end() -> None:
+    view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
+    console = terminal(height=20)
+    screen = LiveScreen(console, UTC)
+    screen.show(classify(view, fold(History(), parse_snapshot(an_answer(), 400))))
+    alive = output(console)
+    screen.close()
+    assert alive.count("scene-") < 20
+    assert "more: " in alive
+    assert output(console)[len(alive) :].count("scene-") == 40
+
+
 def test_a_live_screen_begins_on_a_clean_terminal_after_a_resize() -> None:
     console = terminal()
     screen = LiveScreen(console, UTC)
