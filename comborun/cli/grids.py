@@ -94,7 +94,7 @@ def warn(grid: Grid) -> None:
 
 def check_setup(grid: Grid) -> None:
     """Let bash read every `setup` once, without running it. Raises UserError with what bash says."""
-    for text in dict.fromkeys(combo.settings.setup for combo in grid.combos):
+    for text in dict.fromkeys(combo.settings.setup for combo in grid.combos if combo.settings.setup.strip()):
         done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
         if done.code:
             raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "mind quotes, `fi` and `done`")

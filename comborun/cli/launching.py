@@ -9,7 +9,7 @@ import click
 
 from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, program, tell
 from comborun.cli.grids import check_setup, warn
-from comborun.cli.watching import Look, look_until_the_end, report_beside
+from comborun.cli.watching import Watching, watch_until_the_end
 from comborun.errors import UserError
 from comborun.grid import load_grid
 from comborun.planner import lay_out
@@ -91,10 +91,8 @@ def run(grid: Path, interval: float | None, plain: bool, **options: Any) -> int:
     launched = start_run(Request(grid, **options))
     _tell(launched)
     publication = launched.publication
-    if publication.state == "finished":
-        return report_beside(launched.transport, publication.directory)
-    look = Look(publication.run, publication.directory, interval=interval, plain=plain)
-    return look_until_the_end(launched.transport, look)
+    watching = Watching(publication.run, publication.directory, interval=interval, plain=plain)
+    return watch_until_the_end(launched.transport, watching)
 
 
 def start_run(request: Request) -> Launched:
