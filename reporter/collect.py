@@ -107,8 +107,8 @@ class _Shelf:
 
     def take_attempt(self, session: Session, number: int) -> None:
         output = self._directory / RUN.attempt(session.name, number).output
-        paths = {path for pattern in session.results.files for path in output.glob(pattern) if _readable(path)}
-        for path in sorted(paths):
+        found = {path for pattern in session.results.files for path in output.glob(pattern)}
+        for path in sorted(path for path in found if _shown(path.relative_to(output)) and _readable(path)):
             context = Context(
                 path=path.relative_to(self._directory).as_posix(),
                 policy=session.policy,
@@ -202,9 +202,14 @@ def _flat(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 def _walk(directory: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(directory):
-        folders.sort()
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         paths = (Path(folder, name) for name in sorted(names) if name.endswith(".jsonl"))
-        yield from (path for path in paths if _readable(path))
+        yield from (path for path in paths if _shown(Path(path.name)) and _readable(path))
+
+
+def _shown(path: Path) -> bool:
+    """As the shell's patterns have it: what is hidden is meant for nobody, such as a file being written."""
+    return not any(part.startswith(".") for part in path.parts)
 
 
 def _readable(path: Path) -> bool:
