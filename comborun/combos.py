@@ -15,6 +15,7 @@ from comborun.settings import Settings, settings_of
 from comborun.suggest import did_you_mean
 from comborun.yaml_tree import Place
 
+_EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 AXIS_OF = {"policy": "policies", "environment": "environments"}
 MOST_COMBOS = 10_000
 """each is a session, with a directory of its own on the host"""
@@ -91,7 +92,7 @@ def axis_problems(draft: Draft) -> Iterator[Problem]:
             if key in draft.source.root:
                 yield draft.source.problem(draft.source.place(key), f"`{key}` is empty", "a grid needs at least one")
             else:
-                yield draft.source.problem(None, f"`{key}` is missing", f"such as `{key}: [flat, rough]`")
+                yield draft.source.problem(None, f"`{key}` is missing", f"such as `{key}: {_EXAMPLES[key]}`")
         first: dict[str, int] = {}
         for index, entry in enumerate(entries):
             if first.setdefault(entry.name, index) != index:
@@ -110,13 +111,13 @@ def match_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]
         if not (match.policy or match.environment):
             if path[0] not in draft.broken:
                 message = f"an entry of `{path[0]}` that names no policy and no environment"
-                hint = "`when: {policy: ..., environment: ...}`, or one of the two"
-                place = draft.source.place(*path)
-                yield draft.source.problem(place, message, hint if path[-1] == "when" else hint[6:])
+                when = "when: " if path[-1] == "when" else ""
+                hint = f"`{when}{{policy: ..., environment: ...}}`, or one of the two"
+                yield draft.source.problem(draft.source.place(*path), message, hint)
             continue
         strangers = list(_strangers(draft, path, match))
         yield from strangers
-        if not strangers and not draft.broken.intersection(AXES) and not _found(path, match, combos):
+        if combos and not strangers and not draft.broken.intersection(AXES) and not _found(path, match, combos):
             message = f"an entry of `{path[0]}` that matches no combo"
             yield draft.source.problem(draft.source.place(*path), message, "`exclude` has taken them all out")
 
@@ -149,15 +150,18 @@ def _strangers(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
 
 def session_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     """No combo at all, and combos whose sessions would have one name."""
-    if not combos and draft.file.policies and draft.file.environments and not draft.broken & {"exclude"}:
+    if not combos and draft.file.exclude and draft.file.policies and draft.file.environments:
         yield draft.source.problem(draft.source.key_place("exclude"), "`exclude` leaves no combo", "leave one in")
     first: dict[str, Combo] = {}
+    collisions: dict[Place, tuple[Combo, Combo]] = {}
     for combo in combos:
         other = first.setdefault(combo.session, combo)
         if other is not combo:
-            message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
-            hint = "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them"
-            yield draft.source.problem(_later(draft, other, combo), message, hint)
+            collisions.setdefault(_later(draft, other, combo), (other, combo))
+    for place, (other, combo) in collisions.items():
+        message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
+        hint = "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them"
+        yield draft.source.problem(place, message, hint)
 
 
 def _later(draft: Draft, first: Combo, second: Combo) -> Place:

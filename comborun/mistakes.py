@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 
+MOST = 200
+"""mistakes that are told; a file with more of them is no grid"""
 ROUNDS = 10
 """of cutting out; the second finds nothing unless a mistake hides another"""
 
@@ -61,8 +63,9 @@ def read_draft(source: Source) -> Draft:
             file = GridFile.model_validate(source.root)
         except ValidationError as error:
             found = [(detail, _path(source, detail["loc"])) for detail in error.errors(include_url=False)]
-            problems += [_problem(source, detail, path) for detail, path in found]
-            broken.update(_suspect(detail, path) for detail, path in found)
+            problems += [_problem(source, detail, path) for detail, path in found[:MOST]]
+            problems += [source.problem(None, f"and {len(found) - MOST} more mistakes") for _ in found[MOST : MOST + 1]]
+            broken.update(_suspect(detail, path) for detail, path in found[:MOST])
             source = replace(source, root=_cut(source.root, {path for _, path in found}))
         else:
             return Draft(source, file, frozenset(broken), tuple(problems))

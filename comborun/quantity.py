@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from comborun.errors import UserError
 
@@ -20,7 +20,7 @@ _SPELLINGS = {
 
 def parse_whole(text: str) -> int:
     """Digits alone: `100`, `-1`; neither `1e2` nor `010`, `1_000`, `1:0` or `10.0`."""
-    if re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", text):
+    if re.fullmatch(r"-?(0|[1-9][0-9]{0,99})", text):
         return int(text)
     raise UserError(f"`{text}` is not a whole number", _whole_hint(text))
 
@@ -30,10 +30,12 @@ def _whole_hint(text: str) -> str:
         return "some programs read colons as base sixty: write the digits alone"
     if re.fullmatch(r"0[0-9]+", text):
         return f"some programs read a leading zero as base eight: write {text.lstrip('0') or '0'}"
+    if re.fullmatch(r"[0-9]+( *, *[0-9]+)+", text) and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
+        return f"several are a list: [{text}]"
     bare = re.sub(r"[_,' ]", "", text)
-    with suppress(InvalidOperation, ValueError):
+    with suppress(ArithmeticError):
         value = Decimal(bare)
-        if value.is_finite() and abs(value) < Decimal(10) ** 18 and value == value.to_integral_value():
+        if value.is_finite() and value.adjusted() < 18 and value == value.to_integral_value():
             return f"write the digits alone: {int(value)}"
     return "write digits alone, such as 100"
 

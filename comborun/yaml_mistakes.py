@@ -39,8 +39,8 @@ _SENTENCES = (
         opening=True,
     ),
     _Sentence(
-        "unknown escape character '(.)'",
-        "`\\{0}` means nothing within double quotes",
+        "unknown escape character|expected escape sequence",
+        "a backslash that begins no escape within double quotes",
         "use single quotes, where a backslash is a backslash",
     ),
     _Sentence(

@@ -10,7 +10,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from comborun.errors import GridError, Problem
 from comborun.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
-from comborun.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind
+from comborun.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind, visible
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000
@@ -60,6 +60,14 @@ def _no_mapping(node: Node | None, file: str) -> Problem:
         return Problem(file, 0, 0, "is empty", "`combo init` writes a grid to start from")
     message = "a grid is a map of keys: `policies: ...`, `environments: ...`, `command: ...`"
     return Problem(file, *_place(node), message, "`combo init` writes a grid to start from")
+
+
+def _joined(text: str) -> str:
+    """Surrogate pairs made one character: YAML contains JSON, which writes what is beyond U+FFFF as two escapes."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return text
 
 
 def _place(node: Node) -> tuple[int, int]:
@@ -121,7 +129,7 @@ class _Reader:
         quoted = node.style is not None
         text = quoted or node.tag == "tag:yaml.org,2002:str"
         kind = Kind.TEXT if text else plain_kind(node.value)
-        return Scalar(node.value, place, kind, quoted, node.start_mark.index, node.end_mark.index)
+        return Scalar(_joined(node.value), place, kind, quoted, node.start_mark.index, node.end_mark.index)
 
     def _key(self, node: Node) -> Scalar | None:
         place = Place(*_place(node))
@@ -148,4 +156,4 @@ class _Reader:
             self._complain(place, f"the tag {tag} is not understood", "write the value without a tag")
 
     def _complain(self, place: Place, message: str, hint: str = "") -> None:
-        self.problems.append(Problem(self.file, place.line, place.column, message, hint))
+        self.problems.append(Problem(self.file, place.line, place.column, visible(message), visible(hint)))

@@ -41,6 +41,13 @@ _PLAIN = (
 )
 
 
+def visible(text: str) -> str:
+    """`text` with its control characters as escapes, so that a message about them stays one line and harmless."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
 def plain_kind(text: str) -> Kind:
     """What a scalar without quotes is."""
     return next((kind for kind, pattern in _PLAIN if pattern.fullmatch(text)), Kind.TEXT)
@@ -103,7 +110,7 @@ class Source:
     def problem(self, place: Place | None, message: str, hint: str = "") -> Problem:
         """A problem at `place`; None means the file as a whole."""
         place = place or Place(0, 0)
-        return Problem(self.file, place.line, place.column, message, hint)
+        return Problem(self.file, place.line, place.column, visible(message), visible(hint))
 
     def at(self, *path: str | int) -> Tree:
         """What stands at the end of `path`, or as near to it as the file goes; a number counts entries, from 0."""

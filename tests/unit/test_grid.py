@@ -1,0 +1,223 @@
+"""What a right grid file says: combos in their order, settings with overrides, values as they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import UserError
+from comborun.grid import Grid, load_grid, parse_grid
+from comborun.plan import ResultRules
+from comborun.settings import GridLimits, Settings
+
+HEAD = """\
+policies: [flat, rough]
+environments: [grass, stairs]
+episodes: 100
+command: evaluate {policy} {environment} {episodes} {output_dir}
+"""
+
+
+def grid_of(text: str, path: str = "grid.yaml") -> Grid:
+    return parse_grid(text, Path(path))
+
+
+def names(grid: Grid) -> list[tuple[str, str]]:
+    return [(combo.policy.name, combo.environment.name) for combo in grid.combos]
+
+
+def test_policies_are_the_outer_loop_and_environments_the_inner() -> None:
+    assert names(grid_of(HEAD)) == [("flat", "grass"), ("flat", "stairs"), ("rough", "grass"), ("rough", "stairs")]
+
+
+def test_a_grid_that_says_little_has_the_defaults() -> None:
+    grid = grid_of(HEAD, "folder/4 env test.yaml")
+    assert grid.name == "4-env-test"
+    assert (grid.host, grid.root, grid.after, grid.use_gpus, grid.poll) == (None, "~/comborun", None, None, 60.0)
+    assert grid.limits == GridLimits(parallel=None, per_gpu=None, stagger=0.0, attempts=2)
+    assert grid.settings == Settings(
+        command="evaluate {policy} {environment} {episodes} {output_dir}",
+        episodes=100,
+        first_episode=0,
+        seed=None,
+        unit="episode",
+        setup="",
+        workdir=None,
+        variables={},
+        gpus=0,
+        results=ResultRules(files=("*.jsonl",), success="success", episode="episode", metrics=()),
+    )
+    assert grid.warnings == ()
+
+
+def test_every_key_reaches_the_grid() -> None:
+    grid = grid_of(
+        HEAD
+        + """\
+name: push cube
+host: user@h100
+root: /data/runs
+first_episode: 5
+seed: 0
+unit: step
+setup: |
+  source a
+  source b
+workdir: ../there
+variables: {A: YES, B: 0.10, C: true, D: ""}
+resources: {gpus: 2}
+use_gpus: [1, 0]
+limits: {parallel: 8, per_gpu: 3, stagger: 500 ms, attempts: 5}
+results: {files: [a/*.jsonl, b.jsonl], success: completion, episode: ep, metrics: [x, y]}
+after: report {results_dir}
+poll: 2 s
+"""
+    )
+    assert (grid.name, grid.host, grid.root, grid.after) == (
+        "push-cube",
+        "user@h100",
+        "/data/runs",
+        "report {results_dir}",
+    )
+    assert (grid.use_gpus, grid.poll) == ((1, 0), 2.0)
+    assert grid.limits == GridLimits(8, 3, 0.5, 5)
+    settings = grid.settings
+    assert (settings.first_episode, settings.seed, settings.unit, settings.gpus) == (5, 0, "step", 2)
+    assert (settings.setup, settings.workdir) == ("source a\nsource b\n", "../there")
+    assert dict(settings.variables) == {"A": "YES", "B": "0.10", "C": "true", "D": ""}
+    assert settings.results == ResultRules(("a/*.jsonl", "b.jsonl"), "completion", "ep", ("x", "y"))
+
+
+def test_attributes_keep_the_text_that_was_written() -> None:
+    grid = grid_of(
+        "policies:\n  a: {lr: 1e-3, v: 0.10, n: 010, q: '1.0', path: ~/x, flag: TRUE, date: 2026-01-02, two-words: x}\n"
+        "  b:\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
+    )
+    assert dict(grid.combos[0].policy.attributes) == {
+        "lr": "1e-3",
+        "v": "0.10",
+        "n": "010",
+        "q": "1.0",
+        "path": "~/x",
+        "flag": "TRUE",
+        "date": "2026-01-02",
+        "two-words": "x",
+    }
+    assert dict(grid.combos[1].policy.attributes) == {}
+
+
+def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> None:
+    grid = grid_of(
+        HEAD
+        + "exclude: [{policy: flat}, {environment: stairs}]\n"
+        + "include: [{policy: flat, environment: stairs}, {policy: rough}]\n"
+    )
+    assert names(grid) == [("rough", "grass"), ("flat", "stairs"), ("rough", "stairs")]
+
+
+def test_an_entry_matches_any_of_a_list() -> None:
+    grid = grid_of(HEAD + "exclude: [{policy: [flat, rough], environment: grass}]\n")
+    assert names(grid) == [("flat", "stairs"), ("rough", "stairs")]
+
+
+def test_overrides_are_applied_in_order_and_maps_are_merged() -> None:
+    grid = grid_of(
+        HEAD
+        + """\
+variables: {A: one, B: one}
+resources: {gpus: 1}
+results: {success: done, metrics: speed}
+overrides:
+  - when: {environment: stairs}
+    episodes: 10
+    variables: {B: two, C: two}
+    results: {files: x.jsonl}
+  - when: {policy: rough, environment: [stairs, grass]}
+    episodes: 20
+    resources: {gpus: 0}
+    command: other {environment} {episodes} {output_dir}
+"""
+    )
+    settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    assert settings["flat", "grass"] == grid.settings
+    assert settings["flat", "stairs"].episodes == 10
+    assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
+    assert settings["flat", "stairs"].results == ResultRules(("x.jsonl",), "done", "episode", ("speed",))
+    assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
+    assert settings["rough", "stairs"].command.startswith("other")
+    assert dict(settings["rough", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
+    assert settings["rough", "grass"].results == grid.settings.results
+
+
+def test_a_command_may_come_from_overrides_alone() -> None:
+    grid = grid_of(
+        "policies: [a]\nenvironments: [x, y]\nresults: none\noverrides:\n"
+        "  - {when: {environment: x}, command: run-x}\n  - {when: {environment: y}, command: run-y}\n"
+    )
+    assert [combo.settings.command for combo in grid.combos] == ["run-x", "run-y"]
+    assert grid.settings.command == ""
+
+
+def test_results_none_means_no_record_files_and_an_override_may_have_some_again() -> None:
+    grid = grid_of(
+        HEAD + "results: none\noverrides: [{when: {policy: flat}, results: {success: ok}}]\n",
+    )
+    assert grid.settings.results.files == ()
+    assert grid.combos[0].settings.results == ResultRules(success="ok")
+
+
+def test_without_episodes_the_program_decides() -> None:
+    grid = grid_of(HEAD.replace("episodes: 100\n", "").replace("{episodes} ", ""))
+    assert grid.settings.episodes is None
+    assert "no `episodes`" in grid.warnings[0].message
+
+
+def test_aliases_and_merge_keys_are_followed() -> None:
+    grid = grid_of(
+        "policies:\n  a: &a {x: '1', y: '2'}\n  b: {<<: *a, y: '3'}\n  c: {<<: [{z: '4'}, *a]}\n"
+        "environments: [e]\nepisodes: 1\ncommand: run {policy.x} {episodes} {output_dir}\n"
+    )
+    assert [dict(combo.policy.attributes) for combo in grid.combos] == [
+        {"x": "1", "y": "2"},
+        {"y": "3", "x": "1"},
+        {"z": "4", "x": "1", "y": "2"},
+    ]
+
+
+@pytest.mark.parametrize(("file", "name"), [("ünï.yaml", "uni"), ("日本.yaml", "grid"), ("a.b.yaml", "a-b")])
+def test_the_files_name_is_the_grids_name(file: str, name: str) -> None:
+    assert grid_of(HEAD, file).name == name
+
+
+def test_a_grid_keeps_every_character_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    text = "\ufeff" + HEAD.replace("\n", "\r\n") + "# café\r\n"
+    path.write_bytes(text.encode())
+    grid = load_grid(path)
+    assert grid.text == text
+    assert grid.path == path
+    assert len(grid.combos) == 4
+
+
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes("name: caf\xe9".encode("latin-1"))
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    with pytest.raises(UserError, match="there is no file"):
+        load_grid(tmp_path / "absent.yaml")
+    with pytest.raises(UserError, match="is a folder"):
+        load_grid(tmp_path)
+    with pytest.raises(UserError, match="not UTF-8 text: byte 9 is 0xe9"):
+        load_grid(tmp_path / "latin.yaml")
+    with pytest.raises(UserError, match="not UTF-8"):
+        load_grid(tmp_path / "image.png")
+    with pytest.raises(UserError, match="can't be read"):
+        load_grid(tmp_path / "nul\0byte.yaml")
+
+
+def test_a_huge_file_is_refused_without_being_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "log.yaml"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(UserError, match="too many for a grid"):
+        load_grid(path)

@@ -1,0 +1,172 @@
+"""Every mistake of a grid file at once: its place, what is wrong, what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import GridError
+from comborun.grid import parse_grid
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "grid"
+BAD = [path for path in sorted(GOLDEN.glob("*.yaml")) if path.stem != "warnings"]
+HEAD = """\
+policies: [flat, rough]
+environments: [grass, stairs]
+episodes: 100
+command: evaluate {policy} {environment} {episodes} {output_dir}
+"""
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        parse_grid(text, Path("grid.yaml"))
+    return "\n".join(map(str, refused.value.problems))
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
+def test_a_bad_grid_is_answered_by_the_golden_text(path: Path) -> None:
+    with pytest.raises(GridError) as refused:
+        parse_grid(path.read_text(), Path(path.name))
+    assert f"{refused.value}\n" == path.with_suffix(".txt").read_text()
+
+
+def test_no_golden_text_is_left_over() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {path.stem for path in GOLDEN.glob("*.yaml")}
+
+
+def test_warnings_are_the_golden_ones() -> None:
+    path = GOLDEN / "warnings.yaml"
+    grid = parse_grid(path.read_text(), Path(path.name))
+    assert "\n".join(map(str, grid.warnings)) + "\n" == path.with_suffix(".txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "grid.yaml: ", "is empty"),
+        ("# nothing\n", "grid.yaml: ", "is empty"),
+        ("just words\n", "1:1", "a map of keys"),
+        ("- a\n- b\n", "1:1", "a map of keys"),
+        ("a:\n\tb: 1\n", "2:1", "a tab"),
+        ("command: 'python x\nepisodes: 3\n", "1:10", "a quote is opened here and never closed"),
+        ('command: "C:\\x"\n', "1:15", "use single quotes"),
+        ("episodes: 1\n  seed: 2\n", "2:7", "indented too far"),
+        ("command: x --note: y\n", "1:18", "holds `: `"),
+        ("policies:\n  - a\n - b\n", "3:2", "indented differently"),
+        ("limits:\n  parallel: 1\n per_gpu: 2\n", "3:2", "indented differently"),
+        ("policies: [a, b\nenvironments: [x]\n", "1:11", "lacks its `]`"),
+        ("limits: {parallel: 1]\n", "1:9", "lacks its `}`"),
+        ("command: {policy} x\n", "1:19", "put all of it in quotes"),
+        ("results: {files: *.jsonl}\n", "1:18", "needs quotes"),
+        ("results:\n  files: *_episodes.jsonl\n", "2:10", "`*_episodes.jsonl` is read as an alias"),
+        ("name: @x\n", "1:7", "can't begin with `@`"),
+        ("name: `x`\n", "1:7", "can't begin with ```"),
+        ("setup: | x\n  y\n", "1:10", "stand alone on their line"),
+        ("a: 1\n---\nb: 2\n", "2:1", "a second document begins here"),
+        ("# c\n%YAML 1.1\n---\na: 1\n", "2:1", "YAML directive"),
+        ("%YAML 1.3\n---\na: 1\n", "1:1", "YAML directive"),
+        ("command: !x!y z\n", "1:10", "can't begin with `!`"),
+        ("name: a\nb\x07c\n", "2:2", "U+0007"),
+        ("name: \x00\n", "1:7", "U+0000"),
+        ("policies: &a [*a]\n", "1:1", "an alias that holds itself"),
+        ("variables: &a {x: *a}\n", "1:16", "an alias that holds itself"),
+        ("x: " + "[" * 5000, "grid.yaml: ", "nested too deeply"),
+    ],
+)
+def test_what_is_no_yaml_is_told_in_words_and_with_its_place(text: str, place: str, words: str) -> None:
+    told = mistakes(text)
+    assert place in told
+    assert words in told
+
+
+def test_a_few_lines_of_aliases_of_aliases_do_not_fill_the_memory() -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert "more than 100,000 values" in mistakes("l0: &l0 [x]\n" + "\n".join(levels))
+
+
+def test_more_combos_than_can_be_handled_are_refused_at_once() -> None:
+    many = ", ".join(f"n{number}" for number in range(200))
+    text = HEAD.replace("flat, rough", many).replace("grass, stairs", many)
+    assert "40,000 combos are more than comborun handles" in mistakes(text)
+
+
+def test_a_file_of_another_kind_is_not_answered_by_thousands_of_lines() -> None:
+    told = mistakes("".join(f"key_{number}: 1\n" for number in range(3000)))
+    assert "and 2800 more mistakes" in told
+    assert told.count("there is no key") == 200
+
+
+def test_mistakes_are_told_in_the_order_of_the_file() -> None:
+    told = mistakes("unit: x\npol: [a]\n" + HEAD + "seed: x\npolicies: [b]\n")
+    lines = [int(line.split(":")[1]) for line in told.splitlines() if line.startswith("grid.yaml:")]
+    assert lines == sorted(lines)
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("polices", "policies"),
+        ("enviroments", "environments"),
+        ("envs", "environments"),
+        ("cmd", "command"),
+        ("num_episodes", "episodes"),
+        ("Policies", "policies"),
+        ("work_dir", "workdir"),
+        ("presets", "preset"),
+    ],
+)
+def test_a_misspelt_key_is_answered_with_the_right_one(wrong: str, right: str) -> None:
+    assert f"did you mean `{right}`?" in mistakes(HEAD + f"{wrong}: x\n")
+
+
+def test_a_misspelt_key_is_not_also_told_to_be_missing() -> None:
+    assert mistakes(HEAD.replace("command:", "comand:")).count("command") == 1
+
+
+def test_a_mistake_in_one_place_hides_none_in_another() -> None:
+    told = mistakes(
+        HEAD.replace("{policy}", "{polcy}") + "unit: x\noverrides: [{when: {policy: flat}, command: 'a | b', sed: 1}]\n"
+    )
+    assert all(words in told for words in ("{polcy}", "no unit `x`", "operator '|'", "no key `sed`"))
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "home"), [("", "parallel", "limits"), ("", "gpus", "resources"), ("", "metrics", "results")]
+)
+def test_a_key_at_the_wrong_level_is_sent_home(section: str, key: str, home: str) -> None:
+    assert f"it belongs into `{home}`" in mistakes(HEAD + f"{key}: 1\n")
+
+
+@pytest.mark.parametrize("character", ["\\0", "\\ud800"])
+@pytest.mark.parametrize("line", ["command: {}", "variables: {{A: {}}}", "setup: {}", "after: {}"])
+def test_a_character_that_no_argument_can_hold_is_refused(line: str, character: str) -> None:
+    text = "".join(row + "\n" for row in HEAD.splitlines() if not line.startswith(row[:7]))
+    assert "no command line can carry" in mistakes(text + line.format(f'"a{character}b"') + "\n")
+
+
+def test_a_message_never_carries_a_control_character_of_the_file() -> None:
+    told = mistakes(HEAD + '"evil\\e[31m\\nkey": 1\nvariables: {"\\u202E": 1}\npoll: "\\r1"\n')
+    assert all(character.isprintable() or character == "\n" for character in told)
+    assert "evil\\x1b[31m\\nkey" in told
+
+
+def test_two_gpus_of_one_are_refused_before_they_are_waited_for() -> None:
+    told = mistakes(HEAD + "resources: {gpus: 2}\nuse_gpus: [0, 0]\n")
+    assert "names a GPU twice" in told
+    assert "asks for 2 GPUs, and `use_gpus` allows 1" in told
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_place_counts_lines_and_characters_as_an_editor_does(newline: str) -> None:
+    text = "\ufeff# 日本\n" + HEAD + "name: é # ü\nvariables: {é: x, A: [1]}\n"
+    told = mistakes(text.replace("\n", newline))
+    assert "grid.yaml:7:13: `variables.é`" in told
+    assert "grid.yaml:7:22: `variables.A`" in told
+
+
+def test_a_piece_of_a_folded_command_is_found_where_it_stands() -> None:
+    text = HEAD.replace("command: evaluate", "command: >-\n  evaluate\n  --model {modl}")
+    assert "grid.yaml:6:11: `command`: there is no placeholder {modl}" in mistakes(text)

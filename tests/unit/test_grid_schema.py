@@ -1,0 +1,173 @@
+"""The JSON Schema, docs/grid.md and the starter grid say what the model says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from comborun.command import NOT_YET, NOT_YET_FAMILIES, PLAN_TIME, START_TIME
+from comborun.grid import grid_schema, parse_grid
+from comborun.grid_model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys
+from comborun.grid_schema import schema_text
+from comborun.reserved import RESERVED, advice, reserved_within
+from comborun.starter import starter_grid
+
+CHECKOUT = Path(__file__).parents[2]
+DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()
+FENCES = re.findall(r"^```(\w[^\n]*)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+EXAMPLES = [text for kind, text in FENCES if kind == "yaml"]
+FRAGMENTS = [text for kind, text in FENCES if kind == "yaml fragment"]
+HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
+
+
+def data(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(grid_schema())
+
+
+def documented(pattern: str) -> set[str]:
+    """The first cells of the table rows below the heading row that matches `pattern`."""
+    cells: set[str] = set()
+    for table in re.findall(rf"^\| {pattern} \|.*\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT, re.MULTILINE):
+        cells.update(re.match(r"\| `(\w+)`", row)[1] for row in table.splitlines())  # type: ignore[index]
+    return cells
+
+
+def test_the_schema_is_valid_and_the_copy_that_ships_is_the_models() -> None:
+    jsonschema.Draft202012Validator.check_schema(grid_schema())
+    shipped = (CHECKOUT / "comborun" / "grid.schema.json").read_text()
+    assert shipped == schema_text(), "run: python -m comborun.grid_schema > comborun/grid.schema.json"
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, starter_grid("x"), HEAD + "results: none\n", HEAD + "poll: 0.5\n"])
+def test_the_schema_accepts_good_grids(text: str) -> None:
+    parse_grid(text, Path("grid.yaml"))
+    validator().validate(data(text))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "comand: x",
+        "limits: {parralel: 1}",
+        "results: nothing",
+        "unit: steps",
+        "first_episode: -1",
+        'seed: "1"',
+        "name: 4",
+        "name: null",
+        "poll: 30 m",
+        "host: -x",
+        "root: runs",
+        "overrides: [{episodes: 1}]",
+        "exclude: [{}]",
+        "preset: x",
+    ],
+)
+def test_the_schema_and_the_parser_refuse_the_same_mistakes(line: str) -> None:
+    assert not validator().is_valid(data(HEAD + line + "\n"))
+    with pytest.raises(Exception, match=r"grid\.yaml has"):
+        parse_grid(HEAD + line + "\n", Path("grid.yaml"))
+
+
+def test_an_editor_is_told_what_every_key_means() -> None:
+    schema = grid_schema()
+    for part in (schema, *schema["$defs"].values()):
+        assert all(key.get("description") for key in part["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("key", GridFile),
+        ("key of an entry", Match),
+        ("key of `resources`", ResourceKeys),
+        ("key of `results`", ResultKeys),
+        ("key of `limits`", LimitKeys),
+    ],
+)
+def test_the_document_lists_exactly_the_keys_that_exist(heading: str, model: type) -> None:
+    assert documented(heading) == set(model.model_fields)  # type: ignore[attr-defined]
+
+
+def test_the_document_says_which_keys_overrides_may_set() -> None:
+    settings = DOCUMENT.split("### How a session runs")[1].split("| key of `resources`")[0]
+    assert set(re.findall(r"^\| `(\w+)`", settings, re.MULTILINE)) == set(SettingKeys.model_fields)
+
+
+def test_the_document_lists_exactly_the_planned_keys() -> None:
+    section = DOCUMENT.split("## Planned keys")[1].split("Planned placeholders")[0]
+    assert set(re.findall(r"`([a-z_.]+)`", section)) == {".".join(path) for path in RESERVED}
+
+
+def test_the_document_lists_exactly_the_placeholders() -> None:
+    section = DOCUMENT.split("Known when the plan is made")[1].split("They stand in")[0]
+    rows = " ".join(row.split("|")[1] for row in section.splitlines() if row.startswith("| `"))
+    assert set(re.findall(r"`\{([a-z_]+)\}`", rows)) == {*PLAN_TIME, *START_TIME}
+    planned = DOCUMENT.split("Planned placeholders")[1].split("\n\n")[0]
+    assert set(re.findall(r"`\{(\w+\.|\w+)", planned)) == {*NOT_YET, *NOT_YET_FAMILIES}
+
+
+def test_the_document_has_examples_and_they_are_good_grids_without_a_warning() -> None:
+    assert len(EXAMPLES) >= 2
+    for text in EXAMPLES:
+        assert parse_grid(text, Path("grid.yaml")).warnings == ()
+
+
+@pytest.mark.parametrize("text", FRAGMENTS)
+def test_a_fragment_completes_a_grid(text: str) -> None:
+    axes = "policies: [flat, rough]\nenvironments: [grass, boulder, stairs]\n"
+    assert parse_grid(axes + "episodes: 1\ncommand: run {episodes} {output_dir}\n" + text, Path("grid.yaml")).combos
+
+
+def test_the_example_of_every_key_is_right() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `([^`]+)` \|$", DOCUMENT, re.MULTILINE)
+    assert len(rows) >= 25
+    axes = {"policies": "{flat: , big: , rough: }", "environments": "[grass, stairs]", "command": "run"}
+    for key, example in rows:
+        name = example.partition(":")[0]
+        assert name == key
+        section = next((s for s in ("limits", "resources", "results") if key in _fields(s)), "")
+        line = f"{section}: {{{example}}}" if section else example
+        rest = {other: text for other, text in axes.items() if other != name}
+        exclude = "exclude: [{environment: stairs}]\n" if key == "include" else ""
+        parse_grid("".join(f"{k}: {v}\n" for k, v in rest.items()) + exclude + line + "\n", Path("grid.yaml"))
+
+
+def _fields(section: str) -> set[str]:
+    return set({"limits": LimitKeys, "resources": ResourceKeys, "results": ResultKeys}[section].model_fields)
+
+
+def test_a_planned_key_is_no_key_yet() -> None:
+    for path in RESERVED:
+        if len(path) == 1:
+            assert path[0] not in GridFile.model_fields
+    assert advice(("overrides", "resources", "memory")) == advice(("resources", "memory"))
+    assert advice(("memory",)) is None
+    assert reserved_within(("overrides", "results")) == ("format", "videos")
+
+
+@pytest.mark.parametrize("name", ["my_grid", "push cube", "null", "1.10", 'a "b" \\', "é: #", "true"])
+def test_the_starter_grid_is_right_whatever_it_is_called(name: str) -> None:
+    grid = parse_grid(starter_grid(name), Path("grid.yaml"))
+    assert grid.warnings == ()
+    assert len(grid.combos) == 8
+
+
+def test_every_commented_line_of_the_starter_grid_is_right_too() -> None:
+    lines = starter_grid("x").splitlines()
+    live = "\n".join(re.sub(r"^(  )?# (?=(  )?[a-z_]+: |  source|  conda)", r"\1", line) for line in lines)
+    assert live.count("# ") < starter_grid("x").count("# ")
+    grid = parse_grid(live.replace("results: {files", "results: {files"), Path("grid.yaml"))
+    assert (grid.host, grid.settings.gpus, grid.limits.per_gpu, grid.limits.stagger) == ("h100", 1, 2, 30.0)
+    assert (len(grid.combos), grid.settings.workdir) == (7, "~/my_project")
+    assert grid.settings.setup.splitlines()[1].startswith("conda activate")
+    assert grid.after

@@ -1,0 +1,110 @@
+"""The tree of a YAML file: raw text, kinds as YAML 1.2 has them, and places."""
+
+from __future__ import annotations
+
+import pytest
+
+from comborun.yaml_source import read_source
+from comborun.yaml_tree import Items, Kind, Map, Place, Scalar, Tree, plain_kind
+
+
+def value(text: str) -> Tree:
+    return read_source(f"key: {text}\n", "grid.yaml").root["key"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *((text, Kind.NUMBER) for text in ("1", "-1", "+1", "010", "0x1F", "0o17", "1.10", "1.", ".5", "1e3", "1E-3")),
+        *((text, Kind.NUMBER) for text in (".inf", "-.INF", ".NaN")),
+        *((text, Kind.BOOLEAN) for text in ("true", "True", "FALSE")),
+        *((text, Kind.NULL) for text in ("~", "null", "NULL", "")),
+        *((text, Kind.TEXT) for text in ("yes", "on", "No", "tRue", "1_000", "1:0", "12:30:45", "2026-01-02", "0b1")),
+        *((text, Kind.TEXT) for text in ("1.2.3", "e3", "0x", "nan", "inf", "<<", "=")),
+    ],
+)
+def test_a_plain_scalar_is_what_the_core_schema_says(text: str, kind: Kind) -> None:
+    assert plain_kind(text) is kind
+    read = value(text)
+    assert isinstance(read, Scalar)
+    assert (read.text, read.kind, read.quoted) == (text, kind, False)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [("'1.10'", "1.10"), ('"true"', "true"), ('""', ""), ("'it''s'", "it's"), ('"\\t"', "\t"), ("|\n  7", "7\n")],
+)
+def test_quotes_and_blocks_make_text(written: str, text: str) -> None:
+    read = value(written)
+    assert isinstance(read, Scalar)
+    assert (read.text, read.kind, read.quoted) == (text, Kind.TEXT, True)
+
+
+def test_the_two_escapes_that_json_writes_for_one_character_are_one() -> None:
+    read = value('"\\ud83e\\udd16 \\ud800"')
+    assert isinstance(read, Scalar)
+    assert read.text == "\ud83e\udd16 \ud800"
+    read = value('"\\ud83e\\udd16"')
+    assert isinstance(read, Scalar)
+    assert read.text == "🤖"
+
+
+def test_a_tag_can_say_that_a_number_is_text() -> None:
+    read = value("!!str 1.10")
+    assert isinstance(read, Scalar)
+    assert (read.text, read.kind) == ("1.10", Kind.TEXT)
+
+
+def test_every_key_and_value_has_its_place() -> None:
+    source = read_source("a: 1\nb:\n  - x\n  - {c: y, d: }\ne:\n", "grid.yaml")
+    assert source.place("a") == (1, 4)
+    assert source.key_place("b") == (2, 1)
+    assert source.place("b", 0) == (3, 5)
+    assert source.place("b", 1, "c") == (4, 9)
+    assert source.key_place("b", 1, "c") == (4, 6)
+    assert source.place("b", 1, "d") == source.key_place("b", 1, "d") == (4, 12)
+    assert source.place("e") == (5, 1)
+
+
+def test_a_path_that_leads_nowhere_ends_where_the_file_ends() -> None:
+    source = read_source("a: {b: x}\n", "grid.yaml")
+    assert source.at("a", "b", "c", 0) == source.at("a", "b")
+    assert source.place("a", "zzz") == (1, 4)
+
+
+def test_a_number_counts_the_entries_of_a_map_too() -> None:
+    source = read_source("a: {x: 1, y: 2}\n", "grid.yaml")
+    assert source.key_place("a", 1) == (1, 11)
+
+
+def test_a_piece_is_found_within_its_scalar_alone() -> None:
+    source = read_source("a: piece\nb: >-\n  one\n  piece\nc: 'it''s a piece'\n", "grid.yaml")
+    scalars = [tree for tree in source.root.values() if isinstance(tree, Scalar)]
+    assert [source.locate(scalar, "piece") for scalar in scalars] == [(1, 4), (4, 3), (5, 13)]
+    assert source.locate(scalars[2], "it's") == scalars[2].place
+    assert source.locate(scalars[0], "") == (1, 4)
+
+
+def test_what_is_taken_out_leaves_the_rest_at_its_place() -> None:
+    root = read_source("a: 1\nb: [x, y]\n", "grid.yaml").root
+    kept = root.holding({"b": root["b"]})
+    assert isinstance(kept, Map)
+    assert (list(kept), kept.written["b"].place) == (["b"], Place(2, 1))
+    items = root["b"]
+    assert isinstance(items, Items)
+    assert items.holding({1: items[1]}) == [items[1]]
+
+
+def test_the_same_key_twice_keeps_the_first_and_tells_both_places() -> None:
+    source = read_source("a: 1\nb: 2\n'a': 3\n", "grid.yaml")
+    assert isinstance(first := source.root["a"], Scalar)
+    assert first.text == "1"
+    (problem,) = source.problems
+    assert (problem.line, problem.column) == (3, 1)
+    assert "line 1" in problem.hint
+
+
+def test_an_anchor_that_is_set_again_counts_from_there() -> None:
+    source = read_source("a: &x 1\nb: &x 2\nc: *x\n", "grid.yaml")
+    assert source.at("c") == source.at("b")
+    assert not source.problems

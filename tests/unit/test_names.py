@@ -1,0 +1,77 @@
+"""Names that people write become names that files, tmux and screen can have."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.errors import UserError
+from comborun.names import LONGEST, clean, session_name, shortened
+
+
+@pytest.mark.parametrize(
+    ("written", "cleaned"),
+    [
+        ("flat", "flat"),
+        ("pi0.5", "pi0-5"),
+        ("a b/c", "a-b-c"),
+        ("café", "cafe"),
+        ("-rf", "rf"),
+        ("../../etc", "etc"),
+        ("日本 v2", "v2"),
+        ('it\'s "quoted"', "it-s-quoted"),
+        ("_", "_"),
+        ("x.", "x"),
+    ],
+)
+def test_a_name_keeps_what_a_file_name_can_hold(written: str, cleaned: str) -> None:
+    assert clean(written) == cleaned
+
+
+@pytest.mark.parametrize("name", ["", "..", "/", "日本", "---", "🤖", "\n"])
+def test_a_name_with_nothing_left_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="no letter or digit"):
+        clean(name)
+
+
+@given(st.text())
+def test_whatever_is_cleaned_is_safe_and_stays_as_it_is(name: str) -> None:
+    try:
+        cleaned = clean(name)
+    except UserError:
+        return
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*", cleaned)
+    assert clean(cleaned) == cleaned
+
+
+def test_a_session_is_called_environment_then_policy() -> None:
+    assert session_name("stairs", "flat") == "stairs_flat"
+
+
+def test_a_long_name_is_cut_and_ends_with_the_same_digest_always() -> None:
+    name = session_name("e" * 300, "p")
+    assert name == "e" * 51 + "-1b747b9e"
+    assert len(name) == LONGEST
+
+
+def test_long_names_that_differ_at_their_end_stay_different() -> None:
+    assert session_name("e" * 300, "p1") != session_name("e" * 300, "p2")
+    assert session_name("e" * 300, "p.1") != session_name("e" * 300, "p-1")
+
+
+def test_a_name_of_just_the_limit_is_not_cut() -> None:
+    assert shortened("a" * LONGEST, "x") == "a" * LONGEST
+    assert shortened("a" * (LONGEST + 1), "x") != "a" * (LONGEST + 1)
+
+
+@given(st.text("ab.é-_", min_size=1, max_size=200), st.text("ab.é-_", min_size=1, max_size=200))
+def test_a_session_name_is_never_too_long(environment: str, policy: str) -> None:
+    try:
+        name = session_name(environment, policy)
+    except UserError:
+        return
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*", name)
+    assert len(name) <= LONGEST
