@@ -30,7 +30,7 @@ command::set_up() { # the same in a fresh bash, which runs the user's own lines 
 }
 
 command::enter() { # variables and folder
-  [[ -v PYTHONUNBUFFERED ]] || export PYTHONUNBUFFERED=1
+  export PYTHONUNBUFFERED=1
   if [[ $COMBORUN_GPUS ]]; then
     export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$COMBORUN_GPUS
   fi

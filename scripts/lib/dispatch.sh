@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # dispatch.sh RUN: keep the slots of a run full until all its sessions have ended. The only process that starts
 # sessions. State is what the files say: killed at any instant and started again, it goes on.
 #

@@ -20,7 +20,6 @@ launch::fill() { # start what may start now -> pause_ms: when to look again, if 
         pause_ms=$((last_start_ms + stagger_ms - now_ms))
         return
       fi
-      last_start_ms=$now_ms
     fi
     launch::first "$candidate" "$chosen"
   done
@@ -65,6 +64,9 @@ launch::first() { # <session> <GPUs> : the intent is on disk before the act
 }
 
 launch::start() { # <session>
+  local now_ms
+  record::now_ms
+  last_start_ms=$now_ms
   mux::start "$1" "$run/sessions/$1/session.sh" "${attempt_of[$1]}"
   client_of[$1]=$mux_client
   launch::expect "$1"

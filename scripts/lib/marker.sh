@@ -13,8 +13,8 @@ marker::pids() { # <run id/name/attempt, or run id/ for a whole run> -> pids
   ((${#pids[@]}))
 }
 
-marker::gone() { # <marker> <seconds> : wait until nothing carries it; 1 when something still does
-  local pids deadline=$((SECONDS + $2))
+marker::gone() { # <marker> <seconds> -> pids : wait until nothing carries it; 1 when something still does
+  local deadline=$((SECONDS + $2))
   while marker::pids "$1"; do
     ((SECONDS < deadline)) || return 1
     sleep 0.1
@@ -26,7 +26,7 @@ marker::signal() { # <signal> <marker>
   marker::pids "$2" && kill "-$1" -- "${pids[@]}" 2>/dev/null
 }
 
-marker::sweep() { # <marker> <seconds of grace> <seconds after TERM> : 1 when something survives even KILL
+marker::sweep() { # <marker> <seconds of grace> <seconds after TERM> -> pids : 1 when those survive even KILL
   marker::gone "$1" "$2" && return
   marker::signal TERM "$1"
   marker::gone "$1" "$3" && return

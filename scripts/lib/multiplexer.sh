@@ -27,9 +27,13 @@ mux::prepare() { # <multiplexer> : once, before the first start
   esac
 }
 
-mux::prepare_tmux() { # exit-empty: a server that ends between two sessions refuses some; environment: the starter's own
+mux::prepare_tmux() { # exit-empty: a server that ends between two sessions refuses some
+  local name names=''
+  while read -r name; do # a window gets the environment of its starter, not that of whoever started the server
+    [[ $name =~ ^[A-Za-z_][A-Za-z0-9_]*$ && $name != @(_|PWD|OLDPWD|SHLVL|TERM) ]] && names+=" $name"
+  done < <(compgen -e)
   mux_conf=$run/dispatch/tmux.conf
-  printf '%s\n' 'set -s exit-empty off' 'set -g history-limit 500' 'set -g update-environment "*"' >"$mux_conf"
+  printf '%s\n' 'set -s exit-empty off' 'set -g history-limit 500' "set -ag update-environment \"$names\"" >"$mux_conf"
   mux::quietly tmux -L "$mux_socket" -f "$mux_conf" start-server \; source-file "$mux_conf"
 }
 

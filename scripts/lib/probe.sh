@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # probe.sh RUN [KNOWN] [TAIL]: one look at a whole run (docs/architecture.md, "The probe"). A handful of processes
 # however many sessions there are; everything else is bash.
 #
@@ -135,7 +137,8 @@ probe::block() { # <name attempt>
     return
   fi
   printf 'live %s\n' "${live_of[$at]}"
-  printf 'counts records=%s successes=%s\n' "${records_of[$at]:-0}" "${successes_of[$at]:-0}"
+  local records=${records_of[$at]:-0} successes=${successes_of[$at]:-0} # a torn last line may look like a success
+  printf 'counts records=%s successes=%s\n' "$records" "$((successes < records ? successes : records))"
   printf 'log %s\n' "${log_of[$at]:-size=0 changed=}"
 }
 

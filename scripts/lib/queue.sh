@@ -99,7 +99,8 @@ queue::release() { # <session> <life> : its slot and its GPUs are free
 queue::hear() { # <what> <session> <attempt> [code]
   local what=$1 name=$2 number=$3
   [[ ${name:+${attempt_of[$name]+known}} && $number =~ ^[0-9]{1,9}$ ]] || return 0
-  if [[ ${life_of[$name]} == queued && $what == ended ]] && ((number == attempt_of[$name] + 1)); then
+  if [[ ${life_of[$name]} == queued && -e $run/sessions/$name/attempt-$number/end ]] &&
+    ((number == attempt_of[$name] + 1)); then
     attempt_of[$name]=$number # stopped before it started
     ((wants[$name])) || modest=$((modest - 1))
   fi

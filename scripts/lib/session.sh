@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # session.sh: supervise one command. Sourced by a generated script, which holds the data (docs/architecture.md).
 #
@@ -62,6 +63,7 @@ session::run() {
   session::follow
   session::await
   session::end
+  wait "$follower" 2>/dev/null # ends with the command, once it has shown the last lines
   exit 0
 }
 
@@ -100,7 +102,7 @@ session::follow() { # what the window shows; the log itself is written by the co
   (
     trap - HUP
     trap '' INT QUIT TSTP
-    exec tail -n +1 -f --pid="$pid" -- "$session_at/log"
+    exec tail -n +1 -f -s 0.1 --pid="$pid" -- "$session_at/log"
   ) 9>&- 2>/dev/null &
   follower=$!
 }
@@ -116,7 +118,8 @@ session::await() { # -> code; a signal that is caught ends `wait` early
   while :; do
     wait "$pid"
     code=$?
-    process::look "$pid" && [[ $start == "$pid_start" && $state != [ZX] ]] || break
+    process::look "$pid" || break
+    [[ $start == "$pid_start" && $state != [ZX] ]] || break
   done
   wait "$pid" 2>/dev/null
   local again=$?
@@ -126,7 +129,7 @@ session::await() { # -> code; a signal that is caught ends `wait` early
 session::end() { # tell that the slot is free before anything else: somebody waits for it
   kill -KILL -- "-$pid" 2>/dev/null
   session::tell free
-  kill "$follower" 2>/dev/null
+  [[ $session_mux == none ]] || kill "$follower" 2>/dev/null
   local ended now cause=exited signal='' note='' records successes completeness files grace=${COMBORUN_GRACE_S:-5}
   record::now
   ended=$now
@@ -137,7 +140,9 @@ session::end() { # tell that the slot is free before anything else: somebody wai
   marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
   evidence::files "$session_at/out" "${results[@]}"
   evidence::count "${success-}" "${files[@]}" || note+=" the success pattern is no regular expression"
-  evidence::judge "$count" "$code" "${#results[@]}"
+  local witness=$code # a program that saves and leaves when it is told to has not done its work
+  [[ $cause == exited ]] || witness=''
+  evidence::judge "$count" "$witness" "${#results[@]}"
   record::clean "$note"
   session::record "attempt=$session_attempt" "started=$started" "ended=$ended" "code=$code" "signal=$signal" \
     "cause=$cause" "completeness=$completeness" "records=$records" "successes=$successes" "note=$cleaned"

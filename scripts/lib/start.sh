@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # start.sh RUN [--parallel N] [--multiplexer tmux|screen]: start the dispatcher of a run, or resume it; safe to repeat.
 #
 #   0: a dispatcher lives, or nothing is left to do    64: usage    66: no run directory    69: no tmux and no screen
@@ -16,12 +18,13 @@ start::die() { # <code> <message>
 
 start::main() {
   local parallel='' wanted='' multiplexer
-  run=$(cd -- "${1-}" 2>/dev/null && pwd) && [[ -f $run/id ]] || start::die 66 "${1:-RUN} is no run directory"
+  run=$(cd -- "${1-}" 2>/dev/null && pwd)
+  [[ $run && -f $run/id ]] || start::die 66 "${1:-RUN} is no run directory"
   shift
   while (($#)); do
     case $1 in
-      --parallel) parallel=${2-} ;;
-      --multiplexer) wanted=${2-} ;;
+      --parallel) parallel=${2-none} ;;
+      --multiplexer) wanted=${2-none} ;;
       *) start::die 64 "what is $1? usage: [--parallel N] [--multiplexer tmux|screen]" ;;
     esac
     shift $(($# > 1 ? 2 : 1))
@@ -45,8 +48,27 @@ start::choose() { # [wanted] -> dispatch/multiplexer; without a wish what this r
   record::write "$run/dispatch/multiplexer" "$multiplexer" || start::die 73 "can't write in $run/dispatch"
 }
 
-start::dispatcher() { # detached: its own process session, no inherited descriptor
-  local pid code
+start::dispatcher() { # until one lives; a lock without a dispatcher is one that just died, or has yet to sign
+  local tries pid code
+  for ((tries = 0; tries < 100; tries++)); do
+    start::detach
+    while kill -0 "$pid" 2>/dev/null; do
+      start::signed && [[ ${record[pid]} == "$pid" ]] && break
+      sleep 0.02
+    done
+    start::signed && start::report && return
+    wait "$pid"
+    code=$?
+    case $code in
+      0) printf 'nothing is left to do\n' && return ;;
+      75) sleep 0.1 ;;
+      *) start::die "$code" "the dispatcher ended with code $code: $(tail -n 3 -- "$run/dispatch/out")" ;;
+    esac
+  done
+  start::die 75 "$run/dispatch/lock is held, but by no dispatcher"
+}
+
+start::detach() { # -> pid: a dispatcher in its own process session, with no inherited descriptor
   (
     for descriptor in "/proc/$BASHPID/fd"/*; do
       descriptor=${descriptor##*/}
@@ -56,26 +78,19 @@ start::dispatcher() { # detached: its own process session, no inherited descript
     exec setsid bash "$run/lib/dispatch.sh" "$run"
   ) </dev/null >>"$run/dispatch/out" 2>&1 &
   pid=$!
-  while kill -0 "$pid" 2>/dev/null; do
-    record::read "$run/dispatch/dispatcher" && [[ ${record[pid]-} == "$pid" ]] && break
-    sleep 0.02
-  done
-  if kill -0 "$pid" 2>/dev/null; then
-    printf 'dispatcher %s started with %s\n' "$pid" "$multiplexer"
-    return
-  fi
-  wait "$pid"
-  code=$?
-  case $code in
-    0) printf 'nothing is left to do\n' ;;
-    75) start::running ;;
-    *) start::die "$code" "the dispatcher ended with code $code: $(tail -n 3 -- "$run/dispatch/out")" ;;
-  esac
 }
 
-start::running() {
-  record::read "$run/dispatch/dispatcher"
-  printf 'dispatcher %s is running\n' "${record[pid]-}"
+start::signed() { # whether a dispatcher lives that has taken over
+  record::read "$run/dispatch/dispatcher" &&
+    process::alive "${record[pid]-}" "${record[start]-}" "${record[boot]-}"
+}
+
+start::report() {
+  if [[ ${record[pid]} == "$pid" ]]; then
+    printf 'dispatcher %s started with %s\n' "$pid" "$multiplexer"
+  else
+    printf 'dispatcher %s is running\n' "${record[pid]}"
+  fi
 }
 
 start::main "$@"

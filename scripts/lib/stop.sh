@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # stop.sh RUN [NAME...]: end sessions and everything that they started; without names the whole run. INT, then TERM,
 # then KILL, to all at once; then a sweep for what left its group. What is done is told on standard output.
 #
@@ -16,7 +18,8 @@ declare -A attempt_of=() # name -> the attempt that is stopped
 
 stop::main() { # <run> [name]...
   local name names
-  run=$(cd -- "${1-}" 2>/dev/null && pwd) && read -r run_id 2>/dev/null <"$run/id" || stop::die 66 "${1:-RUN} is no run directory"
+  run=$(cd -- "${1-}" 2>/dev/null && pwd)
+  read -r run_id 2>/dev/null <"$run/id" || stop::die 66 "${1:-RUN} is no run directory"
   shift
   names=("$@")
   for name in "$@"; do
@@ -90,7 +93,7 @@ stop::ladder() { # to all at once; each look is cheap, so it is quick when they 
     case $signal in
       INT) seconds=${COMBORUN_STOP_INT_S:-15} ;;
       TERM) seconds=${COMBORUN_STOP_TERM_S:-10} ;;
-      KILL) seconds=20 ;; # for the supervisor's own sweep and its evidence
+      KILL) seconds=${COMBORUN_STOP_KILL_S:-20} ;; # for the supervisor's own sweep and its evidence
     esac
     printf 'stop: %s to %d sessions, up to %d s\n' "$signal" "${#active[@]}" "$seconds" >&2
     stop::signal "$signal"
@@ -142,6 +145,10 @@ stop::sweep() { # <names on the command line> : 1 when something carries a marke
   local name pids pid comm marker rc=0 markers=()
   (($1)) || markers=("$run_id/")
   (($1)) && for name in "${!attempt_of[@]}"; do markers+=("$run_id/$name/${attempt_of[$name]}"); done
+  for name in "${active[@]}"; do
+    stop::say "$name" 'has not ended'
+    rc=1
+  done
   for marker in "${markers[@]}"; do
     marker::sweep "$marker" 0 5 && continue
     rc=1

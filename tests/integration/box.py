@@ -1,0 +1,316 @@
+"""A run directory made by hand and the bash library run on it, with a tmux server and a screen folder of its own.
+
+The fixtures are `box` (tmux), `screen_box` and `any_box` (both, one after the other).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from comborun.attempt import Begin, End, parse_record
+from comborun.library import scripts_directory
+
+WAIT = 20.0
+"""seconds after which a test gives up on something that should take a fraction of one"""
+
+PYTHON = sys.executable
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = WAIT) -> None:
+    """Poll until `condition` holds; fail with `what` when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"within {seconds:g} s: {what}")
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a generated script holds. Words are bash text: quoted literals and "$COMBORUN_..."."""
+
+    command: tuple[str, ...]
+    count: int = 1
+    first: int = 0
+    results: tuple[str, ...] = ()
+    success: str = r'"success": *(true|1(\.0+)?) *[,}]'
+    workdir: str = ""
+    variables: tuple[str, ...] = ()
+    setup: str = ""
+    gpus: int = 0
+
+    def text(self, name: str) -> str:
+        lines = ["#!/usr/bin/env bash", f"name={name}", "unit=episode", f"first={self.first}", f"count={self.count}"]
+        if self.workdir:
+            lines.append(f"workdir={self.workdir}")
+        lines += [f"results=({shlex.join(self.results)})", f"success={shlex.quote(self.success)}"]
+        if self.variables:
+            lines += ["variables=(", *(f"  {word}" for word in self.variables), ")"]
+        if self.setup:
+            lines += ["setup() {", self.setup, "}"]
+        lines += ['source "${BASH_SOURCE[0]%session.sh}../../lib/session.sh"', 'session::prepare "$@"', "command=("]
+        return "\n".join([*lines, *(f"  {word}" for word in self.command), ")", "session::run", ""])
+
+
+def bash(text: str, **options: object) -> Script:
+    """A session whose command is `bash -c text`."""
+    return Script(("bash", "-c", shlex.quote(text)), **options)  # type: ignore[arg-type]
+
+
+def python(text: str, **options: object) -> Script:
+    """A session whose command is a Python program."""
+    return Script((shlex.quote(PYTHON), "-c", shlex.quote(text)), **options)  # type: ignore[arg-type]
+
+
+@dataclass
+class Box:
+    """One run directory and what can be done to it."""
+
+    directory: Path
+    multiplexer: str
+    environment: dict[str, str]
+    names: list[str] = field(default_factory=list)
+
+    def plan(
+        self,
+        sessions: dict[str, Script],
+        *,
+        parallel: int = 4,
+        per_gpu: int = 0,
+        stagger_ms: int = 0,
+        attempts: int = 2,
+        gpus: str = "-",
+    ) -> None:
+        """Write the run directory as a launch would."""
+        for name, script in sessions.items():
+            self.write(f"sessions/{name}/session.sh", script.text(name))
+        self.names = [name for name in sessions if name != "after"]
+        self.write("dispatch/queue.tsv", "".join(f"{name}\t{sessions[name].gpus}\n" for name in self.names))
+        limits = {"parallel": parallel, "per_gpu": per_gpu, "stagger_ms": stagger_ms, "attempts": attempts}
+        rows = {**limits, "gpus": gpus}
+        self.write("dispatch/policy.tsv", "".join(f"{key}\t{value}\n" for key, value in rows.items()))
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    @property
+    def id(self) -> str:
+        return (self.directory / "id").read_text().strip()
+
+    def library(self, script: str, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run a script of the library on this run."""
+        command = ["bash", str(self.directory / "lib" / script), str(self.directory), *args]
+        return subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+
+    def start(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.library("start.sh", "--multiplexer", self.multiplexer, *args)
+
+    def stop(self, *names: str) -> subprocess.CompletedProcess[str]:
+        return self.library("stop.sh", *names)
+
+    def run(self, sessions: dict[str, Script], **limits: object) -> None:
+        """Plan, start, and wait until the run is done."""
+        self.plan(sessions, **limits)  # type: ignore[arg-type]
+        started = self.start()
+        assert started.returncode == 0, started.stderr
+        self.await_done()
+
+    def await_done(self, seconds: float = WAIT) -> dict[str, str]:
+        until(lambda: self.done, f"the run is done; the journal says\n{self.journal}", seconds)
+        until(lambda: not self.dispatcher_lives, "the dispatcher leaves")
+        return self.done
+
+    @property
+    def done(self) -> dict[str, str]:
+        return self.fields("dispatch/done")
+
+    def fields(self, path: str) -> dict[str, str]:
+        file = self.directory / path
+        return parse_record(file.read_text(errors="replace")) if file.exists() else {}
+
+    @property
+    def journal(self) -> str:
+        file = self.directory / "dispatch/journal"
+        return file.read_text() if file.exists() else ""
+
+    def told(self, pattern: str) -> list[str]:
+        """The lines of the journal that match, without their times."""
+        lines = [line.partition(" ")[2] for line in self.journal.splitlines()]
+        return [line for line in lines if re.search(pattern, line)]
+
+    def attempt(self, name: str, number: int = 1) -> Path:
+        return self.directory / "sessions" / name / f"attempt-{number}"
+
+    def begin(self, name: str, number: int = 1) -> Begin | None:
+        file = self.attempt(name, number) / "begin"
+        return Begin.parse(file.read_text()) if file.exists() else None
+
+    def end(self, name: str, number: int = 1) -> End | None:
+        file = self.attempt(name, number) / "end"
+        return End.parse(file.read_text()) if file.exists() else None
+
+    def begun(self, name: str, number: int = 1) -> Begin:
+        """The begin record, once it is there."""
+        until(lambda: self.begin(name, number), f"{name} has begun; the journal says\n{self.journal}")
+        record = self.begin(name, number)
+        assert record
+        return record
+
+    def ended(self, name: str, number: int = 1) -> End:
+        """The end record, once it is there."""
+        until(lambda: self.end(name, number), f"{name} has ended; the journal says\n{self.journal}")
+        record = self.end(name, number)
+        assert record
+        return record
+
+    def log(self, name: str, number: int = 1) -> str:
+        file = self.attempt(name, number) / "log"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def outputs(self, name: str) -> list[Path]:
+        """Files that the attempts of a session left, oldest attempt first."""
+        return sorted((self.directory / "sessions" / name).glob("attempt-*/out/*"))
+
+    @property
+    def dispatcher(self) -> int:
+        return int(self.fields("dispatch/dispatcher")["pid"])
+
+    @property
+    def dispatcher_lives(self) -> bool:
+        return alive(self.dispatcher)
+
+    def kill_dispatcher(self) -> None:
+        kill(self.dispatcher, signal.SIGKILL)
+        until(lambda: not self.dispatcher_lives, "the dispatcher is dead")
+
+    def marked(self, session: str = "") -> list[int]:
+        """The processes that carry the marker of this run, or of one of its sessions."""
+        return marked(f"{self.id}/{session}/" if session else f"{self.id}/")
+
+    def tmux(self, *args: str) -> subprocess.CompletedProcess[str]:
+        command = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], *args]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=20, check=False)
+
+    def windows(self) -> list[str]:
+        """The names of the tmux or screen sessions that are there."""
+        if self.multiplexer == "tmux":
+            return self.tmux("list-sessions", "-F", "#{session_name}").stdout.split()
+        listed = subprocess.run(
+            ["screen", "-ls"], env=self.environment, capture_output=True, text=True, timeout=20, check=False
+        )
+        return re.findall(r"^\s+\d+\.(\S+)", listed.stdout, re.MULTILINE)
+
+    def servers(self) -> list[int]:
+        """The processes of tmux or screen that keep the windows."""
+        if self.multiplexer == "tmux":
+            return [int(pid) for pid in self.tmux("display-message", "-p", "#{pid}").stdout.split()]
+        return [int(file.name.partition(".")[0]) for file in Path(self.environment["SCREENDIR"]).iterdir()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process lives; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
+
+
+def kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def marked(marker: str) -> list[int]:
+    """The processes whose environment holds COMBORUN_SESSION=<marker>..."""
+    wanted = f"COMBORUN_SESSION={marker}".encode()
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if any(entry.startswith(wanted) for entry in file.read_bytes().split(b"\0")):
+                found.append(int(file.parent.name))
+    return found
+
+
+@contextlib.contextmanager
+def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
+    """A box below `parent`; nothing that it started outlives the block."""
+    token = secrets.token_hex(4)
+    directory = parent / f"grid-20260101T000000Z-{token}"
+    (directory / "sessions").mkdir(parents=True)
+    (directory / "id").write_text(f"{directory.name}\n")
+    shutil.copytree(scripts_directory() / "lib", directory / "lib")
+    screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
+    knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("COMBORUN_", "TMUX", "CUDA_", "PYTHON"))
+    }
+    private = {"COMBORUN_TMUX_SOCKET": f"cb{token}", "SCREENDIR": str(screens)}
+    box = Box(directory, multiplexer, {**inherited, **knobs, **private})
+    try:
+        yield box
+    finally:
+        clear(box, screens)
+
+
+def clear(box: Box, screens: Path) -> None:
+    """End all that a box started, by the pids that it knows; never raises."""
+    with contextlib.suppress(Exception):
+        kill(box.dispatcher, signal.SIGKILL)
+    with contextlib.suppress(Exception):
+        for _ in range(3):
+            for pid in box.marked():
+                kill(pid, signal.SIGKILL)
+    for claim in box.directory.glob("sessions/*/attempt-*/claim"):
+        with contextlib.suppress(Exception):
+            supervisor = int(parse_record(claim.read_text())["supervisor"])
+            command = Path(f"/proc/{supervisor}/cmdline").read_bytes()
+            if str(box.directory).encode() in command:
+                kill(supervisor, signal.SIGKILL)
+    with contextlib.suppress(Exception):
+        for pid in box.servers():
+            kill(pid, signal.SIGCONT)
+        box.tmux("kill-server")
+    with contextlib.suppress(Exception):
+        for file in screens.iterdir():
+            kill(int(file.name.partition(".")[0]), signal.SIGTERM)
+    with contextlib.suppress(Exception):
+        Path(f"/tmp/tmux-{os.getuid()}/{box.environment['COMBORUN_TMUX_SOCKET']}").unlink(missing_ok=True)
+    shutil.rmtree(screens, ignore_errors=True)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    with make_box(tmp_path, "tmux") as made:
+        yield made
+
+
+@pytest.fixture
+def screen_box(tmp_path: Path) -> Iterator[Box]:
+    with make_box(tmp_path, "screen") as made:
+        yield made
+
+
+@pytest.fixture(params=["tmux", "screen"])
+def any_box(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Box]:
+    with make_box(tmp_path, request.param) as made:
+        yield made

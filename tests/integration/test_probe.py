@@ -1,0 +1,187 @@
+"""probe.sh: one look at a whole run, in the protocol of docs/architecture.md."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from box import Box, bash, kill, until
+
+from comborun.state import Outcome
+from monitor.snapshot import Snapshot, parse_snapshot
+
+RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
+>>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+WAIT = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done; '
+
+
+def answer(box: Box, known: str = "", tail: int = 400) -> bytes:
+    command = ["bash", str(box.directory / "lib/probe.sh"), str(box.directory), known, str(tail)]
+    done = subprocess.run(command, env=box.environment, capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+def probe(box: Box, known: str = "", tail: int = 400) -> Snapshot:
+    return parse_snapshot(answer(box, known, tail), tail)
+
+
+def test_before_the_start_there_is_a_header_and_nothing_else(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    seen = probe(box)
+    assert (seen.run, seen.dispatcher, seen.slots, seen.stopped, seen.done) == (box.id, None, None, False, None)
+    assert seen.attempts == ()
+    assert seen.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert seen.load is not None
+    assert seen.cpus == len(os.sched_getaffinity(0))
+
+
+def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_box: Box) -> None:
+    any_box.plan(
+        {"env_one": bash("echo first; " + RECORDS + "echo last; " + WAIT, count=5, results=("*.jsonl",))}, parallel=3
+    )
+    any_box.start()
+    until(lambda: "last" in any_box.log("env_one"), "it has written")
+    any_box.begun("env_one")
+    seen = probe(any_box, tail=5)
+    (one,) = seen.attempts
+    assert (seen.dispatcher, seen.slots, seen.multiplexer) == (any_box.dispatcher, 3, any_box.multiplexer)
+    assert (one.session, one.number, one.end) == ("env_one", 1, None)
+    assert one.begin == any_box.begin("env_one")
+    assert (one.supervised, one.working) == (True, True)
+    assert (one.records, one.successes) == (2, 1)
+    assert (one.log_size, one.tail) == (11, b"last\n")
+    assert one.log_changed
+    assert abs(one.log_changed - seen.now) < 30
+
+
+def test_what_the_asker_knows_is_not_told_again(box: Box) -> None:
+    box.run({"env_one": bash("true"), "env_two": bash("exit 3"), "after": bash("true")})
+    first = probe(box)
+    assert [(one.session, one.number) for one in first.attempts] == [("env_one", 1), ("env_two", 1), ("after", 1)]
+    assert [one.end and one.end.outcome for one in first.attempts] == [
+        Outcome.SUCCEEDED,
+        Outcome.FAILED,
+        Outcome.SUCCEEDED,
+    ]
+    assert first.done
+    assert first.done["failed"] == "1"
+    assert first.dispatcher is None
+    assert [one.session for one in probe(box, "1,0,1").attempts] == ["env_two"]
+    assert probe(box, "1,1,1").attempts == ()
+
+
+def test_every_attempt_that_is_not_known_is_told(box: Box) -> None:
+    box.run({"env_one": bash('if [[ $COMBORUN_ATTEMPT == 1 ]]; then kill -KILL "$PPID" $$; fi')})
+    assert [(one.number, one.end and one.end.outcome) for one in probe(box).attempts] == [
+        (1, Outcome.LOST),
+        (2, Outcome.SUCCEEDED),
+    ]
+    assert [one.number for one in probe(box, "1").attempts] == [2]
+
+
+def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(box: Box) -> None:
+    box.plan({"env_one": bash("true"), "env_two": bash("true")})
+    box.write("sessions/env_two/attempt-1/grant", "gpus=0\n")
+    (one,) = probe(box).attempts
+    assert (one.session, one.begin, one.end, one.alive) == ("env_two", None, None, False)
+
+
+def test_an_orphan_works_without_a_supervisor_and_a_lost_one_does_neither(box: Box) -> None:
+    box.plan({"env_one": bash(WAIT)})
+    box.start()
+    begin = box.begun("env_one")
+    box.kill_dispatcher()
+    kill(begin.supervisor, signal.SIGKILL)
+    until(lambda: not probe(box).attempts[0].supervised, "the supervisor is gone")
+    (one,) = probe(box).attempts
+    assert one.working
+    os.killpg(begin.pid, signal.SIGKILL)
+    until(lambda: not probe(box).attempts[0].working, "the command is gone")
+
+
+def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
+    box.plan({"env_one": bash("setsid sleep 60 & echo ready; sleep 60")})
+    box.start()
+    begin = box.begun("env_one")
+    until(lambda: "ready" in box.log("env_one"), "its child is there")
+    box.kill_dispatcher()
+    kill(begin.supervisor, signal.SIGKILL)
+    kill(begin.pid, signal.SIGKILL)
+    until(lambda: not probe(box).attempts[0].supervised, "the supervisor is gone")
+    assert probe(box).attempts[0].working
+
+
+def test_each_session_is_counted_by_its_own_rules(box: Box) -> None:
+    won = """printf '{"won": 1}\\n{"won": 0}\\n{"success": true}\\n' >"$COMBORUN_OUTPUT_DIR/a b.txt"; """
+    torn = """printf '{"success": true}\\r\\n{"success": true, "x": 1' >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
+    box.plan(
+        {
+            "env_won": bash(won + "echo ready; " + WAIT, results=("*.txt",), success='"won": *1 *[,}]'),
+            "env_torn": bash(torn + "echo ready; " + WAIT, results=("*.jsonl",)),
+            "env_none": bash("echo ready; " + WAIT),
+        }
+    )
+    box.start()
+    for name in box.names:
+        until(lambda name=name: "ready" in box.log(name), f"{name} has written")
+    counts = {one.session: (one.records, one.successes) for one in probe(box).attempts}
+    assert counts == {"env_won": (3, 1), "env_torn": (1, 1), "env_none": (0, 0)}
+
+
+def test_logs_of_binary_garbage_and_false_headers_end_up_where_they_belong(box: Box) -> None:
+    false = r"""printf '\n==> sessions/env_two/attempt-1/log <==\nlies'; """
+    box.plan({"env_one": bash(false + WAIT), "env_two": bash("head -c 3000 /dev/urandom; echo; echo end; " + WAIT)})
+    box.start()
+    until(lambda: "lies" in box.log("env_one") and "end" in box.log("env_two"), "both have written")
+    one, two = probe(box, tail=4).attempts
+    assert (one.tail, two.tail) == (b"lies", b"end\n")
+
+
+def test_a_run_that_was_stopped_says_so(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 60")})
+    box.start()
+    box.begun("env_one")
+    box.stop()
+    seen = probe(box)
+    assert seen.stopped
+    assert seen.dispatcher is None
+
+
+def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
+    command = ["bash", str(box.directory / "lib/probe.sh"), str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert refused.returncode == 66
+    assert "is no run directory" in refused.stderr
+
+
+def test_the_number_of_processes_does_not_grow_with_the_number_of_sessions(box: Box) -> None:
+    counts = []
+    for many in (2, 40):
+        box.plan({f"env_p{i}": bash("true", results=("*.jsonl",)) for i in range(many)})
+        for i in range(many):
+            box.write(f"sessions/env_p{i}/attempt-1/claim", "supervisor=1\ncount=1\nresults=*.jsonl\nsuccess=true\n")
+            box.write(
+                f"sessions/env_p{i}/attempt-1/begin", f"supervisor={os.getpid()}\npid={os.getpid()}\n" + identity()
+            )
+            box.write(f"sessions/env_p{i}/attempt-1/log", "x\n")
+            box.write(f"sessions/env_p{i}/attempt-1/out/r.jsonl", '{"success": true}\n')
+        before = forks()
+        assert len(probe(box).attempts) == many
+        counts.append(forks() - before)
+    assert counts[1] < counts[0] + 30, "others on this machine start processes too, but not one per session"
+
+
+def identity() -> str:
+    """This process as a record names one that lives."""
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"supervisor_start={start}\npid_start={start}\nboot={boot}\n"
+
+
+def forks() -> int:
+    """How many processes were ever started on this machine."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("processes "))

@@ -1,0 +1,395 @@
+"""session.sh on real processes: how a command is started, watched, ended and judged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from box import Box, Script, alive, bash, kill, python, until
+
+from comborun.state import Cause, Completeness, Outcome
+
+RECORDS = """\
+i=0
+while ((i < {n})); do
+  printf '{{"episode": %d, "success": %s}}\\n' "$i" "$((i % 2 == 0 ? 1 : 0))"
+  i=$((i + 1))
+done >"$COMBORUN_OUTPUT_DIR/records.jsonl"
+"""
+
+
+def by_hand(
+    box: Box, script: Script, attempt: str = "1", name: str = "stairs_flat"
+) -> subprocess.CompletedProcess[str]:
+    """`bash session.sh ATTEMPT`, as a person would type it."""
+    box.plan({name: script})
+    return again_by_hand(box, attempt, name)
+
+
+def again_by_hand(box: Box, attempt: str = "1", name: str = "stairs_flat") -> subprocess.CompletedProcess[str]:
+    folder = box.directory / "sessions" / name
+    return subprocess.run(
+        ["bash", "session.sh", *([attempt] if attempt else [])],
+        cwd=folder,
+        env=box.environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        check=False,
+    )
+
+
+def test_by_hand_in_a_plain_terminal_a_session_runs_shows_its_output_and_is_on_record(box: Box) -> None:
+    shown = by_hand(box, bash("echo hello; sleep 0.3; echo world >&2"))
+    begin, end = box.begin("stairs_flat"), box.end("stairs_flat")
+    assert shown.returncode == 0, shown.stderr
+    assert (shown.stdout, shown.stderr) == ("hello\nworld\n", "")
+    assert box.log("stairs_flat") == "hello\nworld\n"
+    assert begin
+    assert (begin.multiplexer, begin.address, begin.attempt) == ("none", "", 1)
+    assert end
+    assert (end.cause, end.code, end.completeness) == (Cause.EXITED, 0, Completeness.COMPLETE)
+    assert end.started
+    assert end.started <= end.ended
+
+
+def test_the_command_sees_its_surroundings(box: Box) -> None:
+    box.write("sessions/stairs_flat/attempt-1/grant", "gpus=2,5\n")
+    script = bash("env | grep -E '^(COMBORUN_|CUDA_|PYTHONUNBUFFERED|EXTRA)' | sort", first=10, count=5)
+    by_hand(box, Script(script.command, first=10, count=5, variables=("EXTRA='a b'",)))
+    seen = dict(line.split("=", 1) for line in box.log("stairs_flat").splitlines())
+    attempt = box.attempt("stairs_flat")
+    assert {key: value for key, value in seen.items() if key not in box.environment} == {
+        "COMBORUN_OUTPUT_DIR": str(attempt / "out"),
+        "COMBORUN_ATTEMPT": "1",
+        "COMBORUN_FIRST_EPISODE": "10",
+        "COMBORUN_LAST_EPISODE": "14",
+        "COMBORUN_EPISODES": "5",
+        "COMBORUN_RUN": box.id,
+        "COMBORUN_RUN_DIR": str(box.directory),
+        "COMBORUN_RESULTS_DIR": str(box.directory / "results"),
+        "COMBORUN_GPU": "2",
+        "COMBORUN_GPUS": "2,5",
+        "COMBORUN_GPU_COUNT": "2",
+        "COMBORUN_SESSION": f"{box.id}/stairs_flat/1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "2,5",
+        "PYTHONUNBUFFERED": "1",
+        "EXTRA": "a b",
+    }
+
+
+def test_the_grids_variables_win_over_what_is_set_for_it(box: Box) -> None:
+    script = bash('printf "%s %s" "$PYTHONUNBUFFERED" "$CUDA_VISIBLE_DEVICES"')
+    box.write("sessions/stairs_flat/attempt-1/grant", "gpus=2\n")
+    by_hand(box, Script(script.command, variables=("PYTHONUNBUFFERED=0", "CUDA_VISIBLE_DEVICES=7")))
+    assert box.log("stairs_flat") == "0 7"
+
+
+@pytest.mark.parametrize("setup", ["", "true"])
+def test_the_command_has_a_process_session_of_its_own_and_no_terminal_to_read(box: Box, setup: str) -> None:
+    by_hand(box, bash('read -r line || echo "end of input"; ps -o pid=,pgid=,sid= -p $$', setup=setup))
+    begin = box.begin("stairs_flat")
+    text, numbers = box.log("stairs_flat").splitlines()
+    assert begin
+    assert text == "end of input"
+    assert [int(word) for word in numbers.split()] == [begin.pid] * 3
+
+
+def test_setup_runs_first_in_the_same_shell_where_unset_variables_are_no_mistake(box: Box) -> None:
+    setup = 'echo "unset: $SURELY_UNSET_VARIABLE"\nfalse\nexport FROM_SETUP="one two"'
+    by_hand(box, bash('echo "$FROM_SETUP in $PWD"', setup=setup, workdir=str(box.directory / "lib")))
+    assert box.log("stairs_flat") == f"unset: \none two in {box.directory / 'lib'}\n"
+
+
+FAILED_LAUNCHES = {
+    "a setup that returns 3": (Script(("true",), setup="return 3"), 78, "setup returned 3"),
+    "a setup that exits": (Script(("true",), setup="exit 4"), 78, "setup ended the shell with code 4"),
+    "no working folder": (Script(("true",), workdir="/no/such/folder"), 78, "there is no folder /no/such/folder"),
+    "no such program": (Script(("no-such-program",)), 127, "there is no program no-such-program on the PATH"),
+    "no such program after setup": (
+        Script(("no-such-program",), setup="true"),
+        127,
+        "there is no program no-such-program",
+    ),
+    "no such file": (Script(("./evaluate.sh",)), 127, "there is no program ./evaluate.sh"),
+    "not executable": (Script(("/etc/passwd",)), 126, "/etc/passwd is not executable"),
+    "a folder": (Script(("/etc",), setup="true"), 126, "/etc is not executable"),
+}
+
+
+@pytest.mark.parametrize("case", FAILED_LAUNCHES)
+def test_a_command_that_never_ran_is_a_failed_launch_with_its_reason(box: Box, case: str) -> None:
+    script, code, note = FAILED_LAUNCHES[case]
+    by_hand(box, script)
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.cause, end.code, end.outcome) == (Cause.LAUNCH_FAILED, code, Outcome.FAILED)
+    assert note in end.note
+    assert note in box.log("stairs_flat")
+
+
+def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tmp_path: Path) -> None:
+    program = tmp_path / "evaluate.sh"
+    program.write_bytes(b"#!/bin/bash\r\necho hello\r\n")
+    program.chmod(0o755)
+    by_hand(box, Script((str(program),)))
+    end = box.end("stairs_flat")
+    assert end
+    assert end.cause is Cause.LAUNCH_FAILED
+    assert r"wants the interpreter $'/bin/bash\r'" in end.note
+
+
+@pytest.mark.parametrize("code", [126, 127, 78, 255])
+def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: int) -> None:
+    by_hand(box, bash(f"exit {code}"))
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.cause, end.code, end.signal) == (Cause.EXITED, code, None)
+
+
+@pytest.mark.parametrize("name", ["KILL", "SEGV", "TERM"])
+def test_a_command_that_dies_of_a_signal_is_told_with_its_number(box: Box, name: str) -> None:
+    by_hand(box, bash(f"kill -{name} $$"))
+    end = box.end("stairs_flat")
+    number = signal.Signals[f"SIG{name}"]
+    assert end
+    assert (end.cause, end.signal, end.code) == (Cause.SIGNAL, number, 128 + number)
+
+
+COMPLETENESS = {
+    "all records": (4, "exit 0", Completeness.COMPLETE, Outcome.SUCCEEDED),
+    "all records and a crash": (4, "kill -SEGV $$", Completeness.COMPLETE, Outcome.SUCCEEDED),
+    "some records and exit 0": (3, "exit 0", Completeness.PARTIAL, Outcome.PARTIAL),
+    "no records and exit 0": (0, "exit 0", Completeness.NONE, Outcome.FAILED),
+}
+
+
+@pytest.mark.parametrize("case", COMPLETENESS)
+def test_records_decide_and_not_the_exit_code(box: Box, case: str) -> None:
+    count, exit_, completeness, outcome = COMPLETENESS[case]
+    by_hand(box, bash(RECORDS.format(n=count) + exit_, count=4, results=("*.jsonl",)))
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.records, end.successes) == (count, (count + 1) // 2)
+    assert (end.completeness, end.outcome) == (completeness, outcome)
+
+
+def test_a_torn_line_is_no_record_and_binary_garbage_in_the_log_hurts_nothing(box: Box) -> None:
+    tear = (
+        """printf '{"success": true, "reward": 1' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; head -c 300000 /dev/urandom"""
+    )
+    by_hand(box, bash(RECORDS.format(n=2) + tear, count=4, results=("*.jsonl",)))
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.records, end.successes, end.completeness) == (2, 1, Completeness.PARTIAL)
+    assert (box.attempt("stairs_flat") / "log").stat().st_size == 300000
+
+
+def test_a_line_of_a_hundred_megabytes_in_the_log_of_a_window_hurts_nothing(any_box: Box) -> None:
+    any_box.run({"stairs_flat": bash("head -c 100000000 /dev/zero | tr '\\0' x; echo")})
+    end = any_box.ended("stairs_flat")
+    assert end.clean
+    assert (any_box.attempt("stairs_flat") / "log").stat().st_size == 100000001
+
+
+def test_an_attempt_is_made_once(box: Box) -> None:
+    by_hand(box, bash("echo once"))
+    second = again_by_hand(box)
+    assert second.returncode == 76
+    assert "attempt 1 has been made" in second.stderr
+    assert box.log("stairs_flat") == "once\n"
+
+
+@pytest.mark.parametrize("attempt", ["", "0", "x", "1; touch pwned"])
+def test_an_attempt_that_is_no_number_is_refused(box: Box, attempt: str) -> None:
+    assert by_hand(box, bash("true"), attempt).returncode == 64
+
+
+def test_two_starts_of_one_attempt_at_once_run_it_once(box: Box) -> None:
+    box.plan({"stairs_flat": bash("echo once; sleep 0.2")})
+    command = ["bash", str(box.directory / "sessions/stairs_flat/session.sh"), "1"]
+    pair = [subprocess.Popen(command, env=box.environment, stdout=subprocess.DEVNULL) for _ in range(6)]
+    assert sorted(process.wait(30) for process in pair) == [0, *[76] * 5]
+    assert box.log("stairs_flat") == "once\n"
+
+
+def test_another_attempt_waits_for_the_lock_and_gives_up(box: Box) -> None:
+    box.environment["COMBORUN_LOCK_S"] = "0.2"
+    box.plan({"stairs_flat": bash("sleep 30")})
+    script = str(box.directory / "sessions/stairs_flat/session.sh")
+    first = subprocess.Popen(["bash", script, "1"], env=box.environment, stdout=subprocess.DEVNULL)
+    box.begun("stairs_flat")
+    second = again_by_hand(box, "2")
+    assert second.returncode == 75
+    assert not (box.attempt("stairs_flat", 2) / "claim").exists()
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(20) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: Box, number: signal.Signals) -> None:
+    box.plan({"stairs_flat": bash("sleep 60 & sleep 60 & wait")})
+    script = str(box.directory / "sessions/stairs_flat/session.sh")
+    process = subprocess.Popen(["bash", script, "1"], env=box.environment, stdout=subprocess.DEVNULL)
+    box.begun("stairs_flat")
+    process.send_signal(number)
+    assert process.wait(20) == 0
+    end = box.ended("stairs_flat")
+    assert (end.cause, end.outcome, end.signal) == (Cause.STOPPED, Outcome.CANCELLED, number)
+    assert box.marked() == []
+
+
+INTERRUPTED = """
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("saved")
+"""
+
+
+def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_program(box: Box) -> None:
+    box.plan({"stairs_flat": python(INTERRUPTED)})
+    box.start()
+    until(lambda: "ready" in box.log("stairs_flat"), "the program is ready")
+    begin = box.begun("stairs_flat")
+    box.tmux("send-keys", "-t", f"={begin.address}:", "C-c")
+    end = box.ended("stairs_flat")
+    assert box.log("stairs_flat") == "ready\nsaved\n"
+    assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
+
+
+def test_ctrl_c_in_a_screen_window_is_one_too(screen_box: Box) -> None:
+    screen_box.plan({"stairs_flat": python(INTERRUPTED)})
+    screen_box.start()
+    until(lambda: "ready" in screen_box.log("stairs_flat"), "the program is ready")
+    begin = screen_box.begun("stairs_flat")
+    keys = ["screen", "-S", begin.address, "-p", "0", "-X", "stuff", "\x03"]
+    assert subprocess.run(keys, env=screen_box.environment, timeout=20, check=False).returncode == 0
+    assert screen_box.ended("stairs_flat").cause is Cause.STOPPED
+    assert screen_box.log("stairs_flat") == "ready\nsaved\n"
+
+
+def test_the_window_shows_what_the_command_prints(box: Box) -> None:
+    box.plan({"stairs_flat": bash("echo 'episode 7 of 100'; sleep 60")})
+    box.start()
+    begin = box.begun("stairs_flat")
+
+    def seen() -> bool:
+        return "episode 7 of 100" in box.tmux("capture-pane", "-p", "-t", f"={begin.address}:").stdout
+
+    until(seen, "the window shows the log")
+
+
+def test_killing_the_multiplexer_ends_no_session(any_box: Box) -> None:
+    any_box.plan({"stairs_flat": bash("echo begun; sleep 1.5; echo finished")})
+    any_box.start()
+    any_box.begun("stairs_flat")
+    for server in any_box.servers():
+        kill(server, signal.SIGKILL)
+    end = any_box.ended("stairs_flat")
+    assert end.clean
+    assert any_box.log("stairs_flat") == "begun\nfinished\n"
+    assert any_box.await_done()["succeeded"] == "1"
+
+
+DAEMON = """
+import os, subprocess, sys, time
+if os.fork() == 0:
+    os.setsid()
+    os.closerange(3, 100)
+    time.sleep({seconds})
+    open(os.environ["COMBORUN_OUTPUT_DIR"] + "/daemon", "w").write("finished")
+    os._exit(0)
+"""
+
+
+def test_a_daemon_that_finishes_its_work_in_time_is_let(box: Box) -> None:
+    box.environment["COMBORUN_GRACE_S"] = "5"
+    by_hand(box, python(DAEMON.format(seconds=0.5)))
+    assert [file.name for file in box.outputs("stairs_flat")] == ["daemon"]
+    assert box.end("stairs_flat")
+
+
+def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> None:
+    by_hand(box, python(DAEMON.format(seconds=60)))
+    assert box.outputs("stairs_flat") == []
+    assert box.marked() == []
+    end = box.end("stairs_flat")
+    assert end
+    assert end.clean
+
+
+def test_what_is_left_of_the_commands_group_ends_with_it(box: Box) -> None:
+    by_hand(box, bash("trap '' HUP INT TERM; sleep 60 & echo $!"))
+    assert not alive(int(box.log("stairs_flat")))
+
+
+def test_a_run_directory_that_was_moved_and_has_spaces_still_works(box: Box, tmp_path: Path) -> None:
+    box.plan({"stairs_flat": bash('echo "$COMBORUN_OUTPUT_DIR"')})
+    moved = tmp_path / "a folder; with 'odd' $names"
+    shutil.move(box.directory, moved)
+    box.directory = moved
+    box.start()
+    assert box.await_done()["succeeded"] == "1"
+    assert box.log("stairs_flat") == f"{moved}/sessions/stairs_flat/attempt-1/out\n"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A file system of its own with half a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system to fill")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=768k", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
+    return disk
+
+
+@pytest.fixture
+def box_on_small_disk(small_disk: Path, box: Box) -> Box:
+    directory = small_disk / box.directory.name
+    shutil.copytree(box.directory, directory)
+    box.directory = directory
+    return box
+
+
+@pytest.fixture(autouse=True)
+def _unmount(tmp_path: Path):
+    yield
+    if (tmp_path / "disk").is_mount():
+        subprocess.run(["umount", "-l", str(tmp_path / "disk")], check=False)
+
+
+def test_a_disk_that_fills_up_while_a_session_runs_still_gets_its_end(box_on_small_disk: Box) -> None:
+    box = box_on_small_disk
+    done = by_hand(
+        box, bash(RECORDS.format(n=2) + 'cat /dev/zero >"$COMBORUN_OUTPUT_DIR/big"', count=4, results=("*.jsonl",))
+    )
+    assert done.returncode == 0, done.stderr
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.cause, end.code, end.records) == (Cause.EXITED, 1, 2)
+    assert "No space left" in box.log("stairs_flat") or box.log("stairs_flat") == ""
+
+
+def test_a_disk_that_is_full_before_the_start_is_told(box_on_small_disk: Box) -> None:
+    box = box_on_small_disk
+    box.plan({"stairs_flat": bash("true")})
+    subprocess.run(
+        ["dd", "if=/dev/zero", f"of={box.directory / 'filler'}", "bs=4096"], stderr=subprocess.DEVNULL, check=False
+    )
+    refused = again_by_hand(box)
+    assert refused.returncode == 73
+    assert "is the disk full?" in refused.stderr or "can't make" in refused.stderr

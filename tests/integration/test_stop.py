@@ -1,0 +1,240 @@
+"""stop.sh: what is stopped is gone, with everything that it started, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from box import Box, alive, bash, kill, python, until
+
+from comborun.state import Cause, Completeness, Outcome
+
+RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+
+KEYBOARD = """
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("KeyboardInterrupt", flush=True)
+"""
+
+ESCAPES = {
+    "setsid": "setsid sleep 600 & sleep 600",
+    "nohup": "nohup sleep 600 >/dev/null 2>&1 & sleep 600",
+    "double fork": "( ( setsid sleep 600 & ) & ) & sleep 600",
+    "lock closed": "setsid sleep 600 9>&- & sleep 600",
+    "deaf": "trap '' HUP INT TERM; setsid sleep 600 & while :; do sleep 1; done",
+}
+
+
+def test_a_python_program_sees_the_stop_as_a_keyboard_interrupt(any_box: Box) -> None:
+    any_box.plan({"env_one": python(KEYBOARD)})
+    any_box.start()
+    until(lambda: "ready" in any_box.log("env_one"), "the program is ready")
+    stopped = any_box.stop()
+    assert stopped.returncode == 0, stopped.stderr
+    assert any_box.log("env_one") == "ready\nKeyboardInterrupt\n"
+    end = any_box.ended("env_one")
+    assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_what_left_its_group_is_gone_too(box: Box, escape: str) -> None:
+    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+    box.plan({"env_one": bash(f"echo ready; {ESCAPES[escape]}")})
+    box.start()
+    until(lambda: "ready" in box.log("env_one"), "the program is ready")
+    until(lambda: len(box.marked()) >= 2, "it has its children")
+    stopped = box.stop()
+    assert stopped.returncode == 0, stopped.stdout
+    assert box.marked() == []
+    assert box.ended("env_one").cause is Cause.STOPPED
+
+
+def test_the_whole_run_is_stopped_and_a_resume_finishes_it(any_box: Box) -> None:
+    wait = bash(RECORD + '[[ -e "$COMBORUN_RUN_DIR/go" ]] || sleep 600', count=2, results=("*.jsonl",))
+    any_box.plan({"env_done": bash("true"), "env_one": wait, "env_two": wait, "env_three": wait}, parallel=2)
+    any_box.start()
+    for name in ("env_one", "env_two"):
+        any_box.begun(name)
+    until(lambda: len(any_box.outputs("env_two")) == 1, "the first record is there")
+    stopped = any_box.stop()
+    assert stopped.returncode == 0, stopped.stderr
+    assert sorted(stopped.stdout.splitlines()) == ["env_one: cancelled, 1 records", "env_two: cancelled, 1 records"]
+    assert not any_box.dispatcher_lives
+    assert any_box.begin("env_three") is None
+    assert any_box.ended("env_one").completeness is Completeness.PARTIAL
+    until(lambda: any_box.windows() == [], "the windows are gone")
+    any_box.write("go", "")
+    any_box.start()
+    any_box.await_done()
+    assert {name: any_box.ended(name, 2).outcome for name in ("env_one", "env_two")} == {
+        "env_one": Outcome.PARTIAL,
+        "env_two": Outcome.PARTIAL,
+    }
+    assert any_box.end("env_done", 2) is None
+    assert any_box.end("env_three", 2) is None
+
+
+def test_a_named_session_is_stopped_and_the_run_goes_on(box: Box) -> None:
+    box.plan(
+        {"env_policy1": bash("sleep 600"), "env_policy10": bash("sleep 600"), "env_next": bash("sleep 0.1")}, parallel=2
+    )
+    box.start()
+    box.begun("env_policy1")
+    begin = box.begun("env_policy10")
+    stopped = box.stop("env_policy1")
+    assert (stopped.returncode, stopped.stdout) == (0, "env_policy1: cancelled, 0 records\n")
+    assert box.ended("env_next").clean
+    assert alive(begin.pid)
+    assert box.end("env_policy10") is None
+    assert box.dispatcher_lives
+
+
+def test_a_queued_session_that_is_named_never_starts(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 0.6"), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
+    box.start()
+    box.begun("env_one")
+    stopped = box.stop("env_two")
+    assert stopped.stdout == "env_two: cancelled before it began\n"
+    assert (box.ended("env_two").outcome, box.ended("env_two").note) == (Outcome.CANCELLED, "before it began")
+    done = box.await_done()
+    assert (done["succeeded"], done["cancelled"]) == ("2", "1")
+    assert box.begin("env_two") is None
+    box.start()
+    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
+    assert box.ended("env_two", 2).clean
+
+
+def test_a_session_that_was_launched_and_has_not_begun_is_cancelled(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    assert box.stop().stdout == "env_one: cancelled before it began\n"
+    late = subprocess.run(
+        ["bash", str(box.directory / "sessions/env_one/session.sh"), "1"],
+        env=box.environment,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    assert late.returncode == 76
+    assert box.begin("env_one") is None
+
+
+def test_a_program_that_ignores_int_and_term_is_killed(box: Box) -> None:
+    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+    box.plan({"env_one": bash("trap '' INT TERM; echo ready; while :; do sleep 1; done")})
+    box.start()
+    until(lambda: "ready" in box.log("env_one"), "the program is ready")
+    stopped = box.stop()
+    assert stopped.returncode == 0
+    assert [line.split()[1] for line in stopped.stderr.splitlines()] == ["INT", "TERM", "KILL"]
+    assert box.ended("env_one").signal == signal.SIGKILL
+
+
+def test_stopping_is_quick_when_the_programs_are(box: Box) -> None:
+    box.environment |= {"COMBORUN_STOP_INT_S": "30"}
+    box.plan({f"env_p{i}": bash("sleep 600") for i in range(4)})
+    box.start()
+    for name in box.names:
+        box.begun(name)
+    began = time.monotonic()
+    assert box.stop().returncode == 0
+    assert time.monotonic() - began < 10
+
+
+def test_an_orphan_is_stopped_and_its_end_written(box: Box) -> None:
+    box.plan({"env_one": bash(RECORD + "sleep 600", count=3, results=("*.jsonl",))})
+    box.start()
+    begin = box.begun("env_one")
+    until(lambda: box.outputs("env_one"), "the record is there")
+    box.kill_dispatcher()
+    kill(begin.supervisor, signal.SIGKILL)
+    stopped = box.stop()
+    assert (stopped.returncode, stopped.stdout) == (0, "env_one: cancelled, 1 records\n")
+    end = box.ended("env_one")
+    assert (end.cause, end.completeness, end.code) == (Cause.STOPPED, Completeness.PARTIAL, None)
+    assert box.marked() == []
+
+
+def test_a_supervisor_that_is_frozen_does_not_keep_a_session_alive(box: Box) -> None:
+    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
+    box.plan({"env_one": bash("echo ready; setsid sleep 600 & sleep 600")})
+    box.start()
+    begin = box.begun("env_one")
+    kill(begin.supervisor, signal.SIGSTOP)
+    stopped = box.stop()
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert box.ended("env_one").cause is Cause.STOPPED
+    assert box.marked() == []
+    assert not alive(begin.supervisor)
+
+
+def test_a_pid_that_came_again_is_left_alone(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    bystander = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        same = f"supervisor={bystander.pid}\nsupervisor_start=1\nboot={boot}\n"
+        box.write("sessions/env_one/attempt-1/claim", same)
+        box.write("sessions/env_one/attempt-1/begin", f"{same}pid={bystander.pid}\npid_start=1\n")
+        box.write("dispatch/dispatcher", f"pid={bystander.pid}\nstart=1\nboot={boot}\n")
+        assert box.stop().returncode == 0
+        assert bystander.poll() is None
+        assert box.ended("env_one").cause is Cause.STOPPED
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a process that outlives KILL for a while")
+def test_what_survives_is_named(box: Box) -> None:
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if not freezer.is_dir():
+        pytest.skip("no freezer cgroup here to hold a process against KILL")
+    group = freezer / f"combo-{box.id[-8:]}"
+    group.mkdir()
+    try:
+        box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
+        box.plan({"env_one": bash("echo ready; exec sleep 600")})
+        box.start()
+        begin = box.begun("env_one")
+        (group / "tasks").write_text(str(begin.pid))
+        (group / "freezer.state").write_text("FROZEN")
+        stopped = box.stop()
+        assert stopped.returncode == 1
+        assert f"survives: {begin.pid} sleep" in stopped.stdout
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        until(lambda: not (group / "tasks").read_text(), "the frozen process is gone")
+        group.rmdir()
+
+
+def test_a_name_that_is_no_session_is_refused_and_nothing_is_stopped(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 600")})
+    box.start()
+    begin = box.begun("env_one")
+    for name in ("env_on", "../sessions/env_one", "env_one env_two", ""):
+        refused = box.stop(name)
+        assert refused.returncode == 64, name
+        assert "there is no session" in refused.stderr
+    assert alive(begin.pid)
+
+
+def test_a_session_that_has_ended_says_so(box: Box) -> None:
+    box.run({"env_one": bash("true")})
+    stopped = box.stop("env_one")
+    assert (stopped.returncode, stopped.stdout) == (0, "env_one: has ended already\n")
+    assert box.ended("env_one").outcome is Outcome.SUCCEEDED
+
+
+def test_a_finished_run_can_be_stopped_without_harm(box: Box) -> None:
+    box.run({"env_one": bash("true")})
+    stopped = box.stop()
+    assert (stopped.returncode, stopped.stdout) == (0, "")
+    assert box.start().stdout == "nothing is left to do\n"
