@@ -91,7 +91,11 @@ def test_exit_code_0_without_the_records_is_no_success(run: RunDirectory) -> Non
     [
         ({"cause": "stopped", "code": 130, "signal": 2}, Outcome.CANCELLED, "stopped by the user"),
         ({"cause": "lost", "code": ""}, Outcome.LOST, "lost"),
-        ({"cause": "launch_failed", "code": 127, "note": "no such program"}, Outcome.FAILED, "launch failed: no such program"),
+        (
+            {"cause": "launch_failed", "code": 127, "note": "no such program"},
+            Outcome.FAILED,
+            "launch failed: no such program",
+        ),
         ({"cause": "signal", "code": 137, "signal": 9}, Outcome.FAILED, "exit code 137 (KILL)"),
         ({"cause": "signal", "code": "", "signal": 64}, Outcome.FAILED, "signal 64 (signal 64)"),
         ({"cause": "from the future", "code": 3}, Outcome.FAILED, "cause unknown"),

@@ -1,0 +1,371 @@
+"""The files of a report: as whole texts, byte for byte the same, harmless whatever the records hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from markdown_it import MarkdownIt
+from report_runs import RunDirectory, row, troubled_run
+
+from comborun import __version__
+from comborun.errors import UserError
+from comborun.plan import ResultRules
+from reporter import report_folder, report_run, write_report
+from reporter.collect import collect_run
+from reporter.exports import COLUMNS
+from reporter.figures import heat_map, label
+from reporter.summary import summarize
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "report"
+CHECKOUT = Path(__file__).parents[2]
+FILES = ("episodes.csv", "final_benchmark_report.json", "report.html", "report.md")
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report's folder of the run that has every kind of trouble."""
+    run = troubled_run(tmp_path_factory.mktemp("run"))
+    report_run(run, run / "report")
+    return run / "report"
+
+
+def document(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "final_benchmark_report.json").read_text())
+
+
+def portable(text: str) -> str:
+    """Without what another version of comborun or matplotlib may write."""
+    text = text.replace(f"comborun {__version__}", "comborun VERSION")
+    return re.sub(r"<svg.*</svg>", "<svg>HEAT MAP</svg>", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_is_the_golden_one(troubled: Path, name: str) -> None:
+    assert portable((troubled / name).read_text()) == (GOLDEN / name).read_text()
+
+
+def test_the_report_is_these_files_and_no_others(troubled: Path) -> None:
+    assert sorted(path.name for path in troubled.iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted(FILES)
+
+
+def test_the_files_are_readable_for_others(troubled: Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in troubled.iterdir()} == {0o644}
+
+
+SCRIPT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
+
+
+def test_the_same_records_give_the_same_bytes_wherever_and_whenever(troubled: Path, tmp_path: Path) -> None:
+    places = {"first": ("UTC", "C", "1"), "second": ("Asia/Kathmandu", "de_DE.UTF-8", "4242")}
+    for name, (zone, locale, seed) in places.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        environment = os.environ | {
+            "TZ": zone,
+            "LC_ALL": locale,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(CHECKOUT),
+            "MPLCONFIGDIR": str(folder),
+        }
+        (folder / "matplotlibrc").write_text("font.size: 30\n" if name == "second" else "")
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(troubled.parent), "out"],
+            cwd=folder,
+            env=environment,
+            check=True,
+            timeout=60,
+        )
+    for name in FILES:
+        contents = {(tmp_path / place / "out" / name).read_bytes() for place in places}
+        assert contents == {(troubled / name).read_bytes()}, name
+
+
+def test_nothing_in_the_files_tells_where_they_were_made(troubled: Path) -> None:
+    for name in FILES:
+        assert str(troubled.parent) not in (troubled / name).read_text()
+
+
+def test_a_copy_of_the_run_elsewhere_gives_the_same_report(troubled: Path, tmp_path: Path) -> None:
+    copy = troubled_run(tmp_path / "another" / "place")
+    report_run(copy, tmp_path / "out")
+    for name in FILES:
+        assert (tmp_path / "out" / name).read_bytes() == (troubled / name).read_bytes()
+
+
+# -- what a rate must not stand without ---------------------------------------------------------------------------
+
+
+class Cells(HTMLParser):
+    """The text of a page, a piece per table row, list item, paragraph or figure cell group."""
+
+    BLOCKS = frozenset({"tr", "li", "p", "h1", "h2", "dd", "svg"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[str] = [""]
+        self.silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.silent += tag in {"style", "title"}
+        if tag in self.BLOCKS:
+            self.blocks.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.silent -= tag in {"style", "title"}
+        if tag in self.BLOCKS:
+            self.blocks.append("")
+
+    def handle_data(self, data: str) -> None:
+        if not self.silent:
+            self.blocks[-1] += " " + data.strip()
+
+
+def blocks(html: str) -> list[str]:
+    parser = Cells()
+    parser.feed(html)
+    return [" ".join(block.split()) for block in parser.blocks if block.strip()]
+
+
+RATE = re.compile(r"(?<![\d.])[<>]?\d+\.\d %")
+WHOLE = re.compile(r"(\d+)/(\d+) (?:= |\| )?[<>]?\d+\.\d % (?:\| )?\[[<>\d.]+, [<>\d.]+\]")
+
+
+def test_no_rate_stands_without_its_n_and_interval(troubled: Path) -> None:
+    texts = [*(troubled / "report.md").read_text().splitlines(), *blocks((troubled / "report.html").read_text())]
+    rates = 0
+    for text in texts:
+        rates += len(RATE.findall(text))
+        assert len(RATE.findall(text)) == len(WHOLE.findall(text)), text
+        assert not re.search(r"\d %", RATE.sub("", text).replace("95 %", "")), text
+    assert rates > 25
+    assert "%" not in (troubled / "episodes.csv").read_text().replace("%20", "")
+
+
+def test_a_rate_in_json_has_its_n_and_interval_beside_it(troubled: Path) -> None:
+    combos = document(troubled)["combos"]
+    assert any(combo["success_rate"] is None for combo in combos)
+    for combo in combos:
+        given = [combo["success_rate"] is not None, combo["interval"] is not None, bool(combo["completed"])]
+        assert given in ([True] * 3, [False] * 3), combo
+        if combo["success_rate"] is not None:
+            assert combo["success_rate"] == combo["successes"] / combo["completed"]
+            assert combo["interval"][0] <= combo["success_rate"] <= combo["interval"][1]
+            assert combo["completed"] + combo["errored"] + combo["missing"] == combo["planned"]
+
+
+def test_json_has_the_keys_that_it_promises(troubled: Path) -> None:
+    report = document(troubled)
+    assert report["schema"] == 1
+    assert {
+        "schema", "run", "grid", "started", "finished", "makespan_seconds", "sequential_seconds",
+        "combos", "policies", "environments", "totals",
+    } <= report.keys()  # fmt: skip
+    assert {
+        "policy", "environment", "planned", "completed", "unit", "successes", "errored", "missing",
+        "success_rate", "interval", "outcome", "attempts", "seconds", "metrics",
+    } <= report["combos"][0].keys()  # fmt: skip
+    assert report["totals"]["completed"] == sum(combo["completed"] or 0 for combo in report["combos"])
+    assert (report["started"], report["makespan_seconds"]) == ("2026-05-09T07:35:25.250Z", 7384.0)
+
+
+def test_every_key_of_the_json_is_documented(troubled: Path) -> None:
+    text = (CHECKOUT / "docs" / "report.md").read_text()
+    report = document(troubled)
+    keys = {*report, *report["combos"][0], *report["totals"], *report["quality"]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+    assert [column for column in COLUMNS if f"`{column}`" not in text] == []
+
+
+# -- text from records is text --------------------------------------------------------------------------------------
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_a_page_of_hostile_text_holds_no_markup_but_its_own(troubled: Path) -> None:
+    text = (troubled / "report.html").read_text()
+    page = Tags()
+    page.feed(text)
+    assert not page.tags & {"script", "b&", "iframe", "img", "link", "object", "a", "form"}
+    assert not {name for name in page.attributes if name.startswith("on")}
+    assert "<script>alert(1)</script>|`a`*b*" in " ".join(blocks(text))
+    assert not re.search(r"""(?:src|href)=["']?(?!data:|#)|url\((?!#)|@import|https?://(?!www\.w3\.org)""", text)
+
+
+def test_markdown_shows_hostile_text_as_it_is(troubled: Path) -> None:
+    tokens = MarkdownIt("commonmark").enable("table").parse((troubled / "report.md").read_text())
+    assert not any(token.type.startswith("html") for token in tokens)
+    inline = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in inline} <= {"text", "softbreak", "strong_open", "strong_close", "text_special"}
+    cells = ["".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"]
+    assert "<script>alert(1)</script>|`a`*b*" in cells
+    assert "$x_{1}$" in cells
+
+
+def test_no_cell_of_the_table_of_episodes_is_a_formula(troubled: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO((troubled / "episodes.csv").read_text())))
+    assert not [cell for entry in rows for cell in entry.values() if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert {entry["note"] for entry in rows} == {"", "'=cmd|' /C calc'!A0", "plain"}
+    assert 'a,b\n"c"' in {entry["where"] for entry in rows}
+
+
+def test_negative_numbers_stay_numbers_and_colliding_fields_keep_their_names(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs", count=2)
+    run.attempt(session, row(0, reward=-1.5, verdict="mine", attempt=9) + row(1, deep={"b": [1]}, fell=True))
+    report_run(run.write(), tmp_path / "report")
+    first, second = csv.DictReader(io.StringIO((tmp_path / "report" / "episodes.csv").read_text()))
+    assert (first["reward"], first["verdict"], first["record.verdict"]) == ("-1.5", "success", "mine")
+    assert (first["attempt"], first["record.attempt"]) == ("1", "9.0")
+    assert (second["deep"], second["fell"]) == ('{"b": [1]}', "true")
+
+
+def test_a_program_that_invents_field_names_does_not_fill_the_report(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    rows = "".join(row(index, **{f"x{index:03}_{number}": number for number in range(10)}) for index in range(50))
+    run.attempt(run.session("flat", "stairs", count=50), rows)
+    report_run(run.write(), tmp_path / "report")
+    header, *_, last = csv.reader(io.StringIO((tmp_path / "report" / "episodes.csv").read_text()))
+    assert len(header) == len(COLUMNS) + 201
+    assert json.loads(last[-1]) == {f"x049_{number}": float(number) for number in range(10)}
+    assert len(document(tmp_path / "report")["combos"][0]["metrics"]) == 40
+
+
+NAMES = ["a\nb", "‮right to left", "half \ud800 pair", "\0", "日本語", "x" * 300, "a" * 40 + "1", "</svg>", "&amp;", "="]
+
+
+def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
+    lines = [row(0, policy=name, environment="any") for name in NAMES]
+    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    summary = report_folder(tmp_path, tmp_path / "out")
+    assert len(summary.combos) == len(NAMES)
+    html = (tmp_path / "out" / "report.html").read_text()
+    ET.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
+    assert "‮" not in html
+    assert "a\\nb" in " ".join(blocks(html))
+    assert "\0" not in html
+    assert document(tmp_path / "out")["policies"] == sorted(name.replace("\ud800", "?") for name in NAMES)
+
+
+# -- the heat map -----------------------------------------------------------------------------------------------------
+
+
+def figure_texts(svg: str) -> list[str]:
+    return ["".join(text.itertext()) for text in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_every_cell_of_the_heat_map_says_what_it_stands_on(troubled: Path) -> None:
+    texts = figure_texts(heat_map(summarize(collect_run(troubled.parent)).summary))
+    place = texts.index("4/5")
+    assert texts[place : place + 3] == ["4/5", "80.0 % [28.4, 99.5]", "3 missing, 2 errored of 10"]
+    assert texts.count("no verdict: 0 of 10") == 2
+    assert texts.count("no such combo") == 3
+    assert "steps, no rate" in texts
+    rates = [text for text in texts if "%" in text]
+    assert all(re.fullmatch(r"[<>\d.]+ % \[[<>\d.]+, [<>\d.]+\]", text) for text in rates)
+    assert all(re.fullmatch(r"\d+/\d+", texts[texts.index(text) - 1]) for text in rates)
+
+
+def test_text_of_the_heat_map_is_legible_on_its_cell(troubled: Path) -> None:
+    svg = heat_map(summarize(collect_run(troubled.parent)).summary)
+    assert "currentColor" in svg
+    assert re.search(r"fill: #ffffff[^>]*>0/2<", svg)
+    assert not re.search(r"fill: #ffffff[^>]*>10/10<", svg)
+
+
+def test_the_longer_axis_of_the_heat_map_runs_down(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy in ("p1", "p2", "p3"):
+        run.attempt(run.session(policy, "only"), row(0))
+    texts = figure_texts(heat_map(summarize(collect_run(run.write())).summary))
+    assert texts[0] == "only"
+    assert texts[-6:-3] == ["p1", "p2", "p3"]
+
+
+def test_without_rates_there_is_no_heat_map(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs", unit="step"))
+    run.attempt(run.session("flat", "grass", results=ResultRules(files=())))
+    report_run(run.write(), tmp_path / "report")
+    html = (tmp_path / "report" / "report.html").read_text()
+    assert "<svg" not in html
+    assert not RATE.search(" ".join(blocks(html)))
+
+
+def test_a_long_name_keeps_both_ends_on_an_axis() -> None:
+    assert label("short") == "short"
+    assert label("checkpoint_of_the_long_training_000100") == "checkpoint…ing_000100"
+
+
+# -- putting the files in place ---------------------------------------------------------------------------------------
+
+
+def test_two_reporters_at_once_leave_one_whole_report(troubled: Path, tmp_path: Path) -> None:
+    collected = collect_run(troubled.parent)
+    barrier = threading.Barrier(2)
+    failures: list[BaseException] = []
+
+    def make() -> None:
+        barrier.wait(30)
+        try:
+            write_report(collected, tmp_path / "out")
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    for name in FILES:
+        assert (tmp_path / "out" / name).read_bytes() == (troubled / name).read_bytes()
+
+
+def test_a_report_that_cannot_be_put_in_place_leaves_the_old_one_and_no_rest(troubled: Path, tmp_path: Path) -> None:
+    (tmp_path / "episodes.csv").mkdir()
+    (tmp_path / "report.html").write_text("old")
+    with pytest.raises(UserError, match="the report can't be written"):
+        write_report(collect_run(troubled.parent), tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_with_nothing_to_report_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no \.jsonl files below") as refusal:
+        report_folder(tmp_path, tmp_path / "out")
+    assert '"success": true' in refusal.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_bad_files_says_why_each_gave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("x\ny\n" + row(0))
+    (tmp_path / "b.jsonl").write_text("")
+    with pytest.raises(UserError) as refusal:
+        report_folder(tmp_path, tmp_path / "out")
+    assert refusal.value.message.splitlines()[1:] == [
+        "  a.jsonl: not JSON (2 times)",
+        "  a.jsonl: names no policy",
+        "  b.jsonl: the file holds no records",
+    ]
