@@ -1,4 +1,4 @@
-"""Figures as SVG text. matplotlib is imported on the first call; no pyplot, so nothing is shared between callers.
+"""Figures as SVG text. matplotlib is imported on the first call; no pyplot, so no figure outlives its call.
 
 Text stays text, in the colour and the font of the page around it; the same summary gives the same bytes.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ CELL = (2.5, 0.84)
 INK = "#010203"
 """stands for the page's own text colour until the SVG is written"""
 LABEL_LENGTH = 22
+
+_SETTINGS = threading.Lock()
+"""matplotlib's settings belong to the process, not to a thread"""
 
 _PAGE_WIDE = re.compile(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", re.DOTALL)
 """what an SVG holds that would reach beyond it once it stands inside a page"""
@@ -63,7 +67,7 @@ def heat_map(summary: Summary) -> str:
         return ""
     import matplotlib as mpl
 
-    with mpl.rc_context():
+    with _SETTINGS, mpl.rc_context():
         mpl.rcdefaults()  # whatever a user's matplotlibrc says
         mpl.rcParams["svg.fonttype"] = "none"
         mpl.rcParams["svg.hashsalt"] = "comborun"

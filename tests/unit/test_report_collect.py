@@ -80,7 +80,7 @@ def test_what_the_manifest_says_of_the_origin_is_kept_flat(tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no run directory: plan-1.json") as refusal:
+    with pytest.raises(UserError, match=r"is no run directory: plan-1\.json") as refusal:
         collect_run(tmp_path)
     assert "folder of .jsonl files" in refusal.value.hint
 

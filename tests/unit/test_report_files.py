@@ -252,7 +252,18 @@ def test_a_program_that_invents_field_names_does_not_fill_the_report(tmp_path: P
     assert len(document(tmp_path / "report")["combos"][0]["metrics"]) == 40
 
 
-NAMES = ["a\nb", "‮right to left", "half \ud800 pair", "\0", "日本語", "x" * 300, "a" * 40 + "1", "</svg>", "&amp;", "="]
+NAMES = [
+    "a\nb",
+    "\u202eright to left",
+    "half \ud800 pair",
+    "\0",
+    "日本語",
+    "x" * 300,
+    "a" * 40 + "1",
+    "</svg>",
+    "&amp;",
+    "=",
+]
 
 
 def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
@@ -262,7 +273,7 @@ def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
     assert len(summary.combos) == len(NAMES)
     html = (tmp_path / "out" / "report.html").read_text()
     ET.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
-    assert "‮" not in html
+    assert "\u202e" not in html
     assert "a\\nb" in " ".join(blocks(html))
     assert "\0" not in html
     assert document(tmp_path / "out")["policies"] == sorted(name.replace("\ud800", "?") for name in NAMES)
