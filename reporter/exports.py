@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from comborun.episode import EpisodeRecord
@@ -12,7 +13,7 @@ from reporter.summary import describe_missing
 from reporter.text import instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.episode import JsonValue
     from reporter.summary import ComboSummary, Summary
@@ -61,6 +62,7 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> str:
     """One row per episode that counts; a field of the records per column, metrics first, each kind by name."""
     names = _field_names(episodes)
     shown, rest = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
+    key = attrgetter(*COLUMNS)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
@@ -68,7 +70,7 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> str:
     for record in episodes:
         fields = {**record.extra, **record.metrics}
         other = {name: fields[name] for name in sorted(fields.keys() & rest)}
-        cells = [*_key(record), *(fields.get(name) for name in shown)]
+        cells = [*key(record), *(fields.get(name) for name in shown)]
         writer.writerow([_cell(cell) for cell in cells + [other or None] * bool(rest)])
     return buffer.getvalue()
 
@@ -118,14 +120,11 @@ def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:
     return sorted(metrics) + sorted(others.keys() - metrics.keys())
 
 
-def _key(record: EpisodeRecord) -> list[JsonValue]:
-    key: Mapping[str, JsonValue] = {name: getattr(record, name) for name in COLUMNS}
-    return list(key.values())
-
-
 def _cell(value: JsonValue) -> JsonValue:
     """A cell that no spreadsheet runs as a formula: text that could start one gets an apostrophe in front."""
-    if isinstance(value, bool | list | dict):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_STARTS_A_FORMULA) else value
