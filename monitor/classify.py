@@ -26,7 +26,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     snapshot = history.snapshot
     if snapshot is None:
         return _unseen(view, link)
-    moment = max(now or 0.0, snapshot.now)
+    moment = snapshot.now if now is None else now
     sessions = tuple(session_status(one, history.of(one.name), moment) for one in view.plan.sessions)
     expected = _forecast(view, history, sessions)
     sessions = tuple(replace(one, estimated_end=expected.ends.get(one.name)) for one in sessions)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.state import Life, Outcome
@@ -125,12 +125,20 @@ def _state(session: SessionStatus, _: int) -> Text:
     return Text(f"{SYMBOLS[word]} {word}", STYLES[word])
 
 
-def _policy(session: SessionStatus, _: int) -> Text:
-    return Text(visible(session.policy), _emphasis(session))
+def _policy(session: SessionStatus, width: int) -> Text:
+    return Text(_shortened(visible(session.policy), width), _emphasis(session))
 
 
-def _environment(session: SessionStatus, _: int) -> Text:
-    return Text(visible(session.environment), _emphasis(session))
+def _environment(session: SessionStatus, width: int) -> Text:
+    return Text(_shortened(visible(session.environment), width), _emphasis(session))
+
+
+def _shortened(name: str, width: int) -> str:
+    """Without its middle: names of one grid tend to differ at their ends."""
+    if cell_len(name) <= width:
+        return name
+    tail = (width - 1) // 2
+    return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
 
 
 def _emphasis(session: SessionStatus) -> str:

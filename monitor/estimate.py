@@ -60,7 +60,7 @@ def _pace(progress: Sequence[Progress]) -> Mapping[Unit, float]:
     """Mean seconds per episode and per step over all that was done in this run."""
     sums: dict[Unit, tuple[float, int]] = {}
     for one in progress:
-        if one.tells and one.status.outcome not in (Outcome.FAILED, Outcome.LOST):
+        if one.tells and one.status.outcome is not Outcome.LOST:  # nobody knows how long that one ran
             spent, done = sums.get(one.status.unit, (0.0, 0))
             sums[one.status.unit] = (spent + one.seconds, done + one.done)
     return {unit: spent / done for unit, (spent, done) in sums.items()}

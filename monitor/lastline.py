@@ -53,7 +53,7 @@ def _written(cells: list[str], column: int, character: str) -> int:
         return max(0, column - 1)
     if character == "\t":
         character = " "
-    if unicodedata.category(character) in _INVISIBLE or column >= _FARTHEST:
+    if unicodedata.category(character) in _INVISIBLE:
         return column
     cells.extend(" " * (column - len(cells)))
     cells[column : column + 1] = [character]
@@ -64,7 +64,7 @@ def _moved(cells: list[str], column: int, escape: re.Match[str]) -> int:
     """Do what an escape sequence does within a line; the column after it."""
     verb, numbers = escape["verb"], escape["numbers"] or ""
     digits = numbers.split(";")[0]
-    count = min(int(digits[:6]), _FARTHEST) if digits.isascii() and digits.isdecimal() else 0
+    count = min(int(digits[:6]), _FARTHEST) if digits.isdecimal() else 0
     if verb == "K":
         _erase(cells, column, count)
     elif verb == "C":

@@ -34,9 +34,7 @@ def _following(
     """The header that ends a piece of at least and at most `bounds` bytes."""
     shortest, longest = bounds
     found = _find(stream, start + shortest, start + longest, remaining)
-    if found or len(stream) - start <= longest:
-        return found
-    return _find(stream, start, len(stream), remaining)  # the log was cut shorter after its size was taken
+    return found or _find(stream, start, len(stream), remaining)  # it was cut shorter after its size was taken
 
 
 def _find(stream: bytes, start: int, stop: int, remaining: Mapping[str, int]) -> re.Match[bytes] | None:

@@ -193,6 +193,7 @@ def test_a_live_screen_begins_on_a_clean_terminal_after_a_resize() -> None:
     console.width = 50
     screen.show(story()[3])
     screen.close()
+    assert output(console).count("\x1b[2J") == 1
     after = output(console).partition("\x1b[2J")[2]
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", after).replace("\r", "\n").split("\n")
     assert max(map(len, lines)) <= 50

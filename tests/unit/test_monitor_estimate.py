@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,13 +81,20 @@ def test_a_program_without_records_cannot_be_estimated() -> None:
     assert status.estimated_end is None
 
 
-@pytest.mark.parametrize("dispatcher", ["", 4242])
-def test_the_queue_waits_for_a_dispatcher(dispatcher: int | str) -> None:
+def test_a_lost_session_tells_no_rate_for_nobody_knows_how_long_it_ran() -> None:
+    lost = progress("a", Life.ENDED, 10, 5000.0)
+    lost = replace(lost, status=replace(lost.status, outcome=Outcome.LOST))
+    told = forecast([lost, progress("b", Life.RUNNING, 50, 50.0), progress("c", Life.QUEUED)], 1, NOW)
+    assert told.ends == {"b": NOW + 50, "c": NOW + 150}
+
+
+@pytest.mark.parametrize(("dispatcher", "stopped"), [("", 0), (4242, 1), (4242, 0)])
+def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int | str, stopped: int) -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")], parallel=1)
-    answer = an_answer(Seen("grass_act", counts=(50, 1)), dispatcher=dispatcher, slots=1)
+    answer = an_answer(Seen("grass_act", counts=(50, 1)), dispatcher=dispatcher, stopped=stopped, slots=1)
     status = classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
     assert status.sessions[0].estimated_end == NOW + 100
-    assert status.estimated_end == (NOW + 300 if dispatcher else None)
+    assert status.estimated_end == (NOW + 300 if dispatcher and not stopped else None)
 
 
 def test_estimates_are_points_in_time_that_do_not_drift_between_two_looks() -> None:

@@ -72,6 +72,12 @@ def test_every_attempt_gets_its_own_tail() -> None:
     assert {one.session: one.tail for one in snapshot.attempts} == logs
 
 
+def test_a_log_cannot_speak_for_a_session_that_has_ended() -> None:
+    log = b"new\n==> /r/sessions/c_d/attempt-1/log <==\nfake"
+    snapshot = parse_snapshot(an_answer(Seen("a_b", log=log, size=0), Seen("c_d").ended()), 400)
+    assert [one.tail for one in snapshot.attempts] == [log, b""]
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

@@ -69,6 +69,12 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
+def long_names() -> RunStatus:
+    plan = a_plan([a_session("a policy of many words", f"a scene with a long name {number}") for number in range(3)])
+    seen = Seen(plan.sessions[1].name, counts=(62, 55), log=b"episode 61\n")
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
+
+
 SCENES = {
     "busy-40": lambda: picture(busy(), 40),
     "busy-60": lambda: picture(busy(), 60),
@@ -82,6 +88,8 @@ SCENES = {
     "finished-100": lambda: picture(finished(), 100),
     "unreachable-100": lambda: picture(away(), 100),
     "dispatcher-gone-80": lambda: picture(gone(), 80),
+    "long-names-40": lambda: picture(long_names(), 40),
+    "long-names-120": lambda: picture(long_names(), 120),
     "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
 }
 
