@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comborun.layout import AFTER
-from comborun.state import Life
+from comborun.state import Life, Outcome
 from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History
 from monitor.observe import RunView
@@ -92,9 +92,9 @@ def _span(history: History, *, finished: bool) -> tuple[float | None, float | No
 
 def _hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *, finished: bool) -> str:
     """How to go on when nothing new will start although there is something to start."""
-    waiting = sum(one.life is Life.QUEUED for one in sessions)
-    if finished and waiting:
-        return f"stopped with {waiting} queued: {_resume(view)}"
+    left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in sessions)
+    if finished and snapshot.stopped and left:
+        return f"stopped with {left} of {len(sessions)} sessions left: {_resume(view)}"
     if finished or snapshot.stopped or snapshot.dispatcher is not None:
         return ""
     return f"the dispatcher is gone, nothing new starts: {_resume(view)}"

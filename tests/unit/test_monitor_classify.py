@@ -179,9 +179,9 @@ def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
 
 def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
     local = replace(VIEW, host="local", directory="/data/r")
-    assert run(an_answer(stopped=1, dispatcher=""), local).hint == (
-        "stopped with 1 queued: `bash /data/r/run_parallel.sh` resumes"
-    )
+    cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=1, dispatcher="")
+    for answer in (cancelled, an_answer(stopped=1, dispatcher="")):
+        assert run(answer, local).hint == ("stopped with 1 of 1 sessions left: `bash /data/r/run_parallel.sh` resumes")
 
 
 @pytest.mark.parametrize(
