@@ -170,3 +170,30 @@ def test_a_place_counts_lines_and_characters_as_an_editor_does(newline: str) -> 
 def test_a_piece_of_a_folded_command_is_found_where_it_stands() -> None:
     text = HEAD.replace("command: evaluate", "command: >-\n  evaluate\n  --model {modl}")
     assert "grid.yaml:6:11: `command`: there is no placeholder {modl}" in mistakes(text)
+
+
+@pytest.mark.parametrize("pattern", ["/tmp/*.jsonl", "~/x.jsonl", "../*.jsonl", "a/../../b"])
+def test_records_are_looked_for_below_the_output_folder_alone(pattern: str) -> None:
+    assert "leads out of the session's output folder" in mistakes(HEAD + f'results: {{files: "{pattern}"}}\n')
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("host: a b", "is no host"),
+        ("host: -J", "is no host"),
+        ("root: ~other/x", "another user's home"),
+        ("workdir: ~other/x", "another user's home"),
+        ("variables: {1A: x}", "can't be the name of a variable"),
+        ("policies: [a", "lacks its `]`"),
+        ("poll: 0.01", "would do nothing else"),
+        ("results: {success: '  '}", "empty text"),
+        ("unit: Episode", "did you mean `episode`?"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(line: str, words: str) -> None:
+    assert words in mistakes(HEAD + line + "\n")
+
+
+def test_a_complaint_of_yaml_without_words_of_ours_has_its_place() -> None:
+    assert "grid.yaml:1:10: is no YAML: while parsing a tag" in mistakes("name: !<x 1\n")

@@ -132,3 +132,9 @@ def test_other_braces_are_text() -> None:
 def test_a_shell_variable_that_no_shell_expands_is_warned_of(text: str) -> None:
     assert "no shell reads the command" in warnings(f"results: none\ncommand: run {text}\n")
     assert "no shell" not in warnings(f'results: none\ncommand: bash -c "{text}"\n')
+
+
+def test_a_variable_that_hides_the_granted_gpu_is_warned_of() -> None:
+    text = "episodes: 1\ncommand: run {episodes} {output_dir}\nvariables: {CUDA_VISIBLE_DEVICES: 1}\n"
+    assert not warnings(text)
+    assert "hides which GPU a session was granted" in warnings(text + "resources: {gpus: 1}\n")
