@@ -20,7 +20,7 @@ RESERVED: dict[tuple[str, ...], str] = {
     ("progress",): "progress is counted from the records that `results: {files: ...}` finds",
     ("evidence",): "completeness is judged by the records that `results: {files: ...}` finds",
     ("failures",): "a session's log says why it failed: `combo logs`",
-    ("retry",): "`limits: {attempts: N}` starts lost sessions again; `combo retry` starts others again",
+    ("retry",): "`limits: {attempts: N}` starts lost sessions again",
     ("notify",): "`after` runs a command of yours when all has ended",
     ("stop_early",): "every combo runs all its episodes",
     ("slurm",): "run comborun within an allocation of your own",
@@ -34,7 +34,7 @@ RESERVED: dict[tuple[str, ...], str] = {
     ("limits", "max_time"): "write `timeout 2h` in front of the command",
     ("limits", "fail_fast"): "`combo stop` ends the rest",
     ("results", "format"): "records are JSON lines: one object a line, one line an episode",
-    ("results", "videos"): "videos stay below {output_dir}, which `combo fetch` brings",
+    ("results", "videos"): "videos stay below {output_dir}, in the run directory",
 }
 """path of the key -> advice; what holds for a key of the grid holds for the same key of an override"""
 

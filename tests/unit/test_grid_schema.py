@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from comborun.cli import combo
 from comborun.command import NOT_YET, NOT_YET_FAMILIES, PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid_model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys
@@ -153,6 +154,12 @@ def test_a_planned_key_is_no_key_yet() -> None:
     assert advice(("overrides", "resources", "memory")) == advice(("resources", "memory"))
     assert advice(("memory",)) is None
     assert reserved_within(("overrides", "results")) == ("format", "videos")
+
+
+def test_advice_and_document_name_commands_that_exist() -> None:
+    texts = [*RESERVED.values(), DOCUMENT, starter_grid("x")]
+    named = {word for text in texts for word in re.findall(r"(?:`|#   )combo (\w+)", text)}
+    assert {"check", "stop"} < named <= set(combo.commands)
 
 
 @pytest.mark.parametrize("name", ["my_grid", "push cube", "null", "1.10", 'a "b" \\', "é: #", "true"])
