@@ -13,11 +13,8 @@ from comborun.names import session_name
 from comborun.plan import After, BashWord, Limits, Plan, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from comborun.facts import HostFacts
-    from comborun.grid import Axis, Combo, Grid
-    from comborun.settings import Settings
+    from comborun.grid import Axis, Combo, Grid, Settings
 
 
 def lay_out(grid: Grid, host: HostFacts) -> Plan:
@@ -65,7 +62,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
     return replace(session, digest=_digest(asdict(session)))
 
 
-def _values(kind: str, axis: Axis) -> Mapping[str, str]:
+def _values(kind: str, axis: Axis) -> dict[str, str]:
     return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 

@@ -61,6 +61,11 @@ def success_pattern(field: str) -> str:
     return rf'"{re.escape(field)}" *: *(true|1(\.0*)?) *[,}}]'
 
 
+def says_something(setup: str) -> bool:
+    """Whether there is a command in it: bash takes a function of comments only for a mistake."""
+    return any(line.strip() and not line.strip().startswith("#") for line in setup.splitlines())
+
+
 def _range(session: Session) -> str:
     unit = f"{session.unit}s"
     if not session.count:
@@ -85,7 +90,7 @@ def _surroundings(
         yield f"success={shlex.quote(success_pattern(results.success))}"
     if exported := [f"  {name}={value}" for name, value in variables]:
         yield from ("variables=(", *exported, ")")
-    if setup.strip():
+    if says_something(setup):
         yield from ("setup() {", setup.rstrip("\n"), "}")
 
 

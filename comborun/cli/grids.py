@@ -9,10 +9,9 @@ import click
 
 from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, tell
 from comborun.errors import UserError
-from comborun.grid import Grid, grid_schema, load_grid
+from comborun.grid import Grid, load_grid, schema_text, starter_grid
 from comborun.planner import lay_out
-from comborun.script import scripts
-from comborun.starter import starter_grid
+from comborun.script import says_something, scripts
 from remote.host import ask
 from remote.local import LocalTransport
 
@@ -40,7 +39,7 @@ def schema() -> None:
     \b
     combo schema > grid.schema.json
     """
-    answer(grid_schema())
+    click.echo(schema_text(), nl=False)
 
 
 @click.command()
@@ -94,7 +93,7 @@ def warn(grid: Grid) -> None:
 
 def check_setup(grid: Grid) -> None:
     """Let bash read every `setup` once, without running it. Raises UserError with what bash says."""
-    for text in dict.fromkeys(combo.settings.setup for combo in grid.combos if combo.settings.setup.strip()):
+    for text in filter(says_something, dict.fromkeys(combo.settings.setup for combo in grid.combos)):
         done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
         if done.code:
             raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "mind quotes, `fi` and `done`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -20,7 +21,6 @@ from remote.runs import Launch, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from comborun.plan import Plan
     from comborun.transport import Transport
@@ -77,7 +77,7 @@ def launch(grid: Path, as_json: bool, **options: Any) -> None:
 
 
 @click.command()
-@grid_argument
+@click.argument("grid", type=click.Path(path_type=Path), metavar="GRID", envvar="COMBORUN_GRID")
 @_launch_options
 @click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")

@@ -25,7 +25,7 @@ from comborun.cli.frame import (
 from comborun.state import Outcome
 from monitor.jsonform import document
 from monitor.observe import load_run
-from monitor.screen import JsonScreen, PlainScreen, Screen, open_screen
+from monitor.screen import JsonScreen, Screen, open_screen, show_once
 from monitor.watch import Settings, Source, SystemClock, once, watch
 
 if TYPE_CHECKING:
@@ -137,9 +137,7 @@ def _look_once(transport: Transport, watching: Watching) -> int:
     if watching.as_json:
         answer(document(seen))
     else:
-        screen = PlainScreen(Console(highlight=False)) if watching.plain else watching.screen()
-        screen.show(seen)
-        screen.close()
+        show_once(Console(highlight=False), seen)
     return _code(seen)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, parse_grid
+from comborun.grid.settings import GridLimits, Settings
 from comborun.plan import ResultRules
-from comborun.settings import GridLimits, Settings
 
 HEAD = """\
 policies: [flat, rough]

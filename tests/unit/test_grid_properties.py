@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
-from comborun.starter import starter_grid
+from comborun.grid.starter import starter_grid
 
 STARTER = starter_grid("x")
 WORDS = """

@@ -13,10 +13,10 @@ from ruamel.yaml import YAML
 from comborun.cli import combo
 from comborun.command import NOT_YET, NOT_YET_FAMILIES, PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
-from comborun.grid_model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys
-from comborun.grid_schema import schema_text
-from comborun.reserved import RESERVED, advice, reserved_within
-from comborun.starter import starter_grid
+from comborun.grid.model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys
+from comborun.grid.reserved import RESERVED, advice, reserved_within
+from comborun.grid.schema import schema_text
+from comborun.grid.starter import starter_grid
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()
@@ -44,8 +44,8 @@ def documented(pattern: str) -> set[str]:
 
 def test_the_schema_is_valid_and_the_copy_that_ships_is_the_models() -> None:
     jsonschema.Draft202012Validator.check_schema(grid_schema())
-    shipped = (CHECKOUT / "comborun" / "grid.schema.json").read_text()
-    assert shipped == schema_text(), "run: python -m comborun.grid_schema > comborun/grid.schema.json"
+    shipped = (CHECKOUT / "comborun" / "grid" / "grid.schema.json").read_text()
+    assert shipped == schema_text(), "run: combo schema > comborun/grid/grid.schema.json"
 
 
 @pytest.mark.parametrize("text", [*EXAMPLES, starter_grid("x"), HEAD + "results: none\n", HEAD + "poll: 0.5\n"])

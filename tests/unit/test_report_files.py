@@ -80,7 +80,7 @@ def test_the_same_records_give_the_same_bytes_wherever_and_whenever(troubled: Pa
             "PYTHONPATH": str(CHECKOUT),
             "MPLCONFIGDIR": str(folder),
         }
-        (folder / "matplotlibrc").write_text("font.size: 30\n" if name == "second" else "")
+        (folder / "matplotlibrc").write_text("font.weight: bold\n" if name == "second" else "")
         subprocess.run(
             [sys.executable, "-c", SCRIPT, str(troubled.parent), "out"],
             cwd=folder,
@@ -262,6 +262,7 @@ NAMES = [
     "a" * 40 + "1",
     "</svg>",
     "&amp;",
+    "$x_{1}$",
     "=",
 ]
 
@@ -275,6 +276,7 @@ def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
     ET.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
     assert "\u202e" not in html
     assert "a\\nb" in " ".join(blocks(html))
+    assert ">$x_{1}$</text>" in html
     assert "\0" not in html
     assert document(tmp_path / "out")["policies"] == sorted(name.replace("\ud800", "?") for name in NAMES)
 

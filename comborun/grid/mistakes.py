@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from comborun.grid_model import AXES, SECTIONS, GridFile
-from comborun.reserved import advice, reserved_within
+from comborun.grid.model import AXES, SECTIONS, GridFile
+from comborun.grid.reserved import advice, reserved_within
+from comborun.grid.values import MISTAKE, no_value
+from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 from comborun.suggest import close_to, did_you_mean
-from comborun.values import MISTAKE, no_value
-from comborun.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

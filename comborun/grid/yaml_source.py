@@ -9,8 +9,8 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from comborun.errors import GridError, Problem
-from comborun.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
-from comborun.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind, visible
+from comborun.grid.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind, visible
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000

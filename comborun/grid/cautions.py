@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from comborun.combos import Combo
 from comborun.command import PLAN_TIME, START_TIME, placeholders, split_command
 from comborun.errors import Problem
-from comborun.grid_commands import OWNERS, Use, some, uses
-from comborun.mistakes import Draft, Path
-from comborun.yaml_tree import Scalar
+from comborun.grid.combos import Combo
+from comborun.grid.commands import OWNERS, Use, some, uses
+from comborun.grid.mistakes import Draft, Path
+from comborun.grid.yaml_tree import Scalar
 
 _RANGE = {"episodes", "last_episode"}
 _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")

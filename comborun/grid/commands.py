@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from comborun.combos import Combo, matching
 from comborun.command import PLAN_TIME, START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem
-from comborun.mistakes import Draft, Path
-from comborun.settings import Settings
+from comborun.grid.combos import Combo, matching
+from comborun.grid.mistakes import Draft, Path
+from comborun.grid.settings import Settings
+from comborun.grid.yaml_tree import Scalar
 from comborun.suggest import did_you_mean, listed
-from comborun.yaml_tree import Scalar
 
 AFTER_KNOWS = ("results_dir", "run")
 OWNERS = {"policy": "policies", "environment": "environments"}

@@ -8,8 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import core_schema
 
 from comborun.errors import UserError
-from comborun.suggest import did_you_mean
-from comborun.values import (
+from comborun.grid.values import (
     AsWritten,
     AttributeName,
     Glob,
@@ -28,7 +27,8 @@ from comborun.values import (
     Workdir,
     refusal,
 )
-from comborun.yaml_tree import Items, Kind, Map, Scalar
+from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
+from comborun.suggest import did_you_mean
 
 DEFAULT_ROOT = "~/comborun"
 DEFAULT_POLL = 60.0

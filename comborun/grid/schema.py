@@ -1,18 +1,17 @@
 """The JSON Schema of a grid file (draft 2020-12), with which editors complete keys and mark typos.
 
-`python -m comborun.grid_schema > comborun/grid.schema.json` writes the copy that ships.
+`combo schema > comborun/grid/grid.schema.json` writes the copy that ships.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.grid_model import GridFile
+from comborun.grid.model import GridFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -43,7 +42,3 @@ def grid_schema() -> dict[str, Any]:
 
 def schema_text() -> str:
     return json.dumps(grid_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(schema_text())

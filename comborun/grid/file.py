@@ -6,25 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from comborun.combos import (
-    Axis,
+from comborun.errors import GridError, Problem, UserError
+from comborun.grid.cautions import warnings_of
+from comborun.grid.combos import (
     Combo,
     axis_problems,
     combos_of,
     match_problems,
     session_problems,
 )
-from comborun.errors import GridError, Problem, UserError
-from comborun.grid_commands import command_problems
-from comborun.grid_model import GridFile
-from comborun.grid_schema import grid_schema
-from comborun.grid_warnings import warnings_of
-from comborun.mistakes import Draft, read_draft
+from comborun.grid.commands import command_problems
+from comborun.grid.mistakes import Draft, read_draft
+from comborun.grid.model import GridFile
+from comborun.grid.settings import GridLimits, Settings, settings_of
+from comborun.grid.yaml_source import MAX_CHARACTERS, read_source
 from comborun.names import clean, shortened
-from comborun.settings import GridLimits, Settings, settings_of
-from comborun.yaml_source import MAX_CHARACTERS, read_source
-
-__all__ = ["Axis", "Combo", "Grid", "grid_schema", "load_grid", "parse_grid"]
 
 NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""

@@ -15,11 +15,11 @@ from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from comborun.errors import UserError
+from comborun.grid.quantity import parse_duration, parse_whole
+from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
 from comborun.names import clean
 from comborun.plan import Unit
-from comborun.quantity import parse_duration, parse_whole
 from comborun.suggest import did_you_mean
-from comborun.yaml_tree import Items, Kind, Map, Scalar
 
 MISTAKE = "grid_mistake"
 """the pydantic error type of everything that is refused here"""

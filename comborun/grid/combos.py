@@ -8,12 +8,12 @@ from functools import cache
 from types import MappingProxyType
 
 from comborun.errors import Problem
-from comborun.grid_model import AXES, AxisEntry, GridFile, Match
-from comborun.mistakes import Draft, Path
+from comborun.grid.mistakes import Draft, Path
+from comborun.grid.model import AXES, AxisEntry, GridFile, Match
+from comborun.grid.settings import Settings, settings_of
+from comborun.grid.yaml_tree import Place
 from comborun.names import session_name
-from comborun.settings import Settings, settings_of
 from comborun.suggest import did_you_mean
-from comborun.yaml_tree import Place
 
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 AXIS_OF = {"policy": "policies", "environment": "environments"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from comborun.grid_model import LimitKeys, SettingKeys
+from comborun.grid.model import LimitKeys, SettingKeys
 from comborun.plan import ResultRules, Unit
 
 DEFAULT_RECORDS = ResultRules()
