@@ -59,7 +59,7 @@ attempt::rules() { # <attempt directory> -> success planned globs: what its evid
 
 attempt::bury() { # <session> <attempt> : end what is left of a lost one and write its end, from the evidence
   local at=$run/sessions/$1/attempt-$2 cause=lost note='nobody saw its end' boot files success planned globs
-  local records successes completeness grace=${COMBORUN_GRACE_S:-5} pids fd
+  local records successes completeness grace=${COMBORUN_GRACE_S:-5} pids=() fd now
   [[ -e $at/stop ]] && cause=stopped note='' grace=0
   process::boot
   record::read "$at/begin" || record::read "$at/claim"
@@ -69,34 +69,26 @@ attempt::bury() { # <session> <attempt> : end what is left of a lost one and wri
   else
     note='the machine was started again'
   fi
-  exec {fd}>>"$run/sessions/$1/lock" && flock -w 5 "$fd"
+  exec {fd}>>"$run/sessions/$1/lock" && flock -w 5 "$fd" # two may come to bury it
   if ! record::read "$at/end"; then
     attempt::rules "$at"
     evidence::files "$at/out" "${globs[@]}"
     evidence::count "$success" "${files[@]}"
     evidence::judge "$planned" '' "${#globs[@]}"
-    attempt::record "$at" "$started" '' "$cause" "$note"
+    record::now
+    end::write "$at" "$started" "$now" '' "$cause" "$note"
   fi
   exec {fd}>&-
 }
 
 attempt::forestall() { # <session> <attempt> <cause> <note> : end it before it begins; 1 when it has been claimed
-  local at=$run/sessions/$1/attempt-$2 records=0 successes=0 completeness=none rc=0
+  local at=$run/sessions/$1/attempt-$2 records=0 successes=0 completeness=none now rc=0
   mkdir -p -- "$at" || return
   set -o noclobber # a session.sh that comes late finds the claim and leaves
   { : >"$at/claim"; } 2>/dev/null || rc=1
   set +o noclobber
-  ((rc == 0)) && attempt::record "$at" '' '' "$3" "$4"
-}
-
-attempt::record() { # <attempt directory> <started> <code> <cause> <note> : the end, even on a full disk
-  local at=$1 signal='' now cleaned
-  [[ $3 ]] && (($3 > 128 && $3 <= 192)) && signal=$(($3 - 128))
   record::now
-  record::clean "$5"
-  set -- "attempt=${at##*-}" "started=$2" "ended=${ended:-$now}" "code=$3" "signal=$signal" "cause=$4" \
-    "completeness=$completeness" "records=$records" "successes=$successes" "note=$cleaned"
-  record::write "$at/end" "$@" || record::write_reserved "$at/.end" "$at/end" "$@"
+  ((rc == 0)) && end::write "$at" '' "$now" '' "$3" "$4"
 }
 
 attempt::outcome() { # -> outcome, of the end in `record`

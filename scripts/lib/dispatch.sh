@@ -10,6 +10,7 @@ set -uo pipefail
 library=${BASH_SOURCE[0]%/*}
 source "$library/record.sh"
 source "$library/evidence.sh"
+source "$library/end.sh"
 source "$library/marker.sh"
 source "$library/attempt.sh"
 source "$library/multiplexer.sh"
@@ -74,7 +75,7 @@ dispatch::work() { # until nothing is left, or the run was stopped
   while ((left > 0)); do
     [[ -e $run/dispatch/stopped ]] && dispatch::journal stopped && exit 0
     launch::fill
-    launch::check_clients
+    launch::check
     record::now_ms
     if ((now_ms >= next_sweep)); then
       queue::sweep

@@ -3,11 +3,11 @@
 # launch.sh: start sessions as slots, GPUs and the stagger allow, and see to it that they begin. To be sourced by
 # dispatch.sh. A start that comes to nothing costs some of a budget; without any left, the launch has failed.
 
-declare -gA client_of=()  # name -> the multiplexer's client that starts its window
-declare -gA due_ms=()     # name -> when its begin is overdue
-declare -gA budget_of=()  # name -> what is left: a refusal costs 1, a start that never began 3
-declare -gA trouble_of=() # name -> what went wrong last, for people
-launch_budget=9 last_start_ms=0 pause_ms=2000
+declare -gA client_of=() # name -> the multiplexer's client that starts its window
+declare -gA due_ms=()    # name -> when its begin is overdue
+declare -gA again_ms=()  # name -> when to start it again, after a refusal
+declare -gA budget_of=() # name -> what is left: a refusal costs 1, a start that never began 2
+launch_budget=6 last_start_ms=0 pause_ms=2000
 
 launch::fill() { # start what may start now -> pause_ms: when to look again, if nothing happens
   local candidate chosen now_ms
@@ -58,7 +58,7 @@ launch::first() { # <session> <GPUs> : the intent is on disk before the act
   [[ -d $at/out ]] || mkdir -p -- "$at/out" 3>&- 4>&- 8>&-
   printf 'gpus=%s\n' "$2" >"$at/grant"
   dispatch::journal "launch $name $number $2"
-  budget_of[$name]=$launch_budget trouble_of[$name]='' supervisor_of[$name]=''
+  budget_of[$name]=$launch_budget supervisor_of[$name]=''
   launch::start "$name"
   queue::hold "$name" starting
 }
@@ -78,8 +78,8 @@ launch::expect() { # <session> : to begin within the deadline
   due_ms[$1]=$((now_ms + ${COMBORUN_LAUNCH_S:-20} * 1000))
 }
 
-launch::check_clients() { # a client that ended well is forgotten, one that was refused is started again
-  local name rc
+launch::check() { # a client that ended well is forgotten; who was refused starts again after a while
+  local name rc now_ms
   for name in "${!client_of[@]}"; do
     pause_ms=$((pause_ms < 200 ? pause_ms : 200))
     kill -0 "${client_of[$name]}" 2>/dev/null && continue
@@ -88,11 +88,23 @@ launch::check_clients() { # a client that ended well is forgotten, one that was 
     unset "client_of[$name]"
     ((rc == 0)) || launch::refused "$name" "$mux_kind refused (code $rc)"
   done
+  for name in "${!again_ms[@]}"; do
+    record::now_ms
+    if ((now_ms < again_ms[$name])); then
+      pause_ms=$((again_ms[$name] - now_ms < pause_ms ? again_ms[$name] - now_ms : pause_ms))
+      continue
+    fi
+    unset "again_ms[$name]"
+    [[ ${life_of[$name]} == starting ]] && launch::start "$name"
+  done
 }
 
-launch::refused() { # <session> <why>
-  [[ ${life_of[$1]} == starting ]] || return 0
-  launch::again "$1" 1 "$2"
+launch::refused() { # <session> <why> : soon again, later and later
+  [[ ${life_of[$1]} == starting && -z ${again_ms[$1]-} ]] || return 0
+  launch::spend "$1" 1 "$2" || return 0
+  local now_ms
+  record::now_ms
+  again_ms[$1]=$((now_ms + (100 << (launch_budget - ${budget_of[$1]} - 1))))
 }
 
 launch::overdue() { # <session> : it is still on its way, by its files
@@ -100,24 +112,25 @@ launch::overdue() { # <session> : it is still on its way, by its files
   record::now_ms
   ((now_ms < ${due_ms[$1]:-0})) && return
   [[ ${client_of[$1]-} ]] && kill "${client_of[$1]}" 2>/dev/null
-  unset "client_of[$1]"
-  launch::again "$1" 3 "it did not begin within ${COMBORUN_LAUNCH_S:-20} s"
+  unset "client_of[$1]" "again_ms[$1]"
+  launch::spend "$1" 2 "it did not begin within ${COMBORUN_LAUNCH_S:-20} s" || return 0
+  launch::start "$1"
 }
 
-launch::again() { # <session> <cost> <why> : the same attempt; if both come through, one finds the claim and leaves
-  local name=$1
-  trouble_of[$name]=$3
-  budget_of[$name]=$((${budget_of[$name]:-$launch_budget} - $2))
-  dispatch::journal "never-began $name ${attempt_of[$name]} $3"
-  if ((budget_of[$name] > 0)); then
-    launch::start "$name"
+launch::spend() { # <session> <cost> <why> : 1 when nothing is left. The same attempt starts again; if both come
+  # through, one of them finds the claim and leaves
+  budget_of[$1]=$((${budget_of[$1]:-$launch_budget} - $2))
+  dispatch::journal "never-began $1 ${attempt_of[$1]} $3"
+  ((budget_of[$1] > 0)) && return
+  launch::give_up "$1" "${attempt_of[$1]}" "$3"
+  return 1
+}
+
+launch::give_up() { # <session> <attempt> <note> : unless it has begun after all, or nothing can be written
+  if attempt::forestall "$1" "$2" launch_failed "$3"; then
+    attempt_of[$1]=$2
+    queue::settle "$1"
   else
-    launch::give_up "$name" "${attempt_of[$name]}" "$3"
+    launch::expect "$1"
   fi
-}
-
-launch::give_up() { # <session> <attempt> <note>
-  attempt_of[$1]=$2
-  attempt::forestall "$1" "$2" launch_failed "$3"
-  queue::settle "$1"
 }

@@ -24,19 +24,9 @@ record::write() { # <file> <line>... : the file is complete or absent
   local file=$1
   shift
   local draft=${file%/*}/.${file##*/}.$BASHPID
-  printf '%s\n' "$@" 2>/dev/null >"$draft" && mv -f -- "$draft" "$file" 2>/dev/null && return
+  printf '%s\n' "$@" 2>/dev/null >"$draft" && mv -fT -- "$draft" "$file" 2>/dev/null && return
   rm -f -- "$draft" 2>/dev/null
   return 1
-}
-
-record::reserve() { # <file> : set room aside, so that a record can be written when the disk is full
-  printf '%1024s\n' '' 2>/dev/null >"$1"
-}
-
-record::write_reserved() { # <reserved file> <file> <line>... : like record::write, in the room that was set aside
-  local reserved=$1 file=$2
-  shift 2
-  printf '%s\n' "$@" '' 2>/dev/null 1<>"$reserved" && mv -f -- "$reserved" "$file" 2>/dev/null
 }
 
 record::read() { # <file> -> record; 1 when there is no such record. Whatever is no `key=value` is passed over

@@ -10,6 +10,7 @@ set -uo pipefail
 session_library=${BASH_SOURCE[0]%/*}
 source "$session_library/record.sh"
 source "$session_library/evidence.sh"
+source "$session_library/end.sh"
 source "$session_library/marker.sh"
 source "$session_library/multiplexer.sh"
 source "$session_library/command.sh"
@@ -73,7 +74,7 @@ session::claim() { # under the lock: an attempt is made once
   { exec 9>>"$session_directory/lock"; } 2>/dev/null || session::die 73 "can't write in $session_directory"
   flock -w "${COMBORUN_LOCK_S:-10}" 9 || session::die 75 "an earlier attempt of $name still holds the lock"
   [[ -e $session_at/claim ]] && session::die 76 "attempt $session_attempt has been made"
-  record::reserve "$session_at/.end" || session::die 73 "can't write in $session_at: is the disk full?"
+  end::reserve "$session_at" || session::die 73 "can't write in $session_at: is the disk full?"
   local start state boot
   process::look $$
   process::boot
@@ -130,26 +131,22 @@ session::end() { # tell that the slot is free before anything else: somebody wai
   kill -KILL -- "-$pid" 2>/dev/null
   session::tell free
   [[ $session_mux == none ]] || kill "$follower" 2>/dev/null
-  local ended now cause=exited signal='' note='' records successes completeness files grace=${COMBORUN_GRACE_S:-5}
+  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5}
   record::now
-  ended=$now
-  ((code > 128 && code <= 192)) && signal=$((code - 128)) cause=signal
-  [[ -e $session_at/.failure ]] && cause=launch_failed && IFS= read -r note <"$session_at/.failure"
-  [[ $interrupted ]] && cause=stopped note=$interrupted
-  [[ -e $session_at/stop ]] && cause=stopped note='' grace=0
+  session::cause
   marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
+  local records successes completeness files witness=''
   evidence::files "$session_at/out" "${results[@]}"
   evidence::count "${success-}" "${files[@]}" || note+=" the success pattern is no regular expression"
-  local witness=$code # a program that saves and leaves when it is told to has not done its work
-  [[ $cause == exited ]] || witness=''
+  [[ $cause == exited ]] && witness=$code # to save and leave when told to, with 0, is not to have done the work
   evidence::judge "$count" "$witness" "${#results[@]}"
-  record::clean "$note"
-  session::record "attempt=$session_attempt" "started=$started" "ended=$ended" "code=$code" "signal=$signal" \
-    "cause=$cause" "completeness=$completeness" "records=$records" "successes=$successes" "note=$cleaned"
+  end::write "$session_at" "$started" "$now" "$code" "$cause" "$note"
   session::tell ended
 }
 
-session::record() { # <line>... : the end, even on a full disk
-  record::write "$session_at/end" "$@" && rm -f -- "$session_at/.end" && return
-  record::write_reserved "$session_at/.end" "$session_at/end" "$@"
+session::cause() { # -> cause note grace
+  ((code > 128 && code <= 192)) && cause=signal
+  [[ -e $session_at/.failure ]] && cause=launch_failed && IFS= read -r note <"$session_at/.failure"
+  [[ $interrupted ]] && cause=stopped note=$interrupted
+  [[ -e $session_at/stop ]] && cause=stopped note='' grace=0
 }

@@ -10,6 +10,7 @@ set -uo pipefail
 library=${BASH_SOURCE[0]%/*}
 source "$library/record.sh"
 source "$library/evidence.sh"
+source "$library/end.sh"
 source "$library/marker.sh"
 source "$library/attempt.sh"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -157,31 +158,52 @@ def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
     assert "is no run directory" in refused.stderr
 
 
-def test_the_number_of_processes_does_not_grow_with_the_number_of_sessions(box: Box) -> None:
-    counts = []
+def test_the_number_of_processes_does_not_grow_with_the_number_of_sessions(box: Box, tmp_path: Path) -> None:
+    calls = watch_programs(tmp_path / "bin", box)
+    started = []
     for many in (2, 40):
         box.plan({f"env_p{i}": bash("true", results=("*.jsonl",)) for i in range(many)})
         for i in range(many):
             box.write(f"sessions/env_p{i}/attempt-1/claim", "supervisor=1\ncount=1\nresults=*.jsonl\nsuccess=true\n")
-            box.write(
-                f"sessions/env_p{i}/attempt-1/begin", f"supervisor={os.getpid()}\npid={os.getpid()}\n" + identity()
-            )
+            box.write(f"sessions/env_p{i}/attempt-1/begin", identity())
             box.write(f"sessions/env_p{i}/attempt-1/log", "x\n")
             box.write(f"sessions/env_p{i}/attempt-1/out/r.jsonl", '{"success": true}\n')
-        before = forks()
-        assert len(probe(box).attempts) == many
-        counts.append(forks() - before)
-    assert counts[1] < counts[0] + 30, "others on this machine start processes too, but not one per session"
+        seen = probe(box)
+        assert [(one.alive, one.records, one.successes) for one in seen.attempts] == [(True, 1, 1)] * many
+        started.append(sorted(calls.read_text().split()))
+        calls.write_text("")
+    assert started == [["grep", "grep", "nproc", "stat", "tail"]] * 2
+
+
+def watch_programs(folder: Path, box: Box) -> Path:
+    """Put scripts before the real programs that note each call in the file that is returned."""
+    calls = folder / "calls"
+    folder.mkdir()
+    for program in (
+        "cat",
+        "date",
+        "flock",
+        "grep",
+        "ls",
+        "mv",
+        "nproc",
+        "ps",
+        "sed",
+        "sleep",
+        "sort",
+        "stat",
+        "tail",
+        "wc",
+    ):
+        script = folder / program
+        script.write_text(f'#!/bin/bash\necho {program} >>"{calls}"\nexec "{shutil.which(program)}" "$@"\n')
+        script.chmod(0o755)
+    box.environment["PATH"] = f"{folder}:{box.environment['PATH']}"
+    return calls
 
 
 def identity() -> str:
-    """This process as a record names one that lives."""
+    """A begin record of this process, which lives."""
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"supervisor_start={start}\npid_start={start}\nboot={boot}\n"
-
-
-def forks() -> int:
-    """How many processes were ever started on this machine."""
-    lines = Path("/proc/stat").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("processes "))
+    return f"supervisor={os.getpid()}\nsupervisor_start={start}\npid={os.getpid()}\npid_start={start}\nboot={boot}\n"
