@@ -30,7 +30,7 @@ _SETTINGS = threading.Lock()
 """matplotlib's settings belong to the process, not to a thread"""
 
 _PAGE_WIDE = re.compile(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", re.DOTALL)
-"""what an SVG holds that would reach beyond it once it stands inside a page"""
+"""what names the moment of drawing, and what would reach beyond the SVG once it stands inside a page"""
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,7 @@ def _svg(figure: Figure) -> str:
     with warnings.catch_warnings():
         # The page's font draws the text; that the one used for measuring lacks a sign is no news.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", metadata=nothing)
+        figure.savefig(buffer, format="svg")
     text = buffer.getvalue().decode("utf-8")
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     return _PAGE_WIDE.sub("", text)
