@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from comborun.errors import UserError
 from comborun.layout import RunLayout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import PurePosixPath
 
     from comborun.transport import Transport
@@ -25,6 +25,19 @@ while [[ -e attempt-$((n + 1)) ]]; do n=$((n + 1)); done
 printf '%s\\n' "$n"
 cat "attempt-$n/begin" 2>/dev/null
 exit 0
+"""
+
+
+_BEGINS = """
+cd -- "$1/sessions" || exit 66
+shift
+for name in "$@"; do
+  n=0
+  while [[ -e $name/attempt-$((n + 1)) ]]; do n=$((n + 1)); done
+  printf '%s\\0' "$name"
+  cat "$name/attempt-$n/begin" 2>/dev/null
+  printf '\\0'
+done
 """
 
 
@@ -64,6 +77,13 @@ def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
     return Latest(int(number), attempt.log, Begin.parse(record) if record.strip() else None)
 
 
+def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
+    """The begin records of the sessions' newest attempts, where there are any; one round trip."""
+    words = transport.run(_BEGINS, str(layout.directory), *sessions, timeout=60).text.split("\0")
+    pairs = zip(words[0::2], words[1::2], strict=False)
+    return {name: Begin.parse(record) for name, record in pairs if record.strip()}
+
+
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
     """The command that opens a session's window: exact names only, read-only unless asked."""
     if begin.multiplexer == "tmux":
@@ -72,13 +92,3 @@ def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
     if begin.multiplexer == "screen":
         return ["screen", "-x", begin.address]
     raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
-
-
-def follow_command(log: PurePosixPath, lines: int, *, follow: bool) -> list[str]:
-    """The command that shows the end of a log."""
-    return ["tail", "-n", str(lines), *(["-F"] if follow else []), "--", str(log)]
-
-
-def shown(command: list[str]) -> str:
-    """A command as a person would type it."""
-    return shlex.join(command)

@@ -1,20 +1,62 @@
-"""The windows of local sessions, through libtmux."""
+"""Windows of tmux on this machine, through libtmux."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import libtmux
+from libtmux.exc import LibTmuxException
 
+from comborun.errors import UserError
 
-def tmux_socket() -> str:
-    """The socket name of comborun's own tmux server."""
-    return os.environ.get("COMBORUN_TMUX_SOCKET", "comborun")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def open_windows(socket: str) -> frozenset[str]:
-    """The exact names of the tmux sessions that are open on this machine; empty when no server runs."""
+    """The exact names of the tmux sessions on the server of this socket name; empty when no server runs."""
     server = libtmux.Server(socket_name=socket)
     if not server.is_alive():
         return frozenset()
     return frozenset(session.session_name for session in server.sessions if session.session_name)
+
+
+def tile(name: str, panes: Mapping[str, str]) -> list[str]:
+    """Open a window on the user's own tmux server with a pane for every command; returns what shows it.
+
+    Inside tmux it is a window of the session that the user is in, outside a session of its own. A pane closes with its
+    command; the window closes with its last pane. Raises UserError when tmux says no.
+    """
+    server = libtmux.Server()
+    commands = iter(panes.items())
+    title, first = next(commands)
+    try:
+        window = _window(server, name, first)
+        _label(window.active_pane, title)
+        for title, command in commands:
+            _label(window.split(shell=command), title)
+            window.select_layout("tiled")  # after each: a pane that gets too small can't be split again
+        window.set_option("pane-border-status", "top")
+        window.set_option("pane-border-format", " #{pane_title} ")
+    except LibTmuxException as error:
+        raise UserError(f"tmux could not open the window: {error}", "attach to a single session instead") from None
+    inside = "select-window" if os.environ.get("TMUX") else "attach-session"
+    return ["tmux", inside, "-t", window.window_id or name]
+
+
+def _window(server: libtmux.Server, name: str, command: str) -> libtmux.Window:
+    if os.environ.get("TMUX"):
+        current = server.cmd("display-message", "-p", "#{session_id}").stdout[0]
+        session = server.sessions.get(session_id=current)
+        assert session
+        return session.new_window(window_name=name, window_shell=command, attach=False)
+    for session in server.sessions if server.is_alive() else ():
+        if session.session_name == name:
+            session.kill()
+    return server.new_session(session_name=name, window_command=command, x=200, y=50).active_window
+
+
+def _label(pane: libtmux.Pane | None, title: str) -> None:
+    if pane:
+        pane.cmd("select-pane", "-T", title)

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import click
 
-from comborun.cli.frame import SOME_DID_NOT, answer, connect, find_run, host_option, json_option, root_option
-from comborun.cli.watching import tell_report
+from comborun.cli.frame import SOME_DID_NOT, answer, json_option
+from comborun.cli.reporting import report_on, tell_report
+from comborun.cli.where import Where, root_option, where_options
 from remote.control import stop as stop_sessions
 
 
 @click.command()
 @click.argument("run", required=False, metavar="[RUN]")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@host_option
+@where_options
 @root_option
 @json_option
-def stop(run: str | None, sessions: tuple[str, ...], host: str | None, root: str | None, as_json: bool) -> int:
+def stop(run: str | None, sessions: tuple[str, ...], where: Where, root: str | None, as_json: bool) -> int:
     """End a run, or single sessions of it, and everything that they started.
 
     INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
@@ -28,8 +29,7 @@ def stop(run: str | None, sessions: tuple[str, ...], host: str | None, root: str
     combo stop 4_env_test           the newest run of a grid
     combo stop 4_env_test stairs_flat
     """
-    transport = connect(host)
-    found = find_run(transport, run, root)
+    transport, found = where.find(run, root)
     stopped = stop_sessions(transport, found.directory, sessions)
     if as_json:
         answer({"run": found.id, "clean": stopped.clean, "lines": list(stopped.lines)})
@@ -40,25 +40,23 @@ def stop(run: str | None, sessions: tuple[str, ...], host: str | None, root: str
 
 @click.command()
 @click.argument("run", required=False, metavar="[RUN|FOLDER]")
-@host_option
+@where_options
 @root_option
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
 @json_option
-def report(run: str | None, host: str | None, root: str | None, output: Path | None, as_json: bool) -> None:
+def report(run: str | None, where: Where, root: str | None, output: Path | None, as_json: bool) -> None:
     """Report on a run, or on any folder of result files.
 
     \b
     combo report
     combo report ~/old_results
     """
-    from reporter import report_folder, report_run
-
     if run and Path(run).is_dir() and not (Path(run) / "run.json").is_file():
-        folder = Path(run)
-        target = output or folder / "report"
-        summary = report_folder(folder, target)
+        from reporter import report_folder
+
+        target = output or Path(run) / "report"
+        summary = report_folder(Path(run), target)
     else:
-        found = find_run(connect(host), run, root)
-        target = output or Path(found.directory) / "report"
-        summary = report_run(Path(found.directory), target)
+        transport, found = where.find(run, root)
+        summary, target = report_on(transport, found.id, found.directory, output)
     tell_report(summary, target, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What all commands share: options, the way to a host, and how errors reach a person."""
+"""What all commands share: arguments, how answers are shown, and how errors reach a person."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.errors import UserError
-from remote.local import LocalTransport
-from remote.runs import DEFAULT_ROOT, Run, choose, list_runs, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from comborun.transport import Transport
 
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
 run_argument = click.argument("run", required=False, metavar="[RUN]")
-host_option = click.option("--host", metavar="H", help="Where it runs; this machine unless the grid names a host.")
-root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 
 
@@ -63,26 +57,6 @@ def complain(error: UserError) -> None:
 def answer(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=1))
-
-
-def connect(host: str | None) -> Transport:
-    """The transport to a host."""
-    if host in {None, "local"}:
-        return LocalTransport()
-    raise UserError(
-        f"not yet: {host} can't be reached, since hosts over SSH are planned",
-        "leave --host away to run on this machine",
-    )
-
-
-def find_run(transport: Transport, wanted: str | None, root: str | None) -> Run:
-    """The run that a person means: an id, its beginning, a grid's name, a run directory, or the newest."""
-    if wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
-        directory = Path(wanted).resolve()
-        return Run(directory.name, str(directory), {})
-    memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
-    roots = (root,) if root else (DEFAULT_ROOT, *memory)
-    return choose(list_runs(transport, roots), wanted, transport.host)
 
 
 def program(name: str = "combo") -> str:

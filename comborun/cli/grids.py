@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, tell
+from comborun.cli.frame import answer, grid_argument, json_option, tell
+from comborun.cli.where import where_options
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, schema_text, starter_grid
 from comborun.planner import lay_out
@@ -18,6 +19,7 @@ from remote.local import LocalTransport
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from comborun.cli.where import Where
     from comborun.plan import Plan, Session
 
 
@@ -62,10 +64,10 @@ def check(grid: Path, as_json: bool) -> None:
 
 @click.command()
 @grid_argument
-@host_option
+@where_options
 @click.option("--script", metavar="SESSION", help="Print the script of one session.")
 @json_option
-def plan(grid: Path, host: str | None, script: str | None, as_json: bool) -> None:
+def plan(grid: Path, where: Where, script: str | None, as_json: bool) -> None:
     """Show what would run, in which order, and how. Changes nothing.
 
     \b
@@ -74,7 +76,7 @@ def plan(grid: Path, host: str | None, script: str | None, as_json: bool) -> Non
     """
     checked = load_grid(grid)
     check_setup(checked)
-    laid = lay_out(checked, ask(connect(host or checked.host)))
+    laid = lay_out(checked, ask(where.connect(checked.host)))
     if script:
         click.echo(_script(laid, script), nl=False)
     elif as_json:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from comborun.cli.frame import answer, connect, grid_argument, host_option, json_option, program, tell
+from comborun.cli.frame import answer, grid_argument, json_option, program, tell
 from comborun.cli.grids import check_setup, warn
 from comborun.cli.watching import Watching, watch_until_the_end
+from comborun.cli.where import Where, where_options
 from comborun.errors import UserError
 from comborun.grid import load_grid
 from comborun.planner import lay_out
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from comborun.transport import Transport
 
 _OPTIONS = (
-    host_option,
+    where_options,
     click.option("--parallel", type=click.IntRange(min=1), metavar="N", help="Sessions at once."),
     click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
     click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
@@ -44,7 +45,7 @@ class Request:
     """What a person asked to be launched."""
 
     grid: Path
-    host: str | None
+    where: Where
     parallel: int | None
     multiplexer: Literal["tmux", "screen"] | None
     new: bool
@@ -100,7 +101,7 @@ def start_run(request: Request) -> Launched:
     grid = load_grid(request.grid)
     warn(grid)
     check_setup(grid)
-    transport = connect(request.host or grid.host)
+    transport = request.where.connect(grid.host)
     facts = ask(transport)
     check(facts, request.multiplexer)
     plan = lay_out(grid, facts)

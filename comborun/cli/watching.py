@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from comborun.cli.frame import (
-    INTERRUPTED,
-    SOME_DID_NOT,
-    answer,
-    connect,
-    find_run,
-    host_option,
-    json_option,
-    program,
-    root_option,
-    run_argument,
-    tell,
-)
+from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_argument, tell
+from comborun.cli.reporting import report_on, tell_report
+from comborun.cli.where import Where, root_option, where_options
 from comborun.state import Outcome
 from monitor.jsonform import document
 from monitor.observe import load_run
@@ -31,7 +20,6 @@ from monitor.watch import Settings, Source, SystemClock, once, watch
 if TYPE_CHECKING:
     from comborun.transport import Transport
     from monitor.status import RunStatus
-    from reporter.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -52,23 +40,23 @@ class Watching:
 
 @click.command()
 @run_argument
-@host_option
+@where_options
 @root_option
 @click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks [60].")
 @click.option("--once", "just_once", is_flag=True, help="Look once, show it, and end.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
 @json_option
-def monitor(run: str | None, host: str | None, root: str | None, just_once: bool, **shown: Any) -> int:
+def monitor(run: str | None, where: Where, root: str | None, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.
 
     Watching changes nothing: Ctrl-C leaves the sessions alone.
 
     \b
     combo monitor                        the newest run
+    combo monitor --host h100            the newest run there
     combo monitor 4_env_test --once --json
     """
-    transport = connect(host)
-    found = find_run(transport, run, root)
+    transport, found = where.find(run, root)
     watching = Watching(found.id, found.directory, **shown)
     if just_once:
         return _look_once(transport, watching)
@@ -77,17 +65,16 @@ def monitor(run: str | None, host: str | None, root: str | None, just_once: bool
 
 @click.command()
 @run_argument
-@host_option
+@where_options
 @root_option
 @json_option
-def status(run: str | None, host: str | None, root: str | None, as_json: bool) -> int:
+def status(run: str | None, where: Where, root: str | None, as_json: bool) -> int:
     """Show the table of a run once.
 
     \b
     combo status
     """
-    transport = connect(host)
-    found = find_run(transport, run, root)
+    transport, found = where.find(run, root)
     return _look_once(transport, Watching(found.id, found.directory, as_json=as_json))
 
 
@@ -97,39 +84,13 @@ def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     interval = watching.interval or source.view.plan.poll
     try:
         ended = watch(source, watching.screen(), SystemClock(), Settings(interval))
+        summary, target = report_on(transport, watching.run, watching.directory)
     except KeyboardInterrupt:
         _tell_how_to_come_back(watching)
         return INTERRUPTED
-    _report(watching)
-    return _code(ended)
-
-
-def _report(watching: Watching) -> None:
-    """Make the report of a run on this machine, in its own folder."""
-    from reporter import report_run
-
-    target = Path(watching.directory) / "report"
-    summary = report_run(Path(watching.directory), target)
     if not watching.as_json:  # a stream of statuses stays one
         tell_report(summary, target)
-
-
-def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
-    """Say where a report is and what it is about."""
-    if as_json:
-        answer({"run": summary.run, "report": str(target), "files": sorted(path.name for path in target.iterdir())})
-        return
-    click.echo(f"\nReport: {click.style(str(target), bold=True)}")
-    tell({path.name: _purpose(path.name) for path in sorted(target.iterdir()) if path.is_file()})
-
-
-def _purpose(name: str) -> str:
-    return {
-        "report.html": "for reading; one file, opens offline",
-        "report.md": "for pasting",
-        "final_benchmark_report.json": "every number, for programs",
-        "episodes.csv": "every episode",
-    }.get(name, "")
+    return _code(ended)
 
 
 def _look_once(transport: Transport, watching: Watching) -> int:

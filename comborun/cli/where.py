@@ -1,0 +1,91 @@
+"""Which host a command is about, and the way there."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from remote.local import LocalTransport
+from remote.runs import DEFAULT_ROOT, Launch, Run, choose, list_runs, remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comborun.transport import Transport
+    from remote.ssh_exchange import ShellTransport
+
+LOCAL = "local"
+
+_OPTIONS = (
+    click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
+    click.option("--transport", type=click.Choice(["ssh", "openssh"]), default="ssh", help="How to reach it [ssh]."),
+    click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
+)
+root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
+
+
+@dataclass(frozen=True)
+class Where:
+    """The host that a person named, if they did."""
+
+    host: str | None
+    transport: Literal["ssh", "openssh"]
+    accept_new: bool
+
+    def connect(self, otherwise: str | None = None) -> Transport:
+        """The transport to the host, or to `otherwise` when none was named. Closed when the command ends."""
+        host = self.host or otherwise or LOCAL
+        if host == LOCAL:
+            return LocalTransport()
+        opened = self._open(host)
+        click.get_current_context().call_on_close(opened.close)
+        return opened
+
+    def find(self, wanted: str | None, root: str | None) -> tuple[Transport, Run]:
+        """The run that a person means, and its host: by id or its beginning, grid, directory; or the newest."""
+        if wanted and (Path(wanted) / "run.json").is_file():
+            directory = Path(wanted).resolve()
+            return LocalTransport(), Run(directory.name, str(directory), {})
+        transport = self.connect(_host_of(wanted))
+        memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
+        roots = (root,) if root else (DEFAULT_ROOT, *memory)
+        return transport, choose(list_runs(transport, roots), wanted, transport.host)
+
+    def _open(self, host: str) -> ShellTransport:
+        from remote.openssh import OpensshTransport
+        from remote.ssh import SshTransport
+        from remote.ssh_config import Options
+
+        options = Options(accept_new=self.accept_new, ask=_ask if sys.stdin.isatty() else None)
+        return OpensshTransport(host, options) if self.transport == "openssh" else SshTransport(host, options)
+
+
+def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options that name a host, as one argument `where`."""
+
+    @functools.wraps(command)
+    def with_where(*args: Any, host: str | None, transport: Any, accept_new: bool, **others: Any) -> Any:
+        return command(*args, where=Where(host, transport, accept_new), **others)
+
+    for option in reversed(_OPTIONS):
+        with_where = option(with_where)
+    return with_where
+
+
+def _ask(question: str) -> str:
+    return str(click.prompt(question, hide_input=True, err=True))
+
+
+def _host_of(wanted: str | None) -> str | None:
+    """The host of a launch from this machine that fits; the last launch when nothing is wanted in particular."""
+    launches = [launch for launch in remembered() if wanted is None or _fits(launch, wanted)]
+    return launches[-1].host if launches else None
+
+
+def _fits(launch: Launch, wanted: str) -> bool:
+    return wanted in {launch.grid, launch.directory} or launch.run.startswith(wanted)
