@@ -21,8 +21,7 @@ WIDTH, HEIGHT = 320, 240
 OVERSAMPLING = 3  # drawn larger by this factor, then reduced, for smooth edges
 SCALE = 125.0  # pixels per metre
 EYE_AHEAD = 0.15  # m from the robot to the picture's centre
-EYE_HEIGHT = 0.55  # m above the ground
-CUT_AWAY = 0.2  # m from the robot towards the eye
+EYE_HEIGHT = 0.72  # m above the ground
 FRAME_PERIOD = 4  # control steps: 12.5 frames per second
 COLOURS = 64
 SKY, INK, GOAL_COLOUR, BLADES = (226, 236, 245), (60, 64, 72), (205, 60, 50), (98, 140, 62)
@@ -49,9 +48,17 @@ class SideView:
 
     def save(self, path: Path) -> None:
         # One palette for all frames and no dither: a small file in which nothing flickers.
-        palette = self.frames[len(self.frames) // 2].quantize(COLOURS)
+        palette = stacked(self.frames[:: max(1, len(self.frames) // 4)]).quantize(COLOURS)
         frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in self.frames]
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0)
+
+
+def stacked(frames: list[Image.Image]) -> Image.Image:
+    """Some frames as one picture, to take a palette from."""
+    picture = Image.new("RGB", (WIDTH, HEIGHT * len(frames)))
+    for row, frame in enumerate(frames):
+        picture.paste(frame, (0, HEIGHT * row))
+    return picture
 
 
 def draw(simulation: Simulation, caption: str) -> Image.Image:
@@ -66,7 +73,8 @@ def draw(simulation: Simulation, caption: str) -> Image.Image:
     image = image.resize((WIDTH, HEIGHT), Image.Resampling.BOX)
     pen = ImageDraw.Draw(image)
     pen.text((8, 6), caption, fill=INK)
-    pen.text((WIDTH - 8, 6), f"{simulation.x:.1f} m  {simulation.time:4.1f} s", fill=INK, anchor="ra")
+    distance = round(simulation.x, 1) + 0.0  # no "-0.0"
+    pen.text((WIDTH - 8, 6), f"{distance} m  {simulation.time:4.1f} s", fill=INK, anchor="ra")
     return image
 
 
@@ -75,9 +83,11 @@ def visible_geoms(simulation: Simulation, eye_x: float) -> list[int]:
     model, positions = simulation.model, simulation.data.geom_xpos
     inside = np.abs(positions[:, 0] - eye_x) < WIDTH / SCALE / 2 + model.geom_rbound
     solid = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
-    behind = (positions[:, 1] > simulation.y - CUT_AWAY) | (model.geom_bodyid > 0)
-    (geoms,) = np.nonzero(inside & solid & behind)
-    order = np.argsort(-positions[geoms, 1], kind="stable")
+    robot = model.geom_bodyid > 0
+    # Terrain counts where it ends: stairs as wide as the course belong behind the robot.
+    distance = positions[:, 1] + np.where(robot, 0.0, model.geom_rbound)
+    (geoms,) = np.nonzero(inside & solid & (robot | (distance > simulation.y)))
+    order = np.argsort(-distance[geoms], kind="stable")
     return [int(geom) for geom in geoms[order]]
 
 

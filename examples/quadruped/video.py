@@ -88,7 +88,7 @@ class Camera:
 
     def frame(self, simulation: Simulation) -> Frame:
         """The picture (height, width, 3) of this instant."""
-        self._viewpoint.lookat[:] = simulation.x + 0.2, 0.0, 0.35
+        self._viewpoint.lookat[:] = simulation.x + 0.2, simulation.y, simulation.data.qpos[2] - 0.15
         view = (mujoco.MjvOption(), None, self._viewpoint, mujoco.mjtCatBit.mjCAT_ALL, self._scene)
         mujoco.mjv_updateScene(simulation.model, simulation.data, *view)
         self._egl.make_current()
