@@ -15,7 +15,6 @@ from policy import CONTROL_PERIOD, Array
 from robot import ABDUCTION, LEGS, Leg, inverse_kinematics
 
 PHASE_OFFSETS = (0.0, 0.5, 0.5, 0.0)  # of fl, fr, hl, hr: diagonal pairs swing together
-LEAST_DROP = 0.15  # m from hip down to foot: the knee folds no further, and above the hip hx would flip over
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def foot_position(gait: Gait, leg: Leg, phase: float, feedback: Feedback) -> tup
     x = lead * (feedback.speed - feedback.turn * origin_y) + feedback.forward_shift + shift
     y = leg.side * (ABDUCTION + gait.width) + lead * feedback.turn * origin_x + feedback.sideways_shift
     z += feedback.roll_correction * origin_y - feedback.pitch_correction * origin_x
-    return x, y, min(z, -LEAST_DROP)
+    return x, y, z
 
 
 def swing_height(progress: float, peak: float) -> float:
