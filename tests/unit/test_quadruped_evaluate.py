@@ -1,0 +1,214 @@
+"""The example as its users run it: `python evaluate.py ...` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mujoco", reason="the example's simulator is not installed")
+pytest.importorskip("PIL", reason="Pillow is not installed")
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "quadruped"
+
+# A background job starts with SIGINT ignored and would pass that on: give the program what a terminal would.
+AS_FROM_A_TERMINAL = (
+    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+def evaluate(
+    output: Path, *arguments: str, policy: str = "flat", env: str = "boulder", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "evaluate.py", "--policy", policy, "--env", env, "--output-dir", str(output)]
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=EXAMPLE,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def records(output: Path) -> list[dict]:
+    return [json.loads(line) for line in (output / "episodes.jsonl").read_text().splitlines()]
+
+
+def test_two_episodes_give_two_lines_and_two_records(tmp_path):
+    done = evaluate(tmp_path / "new" / "out", "--episodes", "2", "--first-episode", "5", "--seed", "1000")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[:4] for line in done.stdout.splitlines()] == [
+        ["episode", "5", "seed", "1005"],
+        ["episode", "6", "seed", "1006"],
+    ]
+    first, second = records(tmp_path / "new" / "out")
+    assert list(first) == [
+        *("policy", "environment", "level", "episode", "seed", "success", "termination"),
+        *("distance_m", "time_s", "steps", "energy_j", "initial_state"),
+    ]
+    assert (second["policy"], second["environment"]) == ("flat", "boulder")
+    assert (second["level"], second["episode"], second["seed"]) == (1.0, 6, 1006)
+    for episode in (first, second):
+        assert episode["success"] is (episode["termination"] == "goal")
+        assert episode["time_s"] == pytest.approx(episode["steps"] * 0.02)
+        assert len(episode["initial_state"]) == 12
+
+
+@pytest.mark.parametrize("env", ["friction", "grass", "stairs"])
+def test_episodes_run_alone_give_the_bytes_of_a_longer_range(tmp_path, env):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    evaluate(whole, "--episodes", "7", "--seed", "40", env=env)
+    evaluate(part, "--episodes", "1", "--first-episode", "5", "--seed", "40", env=env)
+    evaluate(part, "--episodes", "2", "--first-episode", "3", "--seed", "40", env=env)
+
+    lines = (whole / "episodes.jsonl").read_bytes().splitlines()
+    assert len(lines) == 7
+    assert (part / "episodes.jsonl").read_bytes().splitlines() == [lines[5], lines[3], lines[4]]
+
+
+def test_the_ranking_of_the_shipped_policies_crosses(tmp_path):
+    """Flat wins on ice, rough on rocks and stairs. Loose on purpose: MuJoCo versions differ."""
+    episodes, wins, starts = 20, {}, {}
+    for env in ("friction", "boulder", "stairs"):
+        for policy in ("flat", "rough"):
+            output = tmp_path / env / policy
+            evaluate(output, "--episodes", str(episodes), policy=policy, env=env)
+            wins[env, policy] = sum(record["success"] for record in records(output))
+            starts[env, policy] = [record["initial_state"] for record in records(output)]
+
+    assert wins["friction", "flat"] > wins["friction", "rough"]
+    assert wins["boulder", "rough"] - wins["boulder", "flat"] > episodes / 4
+    assert wins["stairs", "rough"] - wins["stairs", "flat"] > episodes / 4
+    for env in ("friction", "boulder", "stairs"):
+        assert len(set(starts[env, "flat"])) == episodes
+        assert starts[env, "flat"] == starts[env, "rough"], "paired: both policies met the same episodes"
+
+
+def test_an_interrupt_ends_the_program_with_every_finished_episode_on_disk(tmp_path):
+    arguments = ["evaluate.py", "--policy", "flat", "--env", "boulder", "--episodes", "5000"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", AS_FROM_A_TERMINAL, *arguments, "--output-dir", str(tmp_path)],
+        cwd=EXAMPLE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        announced = [process.stdout.readline() for _ in range(3)]
+        on_disk = len(records(tmp_path))
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert process.returncode == 130
+    assert errors == "evaluate.py: interrupted; finished episodes are recorded\n"
+    assert all(line.startswith("episode") for line in announced)
+    # A record is on disk before its line is printed, and lines don't wait for a buffer, which would take a hundred.
+    assert 3 <= on_disk < 60
+    kept = records(tmp_path)
+    assert [record["episode"] for record in kept] == list(range(len(kept)))
+    assert 3 + len(rest.splitlines()) <= len(kept) < 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--env", "swamp"], "argument --env: invalid choice: 'swamp'"),
+        (["--episodes", "-3"], "argument --episodes: expected"),
+        (["--seed", "1.5"], "argument --seed: expected a whole number from 0 up, got '1.5'"),
+        (["--level", "0"], "argument --level: expected a number from 0.1 to 3, got '0'"),
+        (["--level", "high"], "argument --level: expected a number from 0.1 to 3, got 'high'"),
+        (["--policy", "../flat"], "argument --policy: a name may hold"),
+        (["--episode", "3"], "unrecognized arguments: --episode 3"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_code_2(tmp_path, arguments, complaint):
+    done = evaluate(tmp_path, *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"evaluate.py: error: {complaint}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_checkpoint_that_cannot_be_used_is_one_line_and_code_1(tmp_path):
+    (tmp_path / "text.npz").write_text("not a checkpoint")
+
+    unknown = evaluate(tmp_path / "out", policy="hover")
+    corrupt = evaluate(tmp_path / "out", "--checkpoint", str(tmp_path / "text.npz"))
+
+    for done, complaint in ((unknown, "no checkpoint at"), (corrupt, "is not an intact .npz file")):
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("evaluate.py: error: ")
+        assert complaint in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists(), "nothing is written before the checkpoint is known to be good"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_code_1(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+
+    done = evaluate(tmp_path / "file" / "out", "--episodes", "1")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("evaluate.py: error: ")
+    assert "file" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line_and_code_1(tmp_path):
+    (tmp_path / "episodes.jsonl").symlink_to("/dev/full")
+
+    done = evaluate(tmp_path, "--episodes", "3")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "No space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_easier_level_is_in_the_record_and_in_the_result(tmp_path):
+    for level in ("0.3", "2.5"):
+        evaluate(tmp_path, "--episodes", "5", "--level", level, policy="rough", env="stairs")
+
+    easy, hard = records(tmp_path)[:5], records(tmp_path)[5:]
+    assert ({record["level"] for record in easy}, {record["level"] for record in hard}) == ({0.3}, {2.5})
+    assert sum(record["success"] for record in easy) > sum(record["success"] for record in hard)
+
+
+def test_chosen_episodes_are_drawn_and_others_are_not(tmp_path):
+    done = evaluate(tmp_path, "--episodes", "3", "--render", "1", "7")
+
+    assert done.returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["boulder_flat_1.gif", "episodes.jsonl"]
+    assert (tmp_path / "boulder_flat_1.gif").read_bytes().startswith(b"GIF89a")
+
+
+def test_a_checkpoint_under_any_name_is_the_same_policy(tmp_path):
+    named = ["--checkpoint", str(EXAMPLE / "checkpoints" / "flat.npz"), "--episodes", "1"]
+    evaluate(tmp_path, *named, policy="my-policy.v2")
+    evaluate(tmp_path, "--episodes", "1")
+
+    mine, shipped = records(tmp_path)
+    assert mine == {**shipped, "policy": "my-policy.v2"}
+
+
+def test_without_a_video_encoder_the_side_view_is_drawn_instead(tmp_path):
+    (tmp_path / "av.py").write_text("raise ImportError('hidden by the test')")
+    out = tmp_path / "out"
+    done = evaluate(out, "--episodes", "1", "--render", "0", "--render-as", "mp4", PYTHONPATH=str(tmp_path))
+
+    assert done.returncode == 0
+    assert done.stderr == "evaluate.py: PyAV is not installed (pip install av); drawing side views instead\n"
+    assert sorted(path.name for path in out.iterdir()) == ["boulder_flat_0.gif", "episodes.jsonl"]
