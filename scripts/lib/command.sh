@@ -44,7 +44,7 @@ command::enter() { # variables and folder
 command::check() { # <program> : can it be run from here?
   local program=$1 line='' interpreter
   if [[ $program != */* ]]; then
-    program=$(type -P -- "$1") || command::refuse 127 "there is no program $1 on the PATH"
+    command::locate "$1" || command::refuse 127 "there is no program $1 on the PATH"
   fi
   [[ -e $program ]] || command::refuse 127 "there is no program $1"
   [[ -f $program && -x $program ]] || command::refuse 126 "$1 is not executable"
@@ -52,6 +52,16 @@ command::check() { # <program> : can it be run from here?
   [[ $line == '#!'* ]] || return 0
   read -r interpreter _ <<<"${line#??}"
   [[ -x $interpreter ]] || command::refuse 126 "$1 wants the interpreter ${interpreter@Q}, which is not there"
+}
+
+command::locate() { # <name> -> program : as `type -P` does, without a process
+  local directory directories
+  IFS=: read -ra directories <<<"$PATH:"
+  for directory in "${directories[@]}"; do
+    program=${directory:-.}/$1
+    [[ -f $program && -x $program ]] && return
+  done
+  return 1
 }
 
 command::refuse() { # <code> <note>

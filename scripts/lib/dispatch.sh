@@ -76,6 +76,7 @@ dispatch::work() { # until nothing is left, or the run was stopped
     [[ -e $run/dispatch/stopped ]] && dispatch::journal stopped && exit 0
     launch::fill
     launch::check
+    launch::make_folders
     record::now_ms
     if ((now_ms >= next_sweep)); then
       queue::sweep

@@ -63,6 +63,17 @@ launch::first() { # <session> <GPUs> : the intent is on disk before the act
   queue::hold "$name" starting
 }
 
+launch::make_folders() { # of those that come next, while there is time: it is a process less when a slot is free
+  local i name folders=()
+  for ((i = next; i < ${#order[@]} && i < next + slots; i++)); do
+    name=${order[i]}
+    [[ ${life_of[$name]} == queued ]] || continue
+    name=$run/sessions/$name/attempt-$((attempt_of[$name] + 1))/out
+    [[ -d $name ]] || folders+=("$name")
+  done
+  ((${#folders[@]} == 0)) || mkdir -p -- "${folders[@]}" 3>&- 4>&- 8>&-
+}
+
 launch::start() { # <session>
   local now_ms
   record::now_ms

@@ -13,6 +13,24 @@ marker::pids() { # <run id/name/attempt, or run id/ for a whole run> -> pids
   ((${#pids[@]}))
 }
 
+marker::none_since() { # <marker> <pid> <seconds> : whether surely nothing carries it that is younger than the process
+  # <pid>, which began that many seconds ago. Starts no process; 1 also when it can't be told so cheaply
+  local first=$2 last limit pid span entry environment
+  read -r limit 2>/dev/null </proc/sys/kernel/pid_max && read -r _ _ _ _ last </proc/loadavg || return
+  ((limit > $3 * 10000)) || return # the numbers may have gone round
+  span=$((last >= first ? last - first : last + limit - first))
+  ((span < 1000)) || return
+  while ((span > 0)); do
+    pid=$(((first + span) % limit)) span=$((span - 1))
+    [[ -O /proc/$pid ]] || continue
+    mapfile -d '' -t environment 2>/dev/null <"/proc/$pid/environ" || continue
+    for entry in "${environment[@]}"; do
+      [[ $entry == "COMBORUN_SESSION=$1" ]] && return 1
+    done
+  done
+  return 0
+}
+
 marker::gone() { # <marker> <seconds> -> pids : wait until nothing carries it; 1 when something still does
   local deadline=$((SECONDS + $2))
   while marker::pids "$1"; do

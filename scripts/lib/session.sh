@@ -134,7 +134,7 @@ session::end() { # tell that the slot is free before anything else: somebody wai
   local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5}
   record::now
   session::cause
-  marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
+  session::alone || marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
   local records successes completeness files witness=''
   evidence::files "$session_at/out" "${results[@]}"
   evidence::count "${success-}" "${files[@]}" || note+=" the success pattern is no regular expression"
@@ -142,6 +142,10 @@ session::end() { # tell that the slot is free before anything else: somebody wai
   evidence::judge "$count" "$witness" "${#results[@]}"
   end::write "$session_at" "$started" "$now" "$code" "$cause" "$note"
   session::tell ended
+}
+
+session::alone() { # whether the command left nothing behind, for one that was short enough to tell without a search
+  marker::none_since "$session_marker" "$pid" $((${now%.*} - ${started%.*} + 1))
 }
 
 session::cause() { # -> cause note grace
