@@ -80,9 +80,9 @@ def status(run: str | None, where: Where, root: str | None, as_json: bool) -> in
 
 def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     """Watch a run, report when it has ended; the exit code says whether all succeeded."""
-    source = Source(transport, load_run(transport, watching.directory))
-    interval = watching.interval or source.view.plan.poll
     try:
+        source = Source(transport, load_run(transport, watching.directory))
+        interval = watching.interval or source.view.plan.poll
         ended = watch(source, watching.screen(), SystemClock(), Settings(interval))
         summary, target = report_on(transport, watching.run, watching.directory)
     except KeyboardInterrupt:

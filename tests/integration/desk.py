@@ -1,0 +1,124 @@
+"""A user's desk: a home of their own, grids in a folder, and the programs `combo` and `combo-monitor`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+EVALUATOR = Path(__file__).with_name("evaluator.py")
+
+LITTLE = {
+    "name": "little",
+    "policies": "[good, poor]",
+    "environments": "[maze, field]",
+    "episodes": "4",
+    "seed": "7",
+    "limits": "{parallel: 4}",
+    "poll": "0.3",
+}
+
+
+@dataclass
+class Desk:
+    home: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def grid(self, name: str = "grid.yaml", **keys: str) -> Path:
+        """A grid file: the little one, with keys replaced or added."""
+        path = self.home / name
+        entries = {**LITTLE, "command": evaluate(), **keys}
+        path.write_text("".join(f"{key}: {value}\n" for key, value in entries.items()))
+        return path
+
+    def command(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "comborun", *map(str, arguments)]
+
+    def combo(self, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            cwd=self.home,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+            cwd=self.home,
+        )
+
+    def json(self, *arguments: object) -> Any:
+        done = self.combo(*arguments, "--json")
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def runs(self) -> list[Path]:
+        return sorted((self.home / "comborun").glob("*-????????T??????Z-????"))
+
+    def report(self, run: Path | None = None) -> dict[str, Any]:
+        return json.loads(((run or self.runs[-1]) / "report/final_benchmark_report.json").read_text())
+
+    def records(self, run: Path) -> dict[str, list[str]]:
+        """Session name -> its result lines, of all attempts."""
+        records: dict[str, list[str]] = {}
+        for file in sorted(run.glob("sessions/*/attempt-*/out/*.jsonl")):
+            records.setdefault(file.parts[-4], []).extend(file.read_text().splitlines())
+        return records
+
+    def close(self) -> None:
+        """End what this desk's runs still have; a finalizer never raises."""
+        for run in self.runs:
+            stop = ["bash", str(run / "lib/stop.sh"), str(run)]
+            impatient = {**self.environment, "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+            subprocess.run(stop, env=impatient, capture_output=True, check=False, timeout=60)
+        tmux = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
+        subprocess.run(tmux, env=self.environment, capture_output=True, check=False)
+        shutil.rmtree(self.environment["SCREENDIR"], ignore_errors=True)
+
+
+def evaluate(pace: float = 0.0, fail: str = "") -> str:
+    """The grid's command with an evaluator that takes `pace` seconds for an episode, or goes wrong."""
+    wrong = f" --fail {fail}" if fail else ""
+    return (
+        f"{sys.executable} {EVALUATOR} --policy {{policy}} --env {{environment}} --episodes {{episodes}} "
+        f"--first-episode {{first_episode}} --seed {{seed}} --output-dir {{output_dir}} --pace {pace}{wrong}"
+    )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    home = tmp_path / "a home"
+    home.mkdir()
+    screens = tempfile.mkdtemp(prefix="cs-")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "PYTHONPATH": str(CHECKOUT),
+        "COMBORUN_TMUX_SOCKET": f"desk-{secrets.token_hex(4)}",
+        "SCREENDIR": screens,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+    }
+    made = Desk(home, environment)
+    yield made
+    made.close()

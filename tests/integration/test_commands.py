@@ -1,0 +1,257 @@
+"""The commands as a user types them: real sessions, real records, a real report."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+from box import kill, marked, until
+from desk import Desk, desk, evaluate
+
+from comborun.attempt import parse_record
+
+__all__ = ["desk"]
+
+
+def run_id(desk: Desk) -> str:
+    return desk.runs[-1].name
+
+
+def done(desk: Desk) -> bool:
+    return bool(desk.runs) and (desk.runs[-1] / "dispatch/done").exists()
+
+
+@pytest.mark.parametrize("multiplexer", ["tmux", "screen"])
+def test_run_goes_from_the_grid_to_the_report(desk: Desk, multiplexer: str) -> None:
+    ended = desk.combo("run", desk.grid(), "--multiplexer", multiplexer)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    report = desk.report()
+    assert report["schema"] == 1
+    assert report["totals"]["completed"] == 16
+    assert {(combo["policy"], combo["environment"]) for combo in report["combos"]} == {
+        (policy, environment) for policy in ("good", "poor") for environment in ("maze", "field")
+    }
+    assert str(desk.runs[-1] / "report") in ended.stdout
+    begin = (desk.runs[-1] / "sessions/maze_good/attempt-1/begin").read_text()
+    assert f"multiplexer={multiplexer}\n" in begin
+
+
+def test_the_records_do_not_depend_on_how_many_run_at_once(desk: Desk) -> None:
+    for parallel in (1, 8):
+        ended = desk.combo("run", desk.grid(), "--parallel", parallel, "--new")
+        assert ended.returncode == 0, ended.stderr
+    one, eight = map(desk.records, desk.runs)
+    assert one == eight
+    assert sum(map(len, one.values())) == 16
+
+
+def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=30))
+    launched = desk.json("launch", grid)
+    assert launched["state"] == "new"
+    assert launched["sessions"] == ["maze_good", "field_good", "maze_poor", "field_poor"]
+    text = desk.combo("launch", grid).stdout
+    assert "what is missing goes on" in text
+    for verb in ("monitor", "attach", "stop"):
+        assert re.search(rf"combo {verb} ", text), text
+
+
+def test_the_same_command_again_is_the_same_run(desk: Desk) -> None:
+    grid = desk.grid()
+    assert desk.combo("run", grid).returncode == 0
+    report = desk.runs[-1] / "report/report.html"
+    before = report.read_bytes()
+    again = desk.combo("run", grid)
+    assert again.returncode == 0
+    assert "has finished" in again.stdout
+    assert len(desk.runs) == 1
+    assert report.read_bytes() == before
+
+
+def test_a_changed_grid_is_not_mixed_into_an_unfinished_run(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    refused = desk.combo("launch", desk.grid(command=evaluate(pace=31)))
+    assert refused.returncode == 2
+    assert "has changed since" in refused.stderr
+    assert "--new" in refused.stderr
+    assert len(desk.runs) == 1
+
+
+def test_interrupting_the_front_leaves_the_sessions_running(desk: Desk) -> None:
+    front = desk.start("run", desk.grid(command=evaluate(pace=0.5)))
+    until(lambda: desk.runs and list(desk.runs[-1].glob("sessions/*/attempt-1/begin")), "sessions begin")
+    assert front.stdout
+    shown = iter(front.stdout.readline, "")
+    assert any("● good in maze: running" in line for line in shown), "the monitor shows them"
+    front.send_signal(signal.SIGINT)
+    said, _ = front.communicate(timeout=20)
+    assert front.returncode == 130
+    assert "The sessions go on" in said
+    assert f"monitor {run_id(desk)}" in said
+    watched = desk.combo("monitor")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert desk.report()["totals"]["completed"] == 16
+
+
+def test_a_killed_dispatcher_is_taken_over_by_the_same_command(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=0.3), limits="{parallel: 2}")
+    desk.combo("launch", grid)
+    record = (desk.runs[-1] / "dispatch/dispatcher").read_text()
+    kill(int(parse_record(record)["pid"]), signal.SIGKILL)
+    assert desk.combo("run", grid).returncode == 0
+    assert len(desk.runs) == 1
+    report = desk.report()
+    assert report["totals"]["completed"] == 16
+    assert {combo["attempts"] for combo in report["combos"]} == {1}
+
+
+def test_a_killed_tmux_server_loses_nothing(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=0.3))
+    desk.combo("launch", grid)
+    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
+    server = subprocess.run(
+        ["tmux", "-L", socket, "display-message", "-p", "#{pid}"], capture_output=True, text=True, check=True
+    )
+    kill(int(server.stdout), signal.SIGKILL)
+    assert desk.combo("run", grid).returncode == 0
+    assert {combo["attempts"] for combo in desk.report()["combos"]} == {1}
+
+
+def test_stop_leaves_no_process_and_the_same_command_finishes_the_rest(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=0.2), limits="{parallel: 2}")
+    desk.combo("launch", grid)
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/out/*.jsonl"))) == 2, "two sessions have records")
+    stopped = desk.combo("stop")
+    assert stopped.returncode == 0, stopped.stdout
+    assert marked(f"{run_id(desk)}/") == []
+    logs = [path.read_text() for path in desk.runs[-1].glob("sessions/*/attempt-1/log")]
+    assert any("interrupted" in log for log in logs), "the program sees INT as KeyboardInterrupt"
+    status = desk.json("status")
+    assert status["finished"]
+    states = {(session["state"], session["outcome"]) for session in status["sessions"]}
+    assert states == {("ended", "cancelled"), ("queued", None)}
+    assert desk.combo("run", grid).returncode == 0
+    assert len(desk.runs) == 1
+    assert desk.report()["totals"]["completed"] == 16
+
+
+def test_stop_ends_only_the_session_that_is_named(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=30), policies="[policy1, policy10]", environments="[maze]")
+    desk.combo("launch", grid)
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 2, "both begin")
+    assert desk.combo("stop", "little", "maze_policy1").returncode == 0
+    states = {session["policy"]: session["state"] for session in desk.json("status")["sessions"]}
+    assert states == {"policy1": "ended", "policy10": "running"}
+
+
+def test_after_runs_once_over_all_results_though_nobody_watches(desk: Desk) -> None:
+    grid = desk.grid(after='bash -c \'cat "$1"/*.jsonl > "$1"/all.txt; echo once >> "$1"/count\' x {results_dir}')
+    desk.combo("launch", grid)
+    until(lambda: done(desk), "the run ends by itself")
+    results = desk.runs[-1] / "results"
+    assert len((results / "all.txt").read_text().splitlines()) == 16
+    assert (results / "count").read_text() == "once\n"
+
+
+@pytest.mark.parametrize(
+    ("fail", "outcome", "code"),
+    [("exit3", "failed", 1), ("half", "partial", 1), ("silent", "failed", 1), ("segfault", "succeeded", 0)],
+)
+def test_the_outcome_follows_the_records_and_not_the_exit_code(desk: Desk, fail: str, outcome: str, code: int) -> None:
+    ended = desk.combo("run", desk.grid(command=evaluate(fail=fail), environments="[maze]"))
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    assert {combo["outcome"] for combo in desk.report()["combos"]} == {outcome}
+
+
+def test_status_in_json_has_what_programs_need(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    once = desk.combo("monitor", "--once", "--json")
+    document = json.loads(once.stdout)
+    assert {"run", "host", "reachable", "finished", "sessions"} <= set(document)
+    session = document["sessions"][0]
+    assert session["name"] == "maze_good"
+    assert (session["state"], session["outcome"], session["attempt"]) == ("ended", "succeeded", 1)
+    assert (session["episodes_done"], session["episodes_planned"]) == (4, 4)
+    assert {"policy", "environment", "successes", "idle_seconds", "last_line"} <= set(session)
+
+
+def test_a_folder_of_records_from_anywhere_is_reported(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    folder = desk.home / "old results"
+    folder.mkdir()
+    lines = [line + "\n" for lines in desk.records(desk.runs[-1]).values() for line in lines]
+    (folder / "all.jsonl").write_text("".join(lines))
+    reported = desk.combo("report", folder)
+    assert reported.returncode == 0, reported.stderr
+    document = json.loads((folder / "report/final_benchmark_report.json").read_text())
+    assert document["totals"]["completed"] == 16
+
+
+def test_logs_shows_the_end_of_a_log_byte_for_byte(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    assert desk.combo("logs", "maze_good", "-n", 2).stdout == "".join(
+        (desk.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
+    )
+    missing = desk.combo("logs", "maze_goo")
+    assert missing.returncode == 2
+    assert "there is no session maze_goo" in missing.stderr
+
+
+def test_attach_names_the_exact_window(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    shown = desk.combo("attach", "maze_good", "--show").stdout
+    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
+    assert shown == f"tmux -L {socket} attach-session -r -t =maze_good_{run_id(desk)[-4:]}\n"
+
+
+def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
+    grid = desk.grid()
+    assert desk.combo("plan", grid).returncode == 0
+    script = desk.combo("plan", grid, "--script", "maze_good").stdout
+    assert script.startswith("#!/usr/bin/env bash\n# maze_good: policy good in environment maze, episodes 0 to 3\n")
+    assert not (desk.home / "comborun").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("polcies", "[a]", "did you mean"),
+        ("command", "", "command"),
+        ("command", "python eval.py {polcy}", "did you mean {policy}?"),
+        ("episodes", "1:0", "episodes"),
+        ("environments", "[]", "environments"),
+        ("shards", "4", "not yet"),
+        ("setup", "'if true; then'", "bash can't read setup"),
+    ],
+)
+def test_a_mistake_in_the_grid_is_told_with_a_hint_and_nothing_starts(
+    desk: Desk, key: str, value: str, message: str
+) -> None:
+    refused = desk.combo("launch", desk.grid(**{key: value}))
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not desk.runs
+
+
+def test_a_program_that_is_not_there_is_a_failed_launch(desk: Desk) -> None:
+    ended = desk.combo("run", desk.grid(command="/nowhere/eval {output_dir} {episodes}"))
+    assert ended.returncode == 1
+    assert "there is no program /nowhere/eval" in ended.stdout
+
+
+def test_no_run_and_an_unknown_run_are_told(desk: Desk) -> None:
+    assert "there are no runs on local" in desk.combo("monitor").stderr
+    desk.combo("run", desk.grid())
+    unknown = desk.combo("status", "nothing-like-it")
+    assert unknown.returncode == 2
+    assert run_id(desk) in unknown.stderr
+
+
+def test_runs_lists_what_there_is(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    assert f"{run_id(desk)}  4 succeeded" in desk.combo("runs").stdout
