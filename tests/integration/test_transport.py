@@ -4,17 +4,47 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sshd import until
 
 from comborun.errors import HostError
 from comborun.transport import MIB, Transport
 from remote.local import LocalTransport
+from remote.openssh import OpensshTransport
+from remote.ssh import SshTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
-@pytest.fixture(params=["local"])
-def transport(request: pytest.FixtureRequest) -> Transport:
-    return LocalTransport()
+@pytest.fixture(params=["local", "ssh", "openssh"], scope="module")
+def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
+    if request.param == "local":
+        yield LocalTransport()
+        return
+    server = request.getfixturevalue("sshd")
+    kind = SshTransport if request.param == "ssh" else OpensshTransport
+    with kind(server.alias, server.options()) as remote:
+        yield remote
+
+
+@pytest.fixture
+def home(transport: Transport, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The home that the transport's scripts have."""
+    if transport.host == "local":
+        folder = request.getfixturevalue("tmp_path")
+        monkeypatch.setenv("HOME", str(folder))
+    else:
+        folder = request.getfixturevalue("ssh_user").home
+        transport.close()  # start-up files are read when the connection is made
+    yield folder
+    (folder / ".bashrc").unlink(missing_ok=True)
 
 
 def test_arguments_reach_the_script_unchanged(transport: Transport) -> None:
@@ -62,12 +92,85 @@ def test_a_command_that_closes_its_streams_and_stays_is_ended_too(transport: Tra
         transport.run("exec >&- 2>&-; sleep 30", timeout=0.3)
 
 
+def test_what_a_timeout_ends_is_the_whole_group(transport: Transport) -> None:
+    with pytest.raises(HostError, match="in time"):
+        transport.run("echo $$ >&2; sleep 47.11 & sleep 47.11", timeout=0.3)
+    until("the sleeps are gone", lambda: "47.11" not in transport.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' '").text)
+
+
 def test_an_endless_answer_is_cut_off(transport: Transport) -> None:
     with pytest.raises(HostError, match="more than"):
         transport.run("cat /dev/zero", limit=MIB)
 
 
-def test_a_profile_of_the_user_is_not_read(transport: Transport, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".bashrc").write_text("echo noise\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert transport.run("echo answer").stdout == b"answer\n"
+def test_an_answer_may_be_as_long_as_its_limit(transport: Transport) -> None:
+    assert len(transport.run(f"head -c {MIB} /dev/zero", limit=MIB).stdout) == MIB
+    with pytest.raises(HostError, match="more than"):
+        transport.run(f"head -c {MIB + 1} /dev/zero", limit=MIB)
+
+
+def test_a_start_up_file_of_the_user_is_not_heard(transport: Transport, home: Path) -> None:
+    (home / ".bashrc").write_text("echo noise; echo more noise >&2; trap 'echo late noise' EXIT\n")
+    done = transport.run("echo answer; echo complaint >&2")
+    assert (done.stdout, done.stderr) == (b"answer\n", b"complaint\n")
+
+
+def test_a_script_that_is_killed_is_told_from_one_that_exits(transport: Transport) -> None:
+    codes = [transport.run(script).code for script in ("kill -KILL $$", "exit 137", "kill -TERM $$", "kill -INT $$")]
+    assert codes == [-9, 137, -15, -2]
+
+
+def test_binary_output_comes_back_unchanged(transport: Transport) -> None:
+    every_byte = bytes(range(256))
+    script = "printf '%b' \"$1\"; printf '%b' \"$1\" >&2"
+    done = transport.run(script, "".join(f"\\0{number:03o}" for number in every_byte))
+    assert (done.stdout, done.stderr) == (every_byte, every_byte)
+
+
+def test_arguments_of_any_bytes_survive(transport: Transport) -> None:
+    assert transport.run('printf %s "$1"', "caf\udce9 \u2603").stdout == b"caf\xe9 \xe2\x98\x83"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20), max_size=5))
+def test_any_text_is_an_argument(transport: Transport, words: list[str]) -> None:
+    done = transport.run('printf "%s\\0" "$#" "$@"', *words)
+    assert done.stdout.decode().split("\0")[:-1] == [str(len(words)), *words]
+
+
+def test_a_script_sees_no_trace_of_the_one_before(transport: Transport) -> None:
+    transport.run("cd /; x=1; export LEFT=1; umask 077; exec 7>/dev/null; set -f")
+    done = transport.run('echo "${x-} ${LEFT-} ${REPLY-} $- $0"; umask; [[ -e /proc/self/fd/7 ]] && echo open; exit 0')
+    assert done.text.split("\n")[0].split() == [done.text.split()[0], "comborun"]
+    assert "f" not in done.text.split()[0]
+    assert (done.text.split()[2], "open" in done.text) == ("0022", False)
+
+
+def test_what_a_background_child_says_later_is_in_no_answer(transport: Transport) -> None:
+    transport.run("(for ((i = 0; i < 300; i++)); do echo stray; echo stray >&2; sleep 0.001; done) & echo one")
+    for number in range(20):
+        done = transport.run('echo "$1"; echo "$1" >&2', str(number))
+        assert (done.text, done.complaint) == (f"{number}\n", str(number))
+
+
+def test_a_script_that_ends_with_a_comment_or_not_at_all_is_taken_as_it_is(transport: Transport) -> None:
+    assert transport.run("# nothing").code == 0
+    assert transport.run("").code == 0
+    assert transport.run("echo 'open").code != 0
+    assert transport.run("echo well").text == "well\n"
+
+
+def test_what_comes_after_the_script_on_standard_input_is_not_run(transport: Transport) -> None:
+    assert transport.run("exit 0", stdin=b"echo injected\n").stdout == b""
+    assert transport.run("head -c 4", stdin=b"abcdefgh").stdout == b"abcd"
+    assert transport.run("cat").stdout == b""
+
+
+def test_two_threads_take_turns(transport: Transport) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda number: transport.run("echo $1; sleep 0.01", str(number)).text, range(20)))
+    assert answers == [f"{number}\n" for number in range(20)]
+
+
+def test_forty_scripts_follow_one_another(transport: Transport) -> None:
+    assert [transport.run("exit $1", str(number)).code for number in range(40)] == list(range(40))

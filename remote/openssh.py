@@ -1,0 +1,230 @@
+"""A host over the user's own ssh program: for what paramiko can't do (hardware keys, second factors, Kerberos).
+
+One master connection (ControlMaster) and one held shell over it. The master's socket is in a folder of our own; the
+master ends with close(), and by itself a minute after we are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from comborun.errors import HostError
+from remote.ssh_config import Address, Options, resolve, ssh_arguments
+from remote.ssh_exchange import ShellTransport
+from remote.ssh_shell import COMMAND
+
+_CHUNK = 1 << 16
+_LOGIN_S = 30.0
+_PERSON_S = 300.0
+"""How long somebody at the terminal may take for a second factor."""
+_CONTROL_S = 5.0
+_LONGEST_FOLDER = 60
+"""A socket's path may have about 100 bytes, and ssh adds 17 of its own for a moment."""
+
+_SAID = (
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host key of {host} has changed: it may be another machine"),
+    (r"Host key verification failed|host key is known for", "the host key of {host} is not known"),
+    (r"Permission denied|Too many authentication failures", "{host} accepted none of the keys"),
+    (r"Could not resolve hostname", "there is no host of the name {host}"),
+    (r"Connection refused", "{host} refuses connections"),
+    (r"timed out|Timeout|not responding", "{host} does not answer"),
+    (r"No route to host|Network is unreachable", "there is no route to {host}"),
+)
+_HINTS = {
+    0: "only if you know why (the host was set up anew): remove the old line with ssh-keygen -R",
+    1: "compare the fingerprint with the host's own, then run  ssh {host} true  and answer yes, or add --accept-new",
+    2: "check with  ssh {host} true ; keys with a passphrase have to be in an agent (ssh-add)",
+    3: "is the name right, and the VPN up?",
+    4: "is sshd running there, and the port right?",
+    5: "is it switched on, and the VPN up?",
+    6: "is the network or the VPN up?",
+}
+
+
+class OpensshTransport(ShellTransport):
+    """The contract of SshTransport, kept through `ssh`. Somebody who can be asked is asked by ssh itself."""
+
+    def __init__(self, host: str, options: Options | None = None) -> None:
+        super().__init__(host)
+        self._options = options or Options()
+        self._arguments = ssh_arguments(Address.parse(host), self._options.config)
+        self._folder: Path | None = None
+        self._held: PipeShell | None = None
+        self.warnings: tuple[str, ...] = ()
+
+    def _open_shell(self) -> PipeShell:
+        if not shutil.which("ssh"):
+            raise HostError("there is no ssh program on this machine", "install openssh-client, or use --transport ssh")
+        if self._folder is None:
+            self._folder = _socket_folder()
+        if self._control("check") != 0:
+            self._start_master(self._folder)
+        command = ["ssh", "-T", "-q", *self._control_options(self._folder), "-o", "ControlMaster=no"]
+        self._held = PipeShell([*command, *self._arguments, COMMAND])
+        return self._held
+
+    def _start_master(self, folder: Path) -> None:
+        seconds = _PERSON_S
+        if self._options.ask is None:
+            target = resolve(self.host, self._options.config)
+            seconds = target.connect_timeout * (1 + len(target.jumps)) + _LOGIN_S
+        command = ["ssh", "-v", "-M", "-N", "-f", *self._control_options(folder), *self._login_options()]
+        with (folder / "said").open("w+b") as said:
+            try:
+                done = subprocess.run(
+                    [*command, *self._arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,  # a file: the master keeps it open, and would keep a pipe's reader waiting
+                    timeout=seconds,
+                    start_new_session=self._options.ask is None,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise HostError(f"{self.host} did not let us in within {seconds:g} s", _complaint(said)) from None
+            if done.returncode:
+                raise what_ssh_said(self.host, _read(said))
+
+    def _control_options(self, folder: Path) -> list[str]:
+        return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
+
+    def _login_options(self) -> list[str]:
+        """What the user's config says of StrictHostKeyChecking is not taken: it may accept anybody."""
+        ask = self._options.ask is not None
+        strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
+        settings = {
+            "ControlPersist": "60",
+            "BatchMode": "no" if ask else "yes",
+            "StrictHostKeyChecking": strict,
+            "ServerAliveInterval": "10",
+            "ServerAliveCountMax": "3",
+        }
+        return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+
+    def _control(self, verb: str) -> int:
+        """Tell the master something; not 0 when there is none."""
+        if self._folder is None:
+            return 1
+        command = ["ssh", "-O", verb, *self._control_options(self._folder), *self._arguments]
+        try:
+            return subprocess.run(command, capture_output=True, timeout=_CONTROL_S, check=False).returncode
+        except (OSError, subprocess.TimeoutExpired):
+            return 1
+
+    def _disconnect(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            held.close()
+        if self._folder:
+            self._control("exit")
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _explain(self, error: Exception) -> HostError:
+        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects anew")
+
+
+class PipeShell:
+    """An ssh process that runs the held shell, over its pipes."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
+        self._poll = select.poll()
+        for stream in (self._stdin, self._stdout, self._stderr):
+            assert stream
+            os.set_blocking(stream.fileno(), False)
+            self._poll.register(stream, 0 if stream is self._stdin else select.POLLIN)
+        self._open = {self._stdout, self._stderr}
+
+    @property
+    def ended(self) -> bool:
+        return self._stdout not in self._open or self._process.poll() is not None
+
+    def receive(self) -> tuple[bytes, bytes] | None:
+        chunks = (self._read(self._stdout), self._read(self._stderr))
+        return None if self._stdout not in self._open and not any(chunks) else chunks
+
+    def _read(self, stream: IO[bytes] | None) -> bytes:
+        assert stream
+        if stream not in self._open:
+            return b""
+        try:
+            chunk = os.read(stream.fileno(), _CHUNK)
+        except BlockingIOError:
+            return b""
+        if not chunk:
+            self._open.discard(stream)
+            self._poll.unregister(stream)
+        return chunk
+
+    def send(self, data: memoryview, deadline: float) -> int:  # noqa: ARG002 - a pipe that does not block needs none
+        assert self._stdin
+        try:
+            return os.write(self._stdin.fileno(), data[:_CHUNK])
+        except BlockingIOError:
+            return 0
+
+    def wait(self, seconds: float, *, sending: bool) -> None:
+        assert self._stdin
+        self._poll.modify(self._stdin, select.POLLOUT if sending else 0)
+        self._poll.poll(1000 * seconds)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._stdin, self._stdout, self._stderr):
+            with contextlib.suppress(OSError):
+                if stream:
+                    stream.close()
+
+
+def what_ssh_said(host: str, said: str) -> HostError:
+    """The complaint of `ssh -v` as an error with a hint."""
+    complaint = "\n  ".join(line.strip() for line in said.splitlines() if line.strip() and not _is_chatter(line))
+    for number, (pattern, message) in enumerate(_SAID):
+        if re.search(pattern, complaint):
+            shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said)
+            fingerprint = f"\n  {shown[-1]}" if shown and number < 2 else ""
+            return HostError(
+                f"{message.format(host=host)}{fingerprint}\n  {complaint}", _HINTS[number].format(host=host)
+            )
+    return HostError(f"ssh could not connect to {host}\n  {complaint}", f"check with  ssh {host} true")
+
+
+def _is_chatter(line: str) -> bool:
+    return bool(
+        re.match(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per", line)
+    )
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(1 << 16).decode("utf-8", "replace")
+
+
+def _complaint(file: IO[bytes]) -> str:
+    return what_ssh_said("", _read(file)).message.partition("\n")[2].strip()
+
+
+def _socket_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="combo-ssh-"))
+    if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="combo-ssh-", dir="/tmp"))

@@ -1,0 +1,96 @@
+"""A host over ssh, with paramiko: one connection, one channel, one held shell."""
+
+from __future__ import annotations
+
+import select
+import time
+
+from paramiko import SSHException
+
+from comborun.errors import HostError
+from remote.ssh_config import Options
+from remote.ssh_connection import Connection, bounded, connect
+from remote.ssh_errors import explain
+from remote.ssh_exchange import ShellTransport
+from remote.ssh_keys import KeyFiles
+from remote.ssh_shell import COMMAND
+
+_CHUNK = 1 << 16
+_SMALL = 8192
+"""Fits into the socket at once: whatever was sent before has been read, because the host has answered."""
+_ROOM_S = 0.005
+"""How often to look for room in the host's window: paramiko can't wait for that and for data at once."""
+
+
+class SshTransport(ShellTransport):
+    """Runs scripts on the host that the user's own `ssh NAME` would reach."""
+
+    foreign = (OSError, EOFError, SSHException)
+
+    def __init__(self, host: str, options: Options | None = None) -> None:
+        super().__init__(host)
+        self._options = options or Options()
+        self._files = KeyFiles(self._options.ask)
+        self._connection: Connection | None = None
+        self.warnings: tuple[str, ...] = ()
+        """what of the ssh config and of the known hosts was passed over; known after the first connection"""
+
+    def _open_shell(self) -> ChannelShell:
+        if self._connection and self._connection.lost:
+            self._disconnect()
+        if self._connection is None:
+            self._connection = connect(self.host, self._options, self._files)
+            self.warnings = tuple(self._connection.warnings)
+        try:
+            return ChannelShell(self._connection)
+        except (OSError, EOFError, SSHException) as error:
+            raise explain(error, self._connection.target) from error
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def _explain(self, error: Exception) -> HostError:
+        if self._connection is None:
+            return HostError(f"the connection to {self.host} was closed during a command")
+        return explain(error, self._connection.target)
+
+
+class ChannelShell:
+    """A channel that runs the held shell. Never closed towards the host before it has answered: paramiko's reader
+    thread and ours would send EOF and CLOSE in the wrong order, and sshd hangs up on that."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        seconds = connection.target.connect_timeout
+        self._channel = connection.transport.open_session(timeout=seconds)
+        with bounded(connection, seconds):
+            self._channel.exec_command(COMMAND)
+        self._channel.setblocking(0)
+        self._poll = select.poll()
+        self._poll.register(self._channel.fileno(), select.POLLIN)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self._channel.closed or self._channel.eof_received or self._connection.lost)
+
+    def receive(self) -> tuple[bytes, bytes] | None:
+        ended = self.ended
+        stdout = self._channel.recv(_CHUNK) if self._channel.recv_ready() else b""
+        stderr = self._channel.recv_stderr(_CHUNK) if self._channel.recv_stderr_ready() else b""
+        return None if ended and not stdout and not stderr else (stdout, stderr)
+
+    def send(self, data: memoryview, deadline: float) -> int:
+        if not self._channel.send_ready():
+            return 0
+        if len(data) <= _SMALL:
+            return self._channel.send(data)  # type: ignore[arg-type] # bytes would be copied
+        with bounded(self._connection, deadline - time.monotonic()):
+            return self._channel.send(data[:_CHUNK])  # type: ignore[arg-type]
+
+    def wait(self, seconds: float, *, sending: bool) -> None:
+        self._poll.poll(1000 * (min(seconds, _ROOM_S) if sending else seconds))
+
+    def close(self) -> None:
+        self._channel.close()
