@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NewType, Self
 
 Unit = Literal["episode", "step"]
+SecretSource = Literal["host", "laptop"]
+"""in whose environment a secret is"""
 
 BashWord = NewType("BashWord", str)
 """Text that bash reads as exactly one word: quoted literals and "$COMBORUN_..." (see command.py)."""
@@ -82,6 +84,10 @@ class Plan:
     """seconds between two looks of a monitor"""
     digest: str
     """of the work, not of how it is scheduled: the same grid is the same run"""
+    replaces: tuple[str, ...] = ()
+    """the user's own tmux and screen sessions that go before the first start"""
+    secrets: tuple[tuple[str, SecretSource], ...] = ()
+    """names of environment variables and where their values are; the values are in no file of ours but one"""
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -106,6 +112,8 @@ class Plan:
             after=After(**_tuples(after)) if after else None,
             poll=data["poll"],
             digest=data["digest"],
+            replaces=tuple(data.get("replaces", ())),
+            secrets=tuple((name, source) for name, source in data.get("secrets", ())),
         )
 
 

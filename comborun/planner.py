@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from comborun.grid import Axis, Combo, Grid, Settings
 
 
-def lay_out(grid: Grid, host: HostFacts) -> Plan:
-    """The plan of `grid` for `host`. Pure: the same grid and facts give the same plan, byte for byte."""
+def lay_out(grid: Grid, host: HostFacts, shipped: str = "") -> Plan:
+    """The plan of `grid` for `host`. Pure: the same arguments give the same plan, byte for byte.
+
+    `shipped` is the digest of all that `sync` puts there: other files are other work.
+    """
     sessions = tuple(_session(combo, grid, host) for combo in grid.combos)
     gpus = _gpus(grid, host, sessions)
     after = _after(grid, host)
@@ -34,7 +37,9 @@ def lay_out(grid: Grid, host: HostFacts) -> Plan:
         gpus=gpus,
         after=after,
         poll=grid.poll,
-        digest=_digest([session.digest for session in sessions], after and asdict(after)),
+        digest=_digest([session.digest for session in sessions], after and asdict(after), shipped, [*grid.secrets]),
+        replaces=grid.replaces,
+        secrets=tuple(grid.secrets.items()),
     )
 
 

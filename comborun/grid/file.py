@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.cautions import warnings_of
@@ -16,11 +17,13 @@ from comborun.grid.combos import (
     session_problems,
 )
 from comborun.grid.commands import command_problems
+from comborun.grid.launch_keys import launch_problems
 from comborun.grid.mistakes import Draft, read_draft
 from comborun.grid.model import GridFile
-from comborun.grid.settings import GridLimits, Settings, settings_of
+from comborun.grid.settings import GridLimits, Settings, Shipped, settings_of
 from comborun.grid.yaml_source import MAX_CHARACTERS, read_source
 from comborun.names import clean, shortened
+from comborun.plan import SecretSource
 
 NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""
@@ -44,6 +47,10 @@ class Grid:
     poll: float
     """seconds"""
     warnings: tuple[Problem, ...]
+    sync: tuple[Shipped, ...] = ()
+    replaces: tuple[str, ...] = ()
+    secrets: Mapping[str, SecretSource] = field(default_factory=lambda: MappingProxyType({}))
+    """name of the variable -> in whose environment its value is"""
 
 
 def load_grid(path: Path) -> Grid:
@@ -87,6 +94,9 @@ def parse_grid(text: str, path: Path) -> Grid:
         after=file.after,
         poll=file.poll,
         warnings=tuple(sorted(set(warnings_of(draft, combos)), key=_order)),
+        sync=tuple(Shipped.of(entry) for entry in file.sync),
+        replaces=file.replaces,
+        secrets=MappingProxyType(file.secrets),
     )
 
 
@@ -108,6 +118,7 @@ def _problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     yield from session_problems(draft, combos)
     yield from command_problems(draft, combos)
     yield from _gpu_problems(draft, combos)
+    yield from launch_problems(draft)
     for index, entry in enumerate(draft.file.overrides):
         if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:
             place = draft.source.place("overrides", index)

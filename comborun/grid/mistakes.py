@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from comborun.grid.model import AXES, SECTIONS, GridFile
+from comborun.grid.model import AXES, SECTIONS, GridFile, keys_of
 from comborun.grid.reserved import advice, reserved_within
 from comborun.grid.values import MISTAKE, no_value
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
@@ -167,7 +167,7 @@ def _home(key: str) -> str:
 
 
 def _known(section: tuple[str, ...]) -> tuple[str, ...]:
-    return (*SECTIONS[section].model_fields, *reserved_within(section))
+    return (*keys_of(SECTIONS[section]), *reserved_within(section))
 
 
 def _meant(key: str, section: tuple[str, ...]) -> str:

@@ -17,10 +17,13 @@ from comborun.grid.values import (
     Line,
     Name,
     NotNegative,
+    Pattern,
     PollSeconds,
     Positive,
     Root,
     Seconds,
+    SecretSourceWord,
+    Size,
     Text,
     UnitWord,
     VariableName,
@@ -32,6 +35,7 @@ from comborun.suggest import did_you_mean
 
 DEFAULT_ROOT = "~/comborun"
 DEFAULT_POLL = 60.0
+DEFAULT_SHIPPED = 1 << 30
 
 
 class OneOrMany:
@@ -144,6 +148,21 @@ class LimitKeys(Keys):
     attempts: Positive = Field(default=2, description="starts of one session, the first included, when it is lost")
 
 
+class SyncKeys(Keys):
+    """Files of this machine that are put on the host before the first session starts."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
+
+    source: Workdir | None = Field(
+        default=None, alias="from", description="a folder or a file of this machine; relative to the grid file"
+    )
+    to: Root | None = Field(default=None, description="what it becomes on the host")
+    exclude: Annotated[tuple[Pattern, ...], OneOrMany()] = Field(
+        default=(), description="patterns of what stays here, besides .git, __pycache__, .venv, node_modules, *.pyc"
+    )
+    max_size: Size = Field(default=DEFAULT_SHIPPED, description="refuse to ship more than this, in all")
+
+
 class SettingKeys(Keys):
     """What may differ from combo to combo."""
 
@@ -187,7 +206,19 @@ class GridFile(SettingKeys):
     )
     limits: LimitKeys = Field(default_factory=LimitKeys, description="how much runs at once, and how often")
     after: Text | None = Field(default=None, description="a command that runs once on the host when all has ended")
+    sync: tuple[SyncKeys, ...] = Field(default=(), description="files of yours that are put on the host first")
+    replaces: Annotated[tuple[Line, ...], OneOrMany()] = Field(
+        default=(), description="tmux and screen sessions of yours that are ended before the first start"
+    )
+    secrets: dict[VariableName, SecretSourceWord] = Field(
+        default={}, description="environment variables whose values are taken from the host or the laptop at launch"
+    )
     poll: PollSeconds = Field(default=DEFAULT_POLL, description="time between two looks of the monitor")
+
+
+def keys_of(section: type[Keys]) -> tuple[str, ...]:
+    """The keys of a map, as they stand in the file."""
+    return tuple(field.alias or name for name, field in section.model_fields.items())
 
 
 AXES = ("policies", "environments")
@@ -202,5 +233,6 @@ SECTIONS: dict[tuple[str, ...], type[Keys]] = {
     ("resources",): ResourceKeys,
     ("results",): ResultKeys,
     ("limits",): LimitKeys,
+    ("sync",): SyncKeys,
 }
 """every map of a grid file whose keys are fixed"""

@@ -1,4 +1,4 @@
-"""Whole numbers and durations as people write them in a grid. Raises UserError for everything that could be misread."""
+"""Whole numbers, durations and sizes as people write them in a grid. UserError for all that could be misread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from decimal import Decimal
 from comborun.errors import UserError
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
-_DURATION = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SPELLINGS = {
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
     **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
@@ -42,7 +43,7 @@ def _whole_hint(text: str) -> str:
 
 def parse_duration(text: str) -> float:
     """Seconds: `30 s`, `20 min`, `2 h`, `500 ms`, `1 d`; a bare number is seconds."""
-    match = _DURATION.fullmatch(text)
+    match = _NUMBER_AND_UNIT.fullmatch(text)
     unit = match["unit"] if match else ""
     if match and (unit or "s") in _SECONDS:
         return float(Decimal(match["number"]) * _SECONDS[unit or "s"])
@@ -54,3 +55,13 @@ def _duration_hint(match: re.Match[str] | None) -> str:
     if match and meant:
         return f"write {match['number']} {meant}"
     return "one number and one unit: 500 ms, 30 s, 20 min, 2 h, 1 d"
+
+
+def parse_size(text: str) -> int:
+    """Bytes: `500 MB` (a million each), `2 GiB` (2 ** 30 each); a bare number is bytes."""
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match and match["unit"] in _BYTES:
+        return int(Decimal(match["number"]) * _BYTES[match["unit"]])
+    meant = next((unit for unit in _BYTES if match and unit.casefold() == match["unit"].casefold()), "")
+    hint = f"write {match['number']} {meant}" if match and meant else "one number and one unit: 500 MB, 2 GiB"
+    raise UserError(f"`{text}` is not a size", hint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from comborun.grid.model import LimitKeys, SettingKeys
+from comborun.grid.model import DEFAULT_SHIPPED, LimitKeys, SettingKeys, SyncKeys
 from comborun.plan import ResultRules, Unit
 
 DEFAULT_RECORDS = ResultRules()
@@ -43,6 +43,23 @@ class GridLimits:
     @classmethod
     def of(cls, keys: LimitKeys) -> GridLimits:
         return cls(keys.parallel, keys.per_gpu, keys.stagger, keys.attempts)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """An entry of `sync`."""
+
+    source: str
+    """as written: absolute, below ~/ of this machine, or relative to the grid file's folder"""
+    to: str
+    """on the host: absolute or below ~/"""
+    exclude: tuple[str, ...] = ()
+    max_size: int = DEFAULT_SHIPPED
+    """bytes"""
+
+    @classmethod
+    def of(cls, keys: SyncKeys) -> Shipped:
+        return cls(keys.source or "", keys.to or "", keys.exclude, keys.max_size)
 
 
 def settings_of(layers: Iterable[SettingKeys]) -> Settings:

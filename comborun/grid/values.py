@@ -15,11 +15,11 @@ from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from comborun.errors import UserError
-from comborun.grid.quantity import parse_duration, parse_whole
+from comborun.grid.quantity import parse_duration, parse_size, parse_whole
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
 from comborun.names import clean
-from comborun.plan import Unit
-from comborun.suggest import did_you_mean
+from comborun.plan import SecretSource, Unit
+from comborun.suggest import close_to, did_you_mean
 
 MISTAKE = "grid_mistake"
 """the pydantic error type of everything that is refused here"""
@@ -129,6 +129,13 @@ def _seconds(tree: object) -> float:
     return parse_duration(scalar_of(tree).text)
 
 
+def _size(tree: object) -> int:
+    size = parse_size(scalar_of(tree).text)
+    if not size:
+        raise UserError("a size of 0", "at least one byte, such as 1 GiB")
+    return size
+
+
 def _poll(tree: object) -> float:
     seconds = _seconds(tree)
     if seconds < SHORTEST_POLL:
@@ -165,6 +172,30 @@ def _root(tree: object) -> str:
     if not folder.startswith(("/", "~")):
         raise UserError(f"`{folder}` is relative, and the host would not know to what", "write ~/... or /...")
     return folder
+
+
+def _pattern(tree: object) -> str:
+    pattern = _line(tree)
+    if pattern.startswith(("/", "~", "!")) or ".." in pattern.split("/"):
+        raise UserError(
+            f"`{pattern}` can match nothing that is shipped",
+            "a name such as *.pt, or a path below `from` such as results/*",
+        )
+    return pattern
+
+
+def _secret_source(tree: object) -> SecretSource:
+    """Never tells what it refuses: that could be the secret."""
+    text = tree.text if isinstance(tree, Scalar) else ""
+    if text == "host":
+        return "host"
+    if text == "laptop":
+        return "laptop"
+    meant = close_to(text, ("host", "laptop"))
+    raise UserError(
+        "`host` or `laptop` is wanted: in whose environment the secret is",
+        f"did you mean `{meant}`?" if meant else "the secret itself stands in no grid",
+    )
 
 
 def _glob(tree: object) -> str:
@@ -217,5 +248,16 @@ Host = Annotated[str, PlainValidator(guarded(_host)), WithJsonSchema({"type": "s
 Workdir = Annotated[str, PlainValidator(guarded(_workdir)), WithJsonSchema({"type": "string", "minLength": 1})]
 Root = Annotated[str, PlainValidator(guarded(_root)), WithJsonSchema({"type": "string", "pattern": "^(/|~$|~/)"})]
 Glob = Annotated[str, PlainValidator(guarded(_glob)), WithJsonSchema({"type": "string", "minLength": 1})]
+Pattern = Annotated[str, PlainValidator(guarded(_pattern)), WithJsonSchema({"type": "string", "minLength": 1})]
+SIZE_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?)?B?$"},
+    ]
+}
+Size = Annotated[int, PlainValidator(guarded(_size)), WithJsonSchema(SIZE_SCHEMA)]
+SecretSourceWord = Annotated[
+    SecretSource, PlainValidator(guarded(_secret_source)), WithJsonSchema({"enum": ["host", "laptop"]})
+]
 VariableName = Annotated[str, AfterValidator(guarded(_variable))]
 AttributeName = Annotated[str, AfterValidator(guarded(_attribute))]

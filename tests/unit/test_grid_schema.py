@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from comborun.cli import combo
 from comborun.command import NOT_YET, NOT_YET_FAMILIES, PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
-from comborun.grid.model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys
+from comborun.grid.model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys, SyncKeys, keys_of
 from comborun.grid.reserved import RESERVED, advice, reserved_within
 from comborun.grid.schema import schema_text
 from comborun.grid.starter import starter_grid
@@ -71,6 +71,11 @@ def test_the_schema_accepts_good_grids(text: str) -> None:
         "overrides: [{episodes: 1}]",
         "exclude: [{}]",
         "preset: x",
+        "sync: [{from: x}]",
+        "sync: [{from: x, to: y}]",
+        "sync: [{from: x, to: ~/y, max_size: 0}]",
+        "replaces: {a: b}",
+        "secrets: {HF_TOKEN: hf_abc}",
     ],
 )
 def test_the_schema_and_the_parser_refuse_the_same_mistakes(line: str) -> None:
@@ -93,10 +98,11 @@ def test_an_editor_is_told_what_every_key_means() -> None:
         ("key of `resources`", ResourceKeys),
         ("key of `results`", ResultKeys),
         ("key of `limits`", LimitKeys),
+        ("key of an entry of `sync`", SyncKeys),
     ],
 )
 def test_the_document_lists_exactly_the_keys_that_exist(heading: str, model: type) -> None:
-    assert documented(heading) == set(model.model_fields)  # type: ignore[attr-defined]
+    assert documented(heading) == set(keys_of(model))  # type: ignore[arg-type]
 
 
 def test_the_document_says_which_keys_overrides_may_set() -> None:
