@@ -359,9 +359,10 @@ def test_the_initial_state_tells_terrains_with_equal_starts_apart(quadruped):
     start = quadruped.simulation.sample_start(rng)
     terrains = [quadruped.terrain.sample_terrain("boulder", rng) for _ in range(2)]
 
-    first, other, again = (
-        quadruped.simulation.Simulation(terrain, start, rng).fingerprint() for terrain in (*terrains, terrains[0])
-    )
+    def fingerprint(terrain):
+        return quadruped.simulation.Simulation(terrain, start, rng).fingerprint()
+
+    first, other, again = fingerprint(terrains[0]), fingerprint(terrains[1]), fingerprint(terrains[0])
 
     assert first == again != other
 

@@ -116,7 +116,7 @@ def test_an_interrupt_ends_the_program_with_every_finished_episode_on_disk(tmp_p
     assert process.returncode == 130
     assert errors == "evaluate.py: interrupted; finished episodes are recorded\n"
     assert all(line.startswith("episode") for line in announced)
-    # A record is on disk before its line is printed, and lines don't wait for a buffer, which would take a hundred.
+    # A record is on disk before its line is printed, and no buffer holds back a hundred lines.
     assert 3 <= on_disk < 60
     kept = records(tmp_path)
     assert [record["episode"] for record in kept] == list(range(len(kept)))
