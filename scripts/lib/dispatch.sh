@@ -18,6 +18,7 @@ source "$library/gpus.sh"
 source "$library/results.sh"
 source "$library/queue.sh"
 source "$library/launch.sh"
+source "$library/ahead.sh"
 
 dispatch::main() { # <run>
   run=$(cd -- "$1" && pwd) && read -r run_id <"$run/id" || exit 66
@@ -40,6 +41,7 @@ dispatch::main() { # <run>
   fi
   rm -f -- "$run/dispatch/done"
   dispatch::sign
+  ahead::open
   dispatch::work
   results::link "${order[@]}"
   dispatch::after
@@ -76,7 +78,7 @@ dispatch::work() { # until nothing is left, or the run was stopped
     [[ -e $run/dispatch/stopped ]] && dispatch::journal stopped && exit 0
     launch::fill
     launch::check
-    launch::make_folders
+    ahead::fill
     record::now_ms
     if ((now_ms >= next_sweep)); then
       queue::sweep

@@ -51,33 +51,21 @@ launch::pick() { # -> candidate chosen; one that waits for GPUs lets those pass 
 }
 
 launch::first() { # <session> <GPUs> : the intent is on disk before the act
-  local name=$1 number=$((attempt_of[$1] + 1))
+  local name=$1 number=$((attempt_of[$1] + 1)) now_ms
   local at=$run/sessions/$name/attempt-$number
   ((wants[$name])) || modest=$((modest - 1))
   attempt_of[$name]=$number
   [[ -d $at/out ]] || mkdir -p -- "$at/out" 3>&- 4>&- 8>&-
   printf 'gpus=%s\n' "$2" >"$at/grant"
   dispatch::journal "launch $name $number $2"
+  record::now_ms
+  last_start_ms=$now_ms
   budget_of[$name]=$launch_budget supervisor_of[$name]=''
-  launch::start "$name"
+  ahead::go "$name" || launch::start "$name"
   queue::hold "$name" starting
 }
 
-launch::make_folders() { # of those that come next, while there is time: it is a process less when a slot is free
-  local i name folders=()
-  for ((i = next; i < ${#order[@]} && i < next + slots; i++)); do
-    name=${order[i]}
-    [[ ${life_of[$name]} == queued ]] || continue
-    name=$run/sessions/$name/attempt-$((attempt_of[$name] + 1))/out
-    [[ -d $name ]] || folders+=("$name")
-  done
-  ((${#folders[@]} == 0)) || mkdir -p -- "${folders[@]}" 3>&- 4>&- 8>&-
-}
-
 launch::start() { # <session>
-  local now_ms
-  record::now_ms
-  last_start_ms=$now_ms
   mux::start "$1" "$run/sessions/$1/session.sh" "${attempt_of[$1]}"
   client_of[$1]=$mux_client
   launch::expect "$1"
@@ -97,7 +85,9 @@ launch::check() { # a client that ended well is forgotten; who was refused start
     wait "${client_of[$name]}"
     rc=$?
     unset "client_of[$name]"
-    ((rc == 0)) || launch::refused "$name" "$mux_kind refused (code $rc)"
+    ((rc == 0)) && continue
+    ahead::forget "$name"
+    launch::refused "$name" "$mux_kind refused (code $rc)"
   done
   for name in "${!again_ms[@]}"; do
     record::now_ms
@@ -124,6 +114,7 @@ launch::overdue() { # <session> : it is still on its way, by its files
   ((now_ms < ${due_ms[$1]:-0})) && return
   [[ ${client_of[$1]-} ]] && kill "${client_of[$1]}" 2>/dev/null
   unset "client_of[$1]" "again_ms[$1]"
+  ahead::forget "$1"
   launch::spend "$1" 2 "it did not begin within ${COMBORUN_LAUNCH_S:-20} s" || return 0
   launch::start "$1"
 }

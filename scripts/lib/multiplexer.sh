@@ -51,13 +51,12 @@ mux::usable_screen() { # `screen -ls` says 0 or 1 for "some" or "none", and comp
   [[ $said == *[Ss]ocket* && $said != *"annot make directory"* && $said != *"must have mode"* ]]
 }
 
-mux::start() { # <session> <script> <attempt> -> mux_client: a process that ends with 0 when the window is there
-  local mux_name
+mux::start() { # <session> <script> <attempt> [FIFO] -> mux_client: a process that ends with 0 when the window is there
+  local mux_name words=(bash "$2" "$3" "$mux_kind" ${4:+ahead "$4"})
   mux::name "$1" "$3"
   case $mux_kind in
-    tmux) mux::quietly tmux -L "$mux_socket" -f "$mux_conf" new-session -d -s "$mux_name" -- bash "$2" "$3" tmux ;;
-    screen) mux::quietly screen -c "$mux_conf" -dmS "$mux_name" bash "$2" "$3" screen ;;
-    none) mux::quietly setsid bash "$2" "$3" none ;;
+    tmux) mux::quietly tmux -L "$mux_socket" -f "$mux_conf" new-session -d -s "$mux_name" -- "${words[@]}" ;;
+    screen) mux::quietly screen -c "$mux_conf" -dmS "$mux_name" "${words[@]}" ;;
   esac
   mux_client=$!
 }

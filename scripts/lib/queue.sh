@@ -99,9 +99,11 @@ queue::release() { # <session> <life> : its slot and its GPUs are free
 queue::hear() { # <what> <session> <attempt> [code]
   local what=$1 name=$2 number=$3
   [[ ${name:+${attempt_of[$name]+known}} && $number =~ ^[0-9]{1,9}$ ]] || return 0
+  [[ $what == @(ahead|gone|refused) ]] && ahead::heard "$what" "$name" "$number" "${4-}"
   if [[ ${life_of[$name]} == queued && -e $run/sessions/$name/attempt-$number/end ]] &&
     ((number == attempt_of[$name] + 1)); then
     attempt_of[$name]=$number # stopped before it started
+    ahead::forget "$name"
     ((wants[$name])) || modest=$((modest - 1))
   fi
   ((number == attempt_of[$name])) || return 0 # an echo of the past

@@ -13,6 +13,7 @@ source "$session_library/evidence.sh"
 source "$session_library/end.sh"
 source "$session_library/marker.sh"
 source "$session_library/multiplexer.sh"
+source "$session_library/ahead.sh"
 source "$session_library/command.sh"
 
 session::die() { # <code> <message> : it never began; the dispatcher hears of it, and decides
@@ -25,7 +26,7 @@ session::tell() { # <what> [word] : the dispatcher, if there is one; <> never wa
   [[ -p ${run-}/dispatch/fifo ]] && printf '%s %s %s %s\n' "$1" "$name" "$session_attempt" "${2-}" 1<>"$run/dispatch/fifo"
 }
 
-session::prepare() { # <attempt> [multiplexer] [role] : everything that the command line may name
+session::prepare() { # <attempt> [multiplexer] [role] [FIFO] : everything that the command line may name
   session_attempt=${1-} session_mux=${2:-none} session_role=${3:-supervisor}
   [[ $session_attempt =~ ^[1-9][0-9]*$ ]] || session::die 64 'usage: bash session.sh ATTEMPT'
   session_script=${BASH_SOURCE[1]}
@@ -35,6 +36,7 @@ session::prepare() { # <attempt> [multiplexer] [role] : everything that the comm
   session_at=$session_directory/attempt-$session_attempt
   read -r run_id 2>/dev/null <"$run/id" || session::die 66 "$run is no run directory"
   session_marker=$run_id/$name/$session_attempt
+  [[ $session_role == ahead ]] && ahead::wait "${4-}"
   record::read "$session_at/grant"
   local gpus=${record[gpus]-}
   [[ $gpus =~ ^[0-9]+(,[0-9]+)*$ ]] || gpus=''
@@ -68,13 +70,19 @@ session::run() {
   exit 0
 }
 
-session::claim() { # under the lock: an attempt is made once
+session::lock() { # and a folder; an attempt that has been made needs neither
   [[ -e $session_at/claim ]] && session::die 76 "attempt $session_attempt has been made"
   [[ -d $session_at/out ]] || mkdir -p -- "$session_at/out" || session::die 73 "can't make $session_at/out"
   { exec 9>>"$session_directory/lock"; } 2>/dev/null || session::die 73 "can't write in $session_directory"
   flock -w "${COMBORUN_LOCK_S:-10}" 9 || session::die 75 "an earlier attempt of $name still holds the lock"
-  [[ -e $session_at/claim ]] && session::die 76 "attempt $session_attempt has been made"
+}
+
+session::claim() { # under the lock: an attempt is made once
+  [[ $session_role == ahead ]] || session::lock
   end::reserve "$session_at" || session::die 73 "can't write in $session_at: is the disk full?"
+  set -o noclobber
+  { : >"$session_at/claim"; } 2>/dev/null || session::die 76 "attempt $session_attempt has been made"
+  set +o noclobber
   local start state boot
   process::look $$
   process::boot
@@ -128,11 +136,11 @@ session::await() { # -> code; a signal that is caught ends `wait` early
 }
 
 session::end() { # tell that the slot is free before anything else: somebody waits for it
+  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5}
+  record::now
   kill -KILL -- "-$pid" 2>/dev/null
   session::tell free
   [[ $session_mux == none ]] || kill "$follower" 2>/dev/null
-  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5}
-  record::now
   session::cause
   session::alone || marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
   local records successes completeness files witness=''

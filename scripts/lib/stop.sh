@@ -13,6 +13,7 @@ source "$library/evidence.sh"
 source "$library/end.sh"
 source "$library/marker.sh"
 source "$library/attempt.sh"
+source "$library/ahead.sh"
 
 active=()                # names of the sessions that are still to end
 declare -A attempt_of=() # name -> the attempt that is stopped
@@ -29,6 +30,7 @@ stop::main() { # <run> [name]...
   if (($# == 0)); then
     : >"$run/dispatch/stopped"
     stop::dispatcher
+    ahead::dismiss
     for name in "$run/sessions"/*/; do names+=("$(basename -- "$name")"); done
   fi
   for name in "${names[@]}"; do stop::mark "$name" $#; done

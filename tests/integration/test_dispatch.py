@@ -293,6 +293,7 @@ def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again
     box.plan({"env_one": bash(STARTED + crash)})
     box.start()
     begin = box.begun("env_one")
+    until(lambda: starts(box, "env_one"), "its command has begun")
     kill(begin.supervisor, signal.SIGKILL)
     os.killpg(begin.pid, signal.SIGKILL)
     box.await_done()
@@ -399,6 +400,79 @@ def test_term_ends_the_dispatcher_and_no_session(box: Box) -> None:
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
     assert alive(begin.pid)
     assert alive(begin.supervisor)
+
+
+# Windows that are opened ahead of a free slot
+
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+
+
+def waiting(box: Box, count: int) -> None:
+    """Return when so many windows wait for a slot, beside those of the sessions that run."""
+    until(lambda: len(waiters(box)) == count, f"{count} windows wait")
+
+
+def waiters(box: Box) -> list[int]:
+    """The processes of session.sh that wait for a slot."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        words = file.read_bytes().split(b"\0") if file.exists() else []
+        if b"ahead" in words and words[0] == b"bash" and str(box.directory).encode() in words[1]:
+            found.append(int(file.parent.name))
+    return found
+
+
+def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
+    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
+    any_box.start()
+    waiting(any_box, 2)
+    assert len(any_box.told("^launch")) == 2
+    assert not any((any_box.attempt(name) / "claim").exists() for name in NAMES[2:])
+    seen = any_box.library("probe.sh").stdout
+    assert [line for line in seen.splitlines() if line.startswith("session ")] == [
+        "session env_p0 1",
+        "session env_p1 1",
+    ]
+    any_box.write("go", "")
+    any_box.await_done()
+    assert all(starts(any_box, name) == ["1"] for name in NAMES)
+
+
+def test_windows_that_wait_leave_with_their_dispatcher(any_box: Box) -> None:
+    any_box.plan({name: bash(HOLD) for name in NAMES}, parallel=2)
+    any_box.start()
+    waiting(any_box, 2)
+    any_box.kill_dispatcher()
+    waiting(any_box, 0)
+    any_box.start()
+    waiting(any_box, 2)
+    kill(any_box.dispatcher, signal.SIGTERM)
+    waiting(any_box, 0)
+    assert len(any_box.told("^launch")) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, number: signal.Signals) -> None:
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
+    box.start()
+    waiting(box, 1)
+    for pid in waiters(box):
+        kill(pid, number)
+    box.write("go", "")
+    box.await_done()
+    assert all(starts(box, name) == ["1"] for name in NAMES[:3])
+    assert box.done["succeeded"] == "3"
+
+
+def test_a_queued_session_that_is_stopped_gives_up_its_window(box: Box) -> None:
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
+    box.start()
+    waiting(box, 1)
+    assert box.stop(NAMES[1]).returncode == 0
+    until(lambda: f"{NAMES[1]}_{box.id[-4:]}" not in box.windows(), "its window is gone")
+    box.write("go", "")
+    box.await_done()
+    assert [starts(box, name) for name in NAMES[:3]] == [["1"], [], ["1"]]
 
 
 # start.sh

@@ -172,7 +172,9 @@ def test_the_number_of_processes_does_not_grow_with_the_number_of_sessions(box: 
         assert [(one.alive, one.records, one.successes) for one in seen.attempts] == [(True, 1, 1)] * many
         started.append(sorted(calls.read_text().split()))
         calls.write_text("")
-    assert started == [["grep", "grep", "nproc", "stat", "tail"]] * 2
+    few, many_more = started
+    assert few == many_more
+    assert len(few) < 10
 
 
 def watch_programs(folder: Path, box: Box) -> Path:

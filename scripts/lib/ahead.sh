@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2004,SC2034,SC2154 # values are handed on through variables that the callers name
+# ahead.sh: open the windows of the sessions that come next before there is a slot for them, so that a free slot is
+# taken in a few milliseconds. A window that was opened ahead has started nothing and claimed nothing: it waits at a
+# FIFO of its own for the one word `go`, which follows the grant and the journal like any launch, and it leaves when
+# its dispatcher does. To be sourced by dispatch.sh, by stop.sh and, for ahead::wait, by session.sh.
+
+ahead_most=4               # windows
+ahead_free=()              # FIFOs that nobody waits at
+declare -gA ahead_at=()    # session -> the FIFO that its window waits at, or will
+declare -gA ahead_ready=() # session -> the pid of its session.sh, which waits
+ahead_not_before_ms=0
+
+# The dispatcher's side
+
+ahead::open() { # the FIFOs carry the dispatcher's pid: what waits for a dead one can't hear this one
+  local i
+  ahead::dismiss
+  for ((i = 0; i < ahead_most; i++)); do ahead_free+=("$run/dispatch/ahead-$$-$i"); done
+  mkfifo -- "${ahead_free[@]}" || ahead_free=()
+  trap ahead::dismiss EXIT
+}
+
+ahead::dismiss() { # everything that waits, whoever opened it
+  local fifo fifos=()
+  for fifo in "$run/dispatch/ahead-"*; do
+    [[ -p $fifo ]] || continue
+    printf 'leave\n' 1<>"$fifo"
+    fifos+=("$fifo")
+  done
+  ((${#fifos[@]} == 0)) || rm -f -- "${fifos[@]}"
+}
+
+ahead::fill() { # windows for the first sessions of the queue, as many as there are slots
+  local i name now_ms seen=0
+  ((${#ahead_free[@]} && slots)) || return 0
+  for ((i = next; i < ${#order[@]} && seen < slots && ${#ahead_free[@]}; i++)); do
+    name=${order[i]}
+    [[ ${life_of[$name]} == queued ]] || continue
+    seen=$((seen + 1))
+    [[ ${ahead_at[$name]-} ]] && continue
+    record::now_ms
+    ((now_ms < ahead_not_before_ms)) && return
+    ahead_at[$name]=${ahead_free[-1]}
+    unset 'ahead_free[-1]'
+    mux::start "$name" "$run/sessions/$name/session.sh" $((attempt_of[$name] + 1)) "${ahead_at[$name]}"
+    client_of[$name]=$mux_client
+  done
+}
+
+ahead::heard() { # <what> <session> <attempt> <word> : `ahead`: its window waits; `gone` or `refused`: it doesn't
+  local name=$2
+  [[ ${ahead_at[$name]-} ]] || return 0
+  if [[ $1 != ahead ]]; then
+    ahead::forget "$name"
+    launch::refused "$name" 'its window was closed'
+    return
+  fi
+  ahead_ready[$name]=$4
+  [[ ${life_of[$name]} == starting ]] && (($3 == attempt_of[$name])) && ahead::go "$name"
+  return 0
+}
+
+ahead::go() { # <session> : 1 when no window is open for it; one that is still on its way is told when it comes
+  local state start
+  [[ ${ahead_at[$1]-} ]] || return
+  [[ ${ahead_ready[$1]-} ]] || return 0
+  if ! process::look "${ahead_ready[$1]}"; then
+    ahead::forget "$1"
+    return 1
+  fi
+  printf 'go\n' 1<>"${ahead_at[$1]}"
+  ahead_free+=("${ahead_at[$1]}")
+  unset "ahead_at[$1]" "ahead_ready[$1]"
+}
+
+ahead::forget() { # <session> : its window leaves, if it is there
+  [[ ${ahead_at[$1]-} ]] || return 0
+  printf 'leave\n' 1<>"${ahead_at[$1]}"
+  rm -f -- "${ahead_at[$1]}" # a window that is still on its way must not wait where another one will
+  local now_ms
+  record::now_ms
+  ahead_not_before_ms=$((now_ms + 1000))
+  if mkfifo -- "${ahead_at[$1]}x"; then
+    ahead_free+=("${ahead_at[$1]}x")
+  fi
+  unset "ahead_at[$1]" "ahead_ready[$1]"
+}
+
+# The window's side
+
+ahead::wait() { # <FIFO> : returns when it is told to go
+  local word='' fd state start boot
+  trap 'session::tell gone; exit 0' HUP INT TERM
+  [[ -p $1 ]] && { exec {fd}<>"$1"; } 2>/dev/null || exit 0
+  session::lock
+  printf '%s waits for a free slot\n' "$name"
+  session::tell ahead "$$"
+  until read -r -t 2 -u "$fd" word; do
+    record::read "$run/dispatch/dispatcher"
+    [[ $1 == */ahead-"${record[pid]-}"-* ]] &&
+      process::alive "${record[pid]}" "${record[start]-}" "${record[boot]-}" || exit 0
+  done
+  exec {fd}<&-
+  [[ $word == go ]] || exit 0
+}
