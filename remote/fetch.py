@@ -1,0 +1,186 @@
+"""Bring what a report needs from a host to this machine: only what changed, whole files only, in one round trip.
+
+The mirror is shaped as the run directory is. In it, as on the host, an attempt's end stands for its results being
+there, and dispatch/done for everything being there. What an attempt left is never removed from the mirror, even when it
+is gone on the host; what tells of the dispatcher's state (dispatch/) follows the host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+from comborun.errors import HostError
+from comborun.names import clean
+from comborun.transport import MIB
+from remote.fetch_answer import HEAD, Piece, parse_answer
+from remote.fetch_mirror import Draft, Mirror
+from remote.fetch_request import RUN, Held, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comborun.transport import Completed, Transport
+
+LIMIT = 8 * MIB
+"""bytes of files in one answer; a slow link carries that within the deadline"""
+_TIMEOUT_S = 300.0
+_OVERHEAD = 32 * MIB
+"""what an answer may hold besides: names, and files that grew while they were sent"""
+_TRIES = 3
+_FETCH = 'run=$1; exec bash "$run/lib/fetch.sh" "$@"'
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch brought."""
+
+    files: int
+    """new or changed"""
+    bytes: int
+    """of their contents, as they travelled: the new end only of a file that grew"""
+    kept: int
+    """files of attempts that are gone on the host and stay in the mirror"""
+    skipped: tuple[str, ...] = ()
+    """results that were not brought, each with the reason"""
+
+
+def mirror_directory(host: str, run: str) -> Path:
+    """Where the copy of a run is on this machine. Raises HostError for a name that no run has: hosts make them up."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
+        raise HostError(f"{host} named a run {run!r}, which is no run's name")
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "comborun" / clean(host) / run
+
+
+def fetch(transport: Transport, run_dir: str, mirror: Path, *, logs: bool = False, limit: int = LIMIT) -> Fetched:
+    """Make `mirror` hold what the run directory holds of records and results, and the logs if they are asked for.
+
+    Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
+    UserError when the mirror can't be written. Two fetches into one mirror wait for each other.
+    """
+    copy = Mirror(mirror, logs=logs)
+    with copy.locked():
+        return _Fetching(transport, run_dir, copy, limit).finish()
+
+
+class _Fetching:
+    """One fetch: asks until the host says that there is no more."""
+
+    def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, limit: int) -> None:
+        self._transport = transport
+        self._run_dir = run_dir
+        self._mirror = mirror
+        self._limit = limit
+        self._held = mirror.inventory()
+        self._trusting = True
+        """whether one digest may stand for the attempts that have their end"""
+        self._draft: Draft | None = None
+        self._doubts: Counter[PurePosixPath] = Counter()
+        """how often a file did not arrive as it was announced"""
+        self._files = 0
+        self._bytes = 0
+        self._kept: set[PurePosixPath] = set()
+        self._skipped: dict[str, None] = {}
+
+    def finish(self) -> Fetched:
+        try:
+            while self._round():
+                pass
+        finally:
+            self._drop()
+        restless = [f"{path}: it does not hold still" for path, how in self._again() if how == "skip"]
+        return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless))
+
+    def _round(self) -> bool:
+        """Ask once and take what comes; whether to ask again."""
+        before = self._progress
+        done = self._ask()
+        answer = parse_answer(done.stdout, self._mark)
+        for path in answer.gone:
+            self._miss(path)
+        self._skipped.update(dict.fromkeys(answer.skipped))
+        if self._draft and self._draft.first.path not in {piece.path for piece in answer.pieces}:
+            self._drop()
+        for piece in answer.pieces:
+            self._take(piece)
+        if not answer.complete:
+            raise HostError(
+                f"the answer of {self._transport.host} was cut off", done.complaint or "the same command again goes on"
+            )
+        if answer.differs:
+            self._trusting = False
+        again = answer.differs or answer.more or "whole" in dict(self._again()).values()
+        if again and self._progress == before:
+            raise HostError(f"{self._transport.host} says that there is more of {self._run_dir}, and sends nothing")
+        return again
+
+    @property
+    def _progress(self) -> tuple[object, ...]:
+        return self._bytes, self._files, self._trusting, self._doubts.total(), self._draft
+
+    def _ask(self) -> Completed:
+        part = (self._draft.first, self._draft.size) if self._draft else None
+        request = Request(self._held, self._mirror.queue(), dict(self._again()), part)
+        self._mark = secrets.token_hex(16).encode()
+        arguments = (self._run_dir, self._mark.decode(), str(self._limit), "1" if self._mirror.logs else "0")
+        stdin = request.encode(trusting=self._trusting)
+        done = self._transport.run(_FETCH, *arguments, stdin=stdin, timeout=_TIMEOUT_S, limit=self._limit + _OVERHEAD)
+        if not done.stdout.startswith(HEAD + b"\0"):
+            raise HostError(
+                f"{self._run_dir} could not be fetched from {self._transport.host}",
+                done.complaint or f"exit code {done.code}",
+            )
+        return done
+
+    def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
+        for path, times in self._doubts.items():
+            yield path, "whole" if times < _TRIES else "skip"
+
+    def _miss(self, path: PurePosixPath) -> None:
+        """The host has a file no longer."""
+        if path.parts[0] == "dispatch":
+            self._mirror.remove(path)
+            self._held.pop(path, None)
+        elif path.parts[0] == "sessions":
+            self._kept.add(path)
+
+    def _take(self, piece: Piece) -> None:
+        if self._too_early(piece.path):
+            return
+        if self._draft and self._draft.first.path != piece.path:
+            self._drop()
+        draft = self._draft = self._draft or self._mirror.draft(piece)
+        if piece.data is None or piece.start != draft.size:
+            self._drop()
+            self._doubts[piece.path] += 1
+            return
+        draft.add(piece.data)
+        self._bytes += len(piece.data)
+        if draft.size < draft.first.size:
+            return
+        self._draft = None
+        if not draft.finish():
+            self._doubts[piece.path] += 1
+            return
+        self._doubts.pop(piece.path, None)
+        self._held[piece.path] = Held(draft.first.size, draft.first.changed)
+        self._files += 1
+
+    def _too_early(self, path: PurePosixPath) -> bool:
+        """Whether a file says that others are there which are not."""
+        if path == RUN.done:
+            return bool(self._doubts)
+        return (
+            path.name == "end" and len(path.parts) == 4 and any(path.parent in doubt.parents for doubt in self._doubts)
+        )
+
+    def _drop(self) -> None:
+        if self._draft:
+            self._draft.drop()
+        self._draft = None
