@@ -3,7 +3,7 @@
 from comborun.grid.combos import Axis, Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
 from comborun.grid.schema import grid_schema, schema_text
-from comborun.grid.settings import GridLimits, Settings
+from comborun.grid.settings import GridLimits, Settings, Shipped
 from comborun.grid.starter import starter_grid
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Grid",
     "GridLimits",
     "Settings",
+    "Shipped",
     "grid_schema",
     "load_grid",
     "parse_grid",
