@@ -29,6 +29,20 @@ class ResultRules:
 
 
 @dataclass(frozen=True)
+class ProgressRules:
+    """What a session's log tells of how much it has done, where its records don't say so yet. For watchers alone."""
+
+    pattern: str | None = None
+    """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
+    counts_from: int | None = None
+    """None: the number is how many are done. Else it names the one that has just begun, with this for the first"""
+    silent: bool = False
+    """prints nothing for long stretches: silence says nothing"""
+    guess: bool = True
+    """without a pattern, a counter up to the planned number is taken for one of episodes"""
+
+
+@dataclass(frozen=True)
 class Session:
     """One detached session: a combo, or (later) one shard of it."""
 
@@ -48,6 +62,8 @@ class Session:
     results: ResultRules
     digest: str
     """content, not position: of the combo, its episodes and everything that is run for it"""
+    progress: ProgressRules = ProgressRules()
+    """not part of the digest: it changes nothing but what is shown"""
 
 
 @dataclass(frozen=True)
@@ -128,4 +144,5 @@ def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
 def _session(entry: dict[str, Any]) -> Session:
     rules = entry["results"]
     results = ResultRules(**{**rules, "files": tuple(rules["files"]), "metrics": tuple(rules["metrics"])})
-    return Session(**{**_tuples(entry), "results": results})
+    progress = ProgressRules(**entry.get("progress", {}))
+    return Session(**{**_tuples(entry), "results": results, "progress": progress})

@@ -63,8 +63,10 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         gpus=settings.gpus,
         results=settings.results,
         digest="",
+        progress=settings.progress,
     )
-    return replace(session, digest=_digest(asdict(session)))
+    work = {key: value for key, value in asdict(session).items() if key != "progress"}
+    return replace(session, digest=_digest(work))
 
 
 def _values(kind: str, axis: Axis) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator, model_validator
 from pydantic_core import core_schema
 
 from comborun.errors import UserError
+from comborun.grid.progress_values import CountsFrom, Flag, LogPattern
 from comborun.grid.values import (
     AsWritten,
     AttributeName,
@@ -141,6 +142,22 @@ class ResultKeys(Keys):
     )
 
 
+class ProgressKeys(Keys):
+    pattern: LogPattern | None = Field(
+        default=None, description="regular expression (Python) with a group for what is done, perhaps one for the total"
+    )
+    counts_from: CountsFrom | None = Field(
+        default=None, description="the number names the episode that begins, and the first one is called so"
+    )
+    silent: Flag = Field(default=False, description="whether the program prints nothing for long stretches")
+
+    @model_validator(mode="after")
+    def _needs_a_pattern(self) -> Self:
+        if self.counts_from is not None and "pattern" not in self.model_fields_set:
+            raise refusal(UserError("`counts_from` without a `pattern`", "which number is it about?"))
+        return self
+
+
 class LimitKeys(Keys):
     parallel: Positive | None = Field(default=None, description="sessions that run at once, at most")
     per_gpu: Positive | None = Field(default=None, description="sessions that share one GPU, at most")
@@ -177,6 +194,9 @@ class SettingKeys(Keys):
     resources: ResourceKeys = Field(default_factory=ResourceKeys, description="what one session needs")
     results: Annotated[ResultKeys | None, WrapValidator(_map_or_none), OrNone()] = Field(
         default_factory=ResultKeys, description="where the records are; `none` where the program leaves none"
+    )
+    progress: Annotated[ProgressKeys | None, WrapValidator(_map_or_none), OrNone()] = Field(
+        default_factory=ProgressKeys, description="what the log tells before the records do; `none` where nothing"
     )
 
 
@@ -230,8 +250,10 @@ SECTIONS: dict[tuple[str, ...], type[Keys]] = {
     ("overrides", "when"): Match,
     ("overrides", "resources"): ResourceKeys,
     ("overrides", "results"): ResultKeys,
+    ("overrides", "progress"): ProgressKeys,
     ("resources",): ResourceKeys,
     ("results",): ResultKeys,
+    ("progress",): ProgressKeys,
     ("limits",): LimitKeys,
     ("sync",): SyncKeys,
 }

@@ -14,7 +14,6 @@ RESERVED: dict[tuple[str, ...], str] = {
     ("placement",): "write the placement into the command",
     ("servers",): "start the model server by hand and give its address in the command",
     ("container",): "write docker run or apptainer exec into the command",
-    ("progress",): "progress is counted from the records that `results: {files: ...}` finds",
     ("evidence",): "completeness is judged by the records that `results: {files: ...}` finds",
     ("failures",): "a session's log says why it failed: `combo logs`",
     ("retry",): "`limits: {attempts: N}` starts lost sessions again",

@@ -8,11 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 from comborun.grid.model import DEFAULT_SHIPPED, LimitKeys, SettingKeys, SyncKeys
-from comborun.plan import ResultRules, Unit
+from comborun.plan import ProgressRules, ResultRules, Unit
 
 DEFAULT_RECORDS = ResultRules()
 NO_RECORDS = ResultRules(files=())
 """`results: none`: the exit code has to do"""
+ANY_PROGRESS = ProgressRules()
+NO_PROGRESS = ProgressRules(guess=False)
+"""`progress: none`: the log tells nothing"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Settings:
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     gpus: int = 0
     results: ResultRules = DEFAULT_RECORDS
+    progress: ProgressRules = ANY_PROGRESS
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,9 @@ def _with(settings: Settings, layer: SettingKeys) -> Settings:
         changes["gpus"] = layer.resources.gpus
     if "results" in layer.model_fields_set:
         changes["results"] = _results(settings.results, layer)
+    if "progress" in layer.model_fields_set:
+        keys = layer.progress
+        changes["progress"] = ProgressRules(keys.pattern, keys.counts_from, keys.silent) if keys else NO_PROGRESS
     return replace(settings, **changes)
 
 

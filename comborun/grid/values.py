@@ -96,6 +96,11 @@ def _line(tree: object) -> str:
     return text
 
 
+def line_of(tree: object) -> str:
+    """Text of one line, with no control character in it."""
+    return _line(tree)
+
+
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Zl", "Zp"} or character in _TURNS_TEXT_AROUND
 

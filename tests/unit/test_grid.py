@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
+from comborun.facts import HostFacts
 from comborun.grid import Grid, load_grid, parse_grid
 from comborun.grid.settings import GridLimits, Settings
-from comborun.plan import ResultRules
+from comborun.plan import Plan, ProgressRules, ResultRules
+from comborun.planner import lay_out
 
 HEAD = """\
 policies: [flat, rough]
@@ -165,6 +167,33 @@ def test_results_none_means_no_record_files_and_an_override_may_have_some_again(
     )
     assert grid.settings.results.files == ()
     assert grid.combos[0].settings.results == ResultRules(success="ok")
+
+
+def test_progress_is_read_off_the_log_by_the_grids_pattern_and_an_override_replaces_it_whole() -> None:
+    grid = grid_of(
+        HEAD
+        + """\
+progress: {pattern: 'episode (\\d+)', counts_from: 1}
+overrides:
+  - {when: {policy: flat}, progress: {silent: true}}
+  - {when: {policy: rough, environment: stairs}, progress: none}
+"""
+    )
+    progress = {(combo.policy.name, combo.environment.name): combo.settings.progress for combo in grid.combos}
+    assert progress == {
+        ("flat", "grass"): ProgressRules(silent=True),
+        ("flat", "stairs"): ProgressRules(silent=True),
+        ("rough", "grass"): ProgressRules(r"episode (\d+)", 1),
+        ("rough", "stairs"): ProgressRules(guess=False),
+    }
+
+
+def test_how_progress_is_read_is_not_part_of_what_is_run() -> None:
+    here = HostFacts("local", "box", 4, 1 << 30, (), "5.2", "3.3a", "", ())
+    plain, other = (grid_of(HEAD + line) for line in ("", "progress: {pattern: '(x)'}\n"))
+    assert lay_out(plain, here).digest == lay_out(other, here).digest
+    assert Plan.from_json(lay_out(other, here).to_json()) == lay_out(other, here)
+    assert lay_out(other, here).sessions[0].progress == ProgressRules("(x)")
 
 
 def test_without_episodes_the_program_decides() -> None:

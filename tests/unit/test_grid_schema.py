@@ -13,7 +13,17 @@ from ruamel.yaml import YAML
 from comborun.cli import combo
 from comborun.command import NOT_YET, NOT_YET_FAMILIES, PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
-from comborun.grid.model import GridFile, LimitKeys, Match, ResourceKeys, ResultKeys, SettingKeys, SyncKeys, keys_of
+from comborun.grid.model import (
+    GridFile,
+    LimitKeys,
+    Match,
+    ProgressKeys,
+    ResourceKeys,
+    ResultKeys,
+    SettingKeys,
+    SyncKeys,
+    keys_of,
+)
 from comborun.grid.reserved import RESERVED, advice, reserved_within
 from comborun.grid.schema import schema_text
 from comborun.grid.starter import starter_grid
@@ -23,6 +33,7 @@ DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()
 FENCES = re.findall(r"^```(\w[^\n]*)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for kind, text in FENCES if kind == "yaml"]
 FRAGMENTS = [text for kind, text in FENCES if kind == "yaml fragment"]
+SECTIONS = {"limits": LimitKeys, "resources": ResourceKeys, "results": ResultKeys, "progress": ProgressKeys}
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
 
 
@@ -76,6 +87,10 @@ def test_the_schema_accepts_good_grids(text: str) -> None:
         "sync: [{from: x, to: ~/y, max_size: 0}]",
         "replaces: {a: b}",
         "secrets: {HF_TOKEN: hf_abc}",
+        "progress: x",
+        "progress: {pattern: 4}",
+        "progress: {pattern: '(x)', counts_from: 2}",
+        "progress: {silent: 1}",
     ],
 )
 def test_the_schema_and_the_parser_refuse_the_same_mistakes(line: str) -> None:
@@ -97,6 +112,7 @@ def test_an_editor_is_told_what_every_key_means() -> None:
         ("key of an entry", Match),
         ("key of `resources`", ResourceKeys),
         ("key of `results`", ResultKeys),
+        ("key of `progress`", ProgressKeys),
         ("key of `limits`", LimitKeys),
         ("key of an entry of `sync`", SyncKeys),
     ],
@@ -142,15 +158,12 @@ def test_the_example_of_every_key_is_right() -> None:
     for key, example in rows:
         name = example.partition(":")[0]
         assert name == key
-        section = next((s for s in ("limits", "resources", "results") if key in _fields(s)), "")
-        line = f"{section}: {{{example}}}" if section else example
+        section = next((s for s in SECTIONS if key in SECTIONS[s].model_fields), "")
+        pattern = "pattern: '(x)', " if section == "progress" and key != "pattern" else ""
+        line = f"{section}: {{{pattern}{example}}}" if section else example
         rest = {other: text for other, text in axes.items() if other != name}
         exclude = "exclude: [{environment: stairs}]\n" if key == "include" else ""
         parse_grid("".join(f"{k}: {v}\n" for k, v in rest.items()) + exclude + line + "\n", Path("grid.yaml"))
-
-
-def _fields(section: str) -> set[str]:
-    return set({"limits": LimitKeys, "resources": ResourceKeys, "results": ResultKeys}[section].model_fields)
 
 
 def test_a_planned_key_is_no_key_yet() -> None:
