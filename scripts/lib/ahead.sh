@@ -6,19 +6,25 @@
 # its dispatcher does. To be sourced by dispatch.sh, by stop.sh and, for ahead::wait, by session.sh.
 
 ahead_most=4               # windows
-ahead_free=()              # FIFOs that nobody waits at
+ahead_made=0               # FIFOs
+ahead_free=()              # those that nobody waits at
 declare -gA ahead_at=()    # session -> the FIFO that its window waits at, or will
 declare -gA ahead_ready=() # session -> the pid of its session.sh, which waits
+declare -gA ahead_told=()  # session that was told to go -> its FIFO, until it surely has heard it
 ahead_not_before_ms=0
 
 # The dispatcher's side
 
-ahead::open() { # the FIFOs carry the dispatcher's pid: what waits for a dead one can't hear this one
-  local i
+ahead::open() {
   ahead::dismiss
-  for ((i = 0; i < ahead_most; i++)); do ahead_free+=("$run/dispatch/ahead-$$-$i"); done
-  mkfifo -- "${ahead_free[@]}" || ahead_free=()
   trap ahead::dismiss EXIT
+}
+
+ahead::more() { # FIFOs; they carry the dispatcher's pid: what waits for a dead one can't hear this one
+  local i
+  for ((i = 0; i < ahead_most; i++)); do ahead_free+=("$run/dispatch/ahead-$$-$((ahead_made + i))"); done
+  ahead_made=$((ahead_made + ahead_most))
+  mkfifo -- "${ahead_free[@]}" 3>&- 4>&- 8>&- || ahead_free=()
 }
 
 ahead::dismiss() { # everything that waits, whoever opened it
@@ -32,15 +38,16 @@ ahead::dismiss() { # everything that waits, whoever opened it
 }
 
 ahead::fill() { # windows for the first sessions of the queue, as many as there are slots
-  local i name now_ms seen=0
-  ((${#ahead_free[@]} && slots)) || return 0
-  for ((i = next; i < ${#order[@]} && seen < slots && ${#ahead_free[@]}; i++)); do
+  local i name now_ms seen=0 most=$((slots < ahead_most ? slots : ahead_most))
+  for ((i = next; i < ${#order[@]} && seen < most; i++)); do
     name=${order[i]}
     [[ ${life_of[$name]} == queued ]] || continue
     seen=$((seen + 1))
     [[ ${ahead_at[$name]-} ]] && continue
     record::now_ms
     ((now_ms < ahead_not_before_ms)) && return
+    ((${#ahead_free[@]})) || ahead::more
+    ((${#ahead_free[@]})) || return
     ahead_at[$name]=${ahead_free[-1]}
     unset 'ahead_free[-1]'
     mux::start "$name" "$run/sessions/$name/session.sh" $((attempt_of[$name] + 1)) "${ahead_at[$name]}"
@@ -70,37 +77,41 @@ ahead::go() { # <session> : 1 when no window is open for it; one that is still o
     return 1
   fi
   printf 'go\n' 1<>"${ahead_at[$1]}"
-  ahead_free+=("${ahead_at[$1]}")
+  ahead_told[$1]=${ahead_at[$1]}
   unset "ahead_at[$1]" "ahead_ready[$1]"
 }
 
-ahead::forget() { # <session> : its window leaves, if it is there
-  [[ ${ahead_at[$1]-} ]] || return 0
-  printf 'leave\n' 1<>"${ahead_at[$1]}"
-  rm -f -- "${ahead_at[$1]}" # a window that is still on its way must not wait where another one will
-  local now_ms
+ahead::heeded() { # <session> : it has run, so nobody waits at its FIFO any more
+  [[ ${ahead_told[$1]-} ]] || return 0
+  ahead_free+=("${ahead_told[$1]}")
+  unset "ahead_told[$1]"
+}
+
+ahead::forget() { # <session> : its window leaves, if it is there; one that is still on its way finds no FIFO
+  local fifo=${ahead_at[$1]-}${ahead_told[$1]-} now_ms
+  [[ $fifo ]] || return 0
+  printf 'leave\n' 1<>"$fifo"
+  rm -f -- "$fifo"
   record::now_ms
   ahead_not_before_ms=$((now_ms + 1000))
-  if mkfifo -- "${ahead_at[$1]}x"; then
-    ahead_free+=("${ahead_at[$1]}x")
-  fi
-  unset "ahead_at[$1]" "ahead_ready[$1]"
+  unset "ahead_at[$1]" "ahead_ready[$1]" "ahead_told[$1]"
 }
 
 # The window's side
 
 ahead::wait() { # <FIFO> : returns when it is told to go
-  local word='' fd state start boot
+  local word text='' fd state start boot
   trap 'session::tell gone; exit 0' HUP INT TERM
   [[ -p $1 ]] && { exec {fd}<>"$1"; } 2>/dev/null || exit 0
   session::lock
   printf '%s waits for a free slot\n' "$name"
   session::tell ahead "$$"
-  until read -r -t 2 -u "$fd" word; do
+  until IFS= read -r -t 2 -u "$fd" word; do
+    text+=$word # the time may be up in the middle of a word
     record::read "$run/dispatch/dispatcher"
-    [[ $1 == */ahead-"${record[pid]-}"-* ]] &&
-      process::alive "${record[pid]}" "${record[start]-}" "${record[boot]-}" || exit 0
+    [[ $1 == */ahead-"${record[pid]-}"-* ]] || exit 0
+    process::alive "${record[pid]}" "${record[start]-}" "${record[boot]-}" || exit 0
   done
   exec {fd}<&-
-  [[ $word == go ]] || exit 0
+  [[ $text$word == go ]] || exit 0
 }

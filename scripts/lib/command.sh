@@ -48,8 +48,9 @@ command::check() { # <program> : can it be run from here?
   fi
   [[ -e $program ]] || command::refuse 127 "there is no program $1"
   [[ -f $program && -x $program ]] || command::refuse 126 "$1 is not executable"
-  IFS= read -r -n 256 line 2>/dev/null <"$program"
-  [[ $line == '#!'* ]] || return 0
+  IFS= read -r -n 2 line 2>/dev/null <"$program"
+  [[ $line == '#!' ]] || return 0
+  IFS= read -r -n 256 line <"$program"
   read -r interpreter _ <<<"${line#??}"
   [[ -x $interpreter ]] || command::refuse 126 "$1 wants the interpreter ${interpreter@Q}, which is not there"
 }

@@ -71,7 +71,7 @@ dispatch::journal() { # <words>
 }
 
 dispatch::work() { # until nothing is left, or the run was stopped
-  local what name number word now_ms timeout
+  local line text='' now_ms timeout
   record::now_ms
   local next_sweep=$((now_ms + 2000))
   while ((left > 0)); do
@@ -87,7 +87,12 @@ dispatch::work() { # until nothing is left, or the run was stopped
     fi
     pause_ms=$((next_sweep - now_ms < pause_ms ? next_sweep - now_ms : pause_ms))
     printf -v timeout '%d.%03d' $((pause_ms / 1000)) $((pause_ms % 1000))
-    read -r -t "$timeout" -u 3 what name number word && queue::hear "$what" "$name" "$number" "$word"
+    IFS= read -r -t "$timeout" -u 3 line || {
+      text+=$line # the time may be up in the middle of a line
+      continue
+    }
+    queue::hear "$text$line"
+    text=''
   done
 }
 

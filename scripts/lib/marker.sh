@@ -15,8 +15,8 @@ marker::pids() { # <run id/name/attempt, or run id/ for a whole run> -> pids
 
 marker::none_since() { # <marker> <pid> <seconds> : whether surely nothing carries it that is younger than the process
   # <pid>, which began that many seconds ago. Starts no process; 1 also when it can't be told so cheaply
-  local first=$2 last limit pid span entry environment
-  read -r limit 2>/dev/null </proc/sys/kernel/pid_max && read -r _ _ _ _ last </proc/loadavg || return
+  local first=$2 last limit pid span environment IFS=$'\n'
+  read -r limit 2>/dev/null </proc/sys/kernel/pid_max && IFS=' ' read -r _ _ _ _ last </proc/loadavg || return
   ((limit > $3 * 10000)) || return # the numbers may have gone round
   span=$((last >= first ? last - first : last + limit - first))
   ((span < 1000)) || return
@@ -24,9 +24,7 @@ marker::none_since() { # <marker> <pid> <seconds> : whether surely nothing carri
     pid=$(((first + span) % limit)) span=$((span - 1))
     [[ -O /proc/$pid ]] || continue
     mapfile -d '' -t environment 2>/dev/null <"/proc/$pid/environ" || continue
-    for entry in "${environment[@]}"; do
-      [[ $entry == "COMBORUN_SESSION=$1" ]] && return 1
-    done
+    [[ $IFS${environment[*]}$IFS == *"${IFS}COMBORUN_SESSION=$1$IFS"* ]] && return 1
   done
   return 0
 }

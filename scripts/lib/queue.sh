@@ -92,14 +92,16 @@ queue::release() { # <session> <life> : its slot and its GPUs are free
     busy=$((busy - 1))
     gpus::give_back "${gpus_of[$1]}"
     gpus_of[$1]=''
+    ahead::heeded "$1"
   fi
   life_of[$1]=$2
 }
 
-queue::hear() { # <what> <session> <attempt> [code]
-  local what=$1 name=$2 number=$3
-  [[ ${name:+${attempt_of[$name]+known}} && $number =~ ^[0-9]{1,9}$ ]] || return 0
-  [[ $what == @(ahead|gone|refused) ]] && ahead::heard "$what" "$name" "$number" "${4-}"
+queue::hear() { # <message> : WHAT SESSION ATTEMPT [WORD], as session::tell says it
+  [[ $1 =~ ^([a-z]+)\ ([A-Za-z0-9_-]+)\ ([0-9]{1,9})(\ ([0-9]*))?$ ]] || return 0
+  local what=${BASH_REMATCH[1]} name=${BASH_REMATCH[2]} number=${BASH_REMATCH[3]} word=${BASH_REMATCH[5]}
+  [[ ${attempt_of[$name]+known} ]] || return 0
+  [[ $what == @(ahead|gone|refused) ]] && ahead::heard "$what" "$name" "$number" "$word"
   if [[ ${life_of[$name]} == queued && -e $run/sessions/$name/attempt-$number/end ]] &&
     ((number == attempt_of[$name] + 1)); then
     attempt_of[$name]=$number # stopped before it started
@@ -110,7 +112,7 @@ queue::hear() { # <what> <session> <attempt> [code]
   case $what in
     free) [[ ${life_of[$name]} == @(starting|running|orphaned) ]] && queue::release "$name" closing ;;
     ended) queue::settle "$name" ;;
-    refused) [[ ${life_of[$name]} == starting ]] && launch::refused "$name" "session.sh left with code ${4:-0}" ;;
+    refused) [[ ${life_of[$name]} == starting ]] && launch::refused "$name" "session.sh left with code ${word:-0}" ;;
   esac
 }
 

@@ -70,16 +70,16 @@ session::run() {
   exit 0
 }
 
-session::lock() { # and a folder; an attempt that has been made needs neither
+session::lock() { # and a folder with room for the end; all that can be done before there is a slot
   [[ -e $session_at/claim ]] && session::die 76 "attempt $session_attempt has been made"
   [[ -d $session_at/out ]] || mkdir -p -- "$session_at/out" || session::die 73 "can't make $session_at/out"
   { exec 9>>"$session_directory/lock"; } 2>/dev/null || session::die 73 "can't write in $session_directory"
   flock -w "${COMBORUN_LOCK_S:-10}" 9 || session::die 75 "an earlier attempt of $name still holds the lock"
+  end::reserve "$session_at" || session::die 73 "can't write in $session_at: is the disk full?"
 }
 
 session::claim() { # under the lock: an attempt is made once
   [[ $session_role == ahead ]] || session::lock
-  end::reserve "$session_at" || session::die 73 "can't write in $session_at: is the disk full?"
   set -o noclobber
   { : >"$session_at/claim"; } 2>/dev/null || session::die 76 "attempt $session_attempt has been made"
   set +o noclobber

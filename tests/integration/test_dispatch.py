@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -416,9 +417,10 @@ def waiters(box: Box) -> list[int]:
     """The processes of session.sh that wait for a slot."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        words = file.read_bytes().split(b"\0") if file.exists() else []
-        if b"ahead" in words and words[0] == b"bash" and str(box.directory).encode() in words[1]:
-            found.append(int(file.parent.name))
+        with contextlib.suppress(OSError):
+            words = file.read_bytes().split(b"\0")
+            if words[0] == b"bash" and b"ahead" in words and str(box.directory).encode() in words[1]:
+                found.append(int(file.parent.name))
     return found
 
 
