@@ -119,6 +119,10 @@ class OpensshTransport(ShellTransport):
         except (OSError, subprocess.TimeoutExpired):
             return 1
 
+    def _interrupt(self) -> None:
+        if self._held:
+            self._held.interrupt()
+
     def _disconnect(self) -> None:
         held, self._held = self._held, None
         if held:
@@ -184,6 +188,9 @@ class PipeShell:
         assert self._stdin
         self._poll.modify(self._stdin, select.POLLOUT if sending else 0)
         self._poll.poll(1000 * seconds)
+
+    def interrupt(self) -> None:
+        self._process.kill()
 
     def close(self) -> None:
         self._process.kill()

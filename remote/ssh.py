@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import select
 import time
+from typing import TYPE_CHECKING
 
-from paramiko import SSHException
+from paramiko import ChannelException, SSHException
 
 from comborun.errors import HostError
 from remote.ssh_config import Options
@@ -15,9 +16,14 @@ from remote.ssh_exchange import ShellTransport
 from remote.ssh_keys import KeyFiles
 from remote.ssh_shell import COMMAND
 
+if TYPE_CHECKING:
+    from paramiko import Channel
+
 _CHUNK = 1 << 16
 _SMALL = 8192
 """Fits into the socket at once: whatever was sent before has been read, because the host has answered."""
+_PLACE_S = 3.0
+"""How long to wait for a place where MaxSessions is small: a shell that we left may take a moment to end."""
 _ROOM_S = 0.005
 """How often to look for room in the host's window: paramiko can't wait for that and for data at once."""
 
@@ -46,14 +52,17 @@ class SshTransport(ShellTransport):
         except (OSError, EOFError, SSHException) as error:
             raise explain(error, self._connection.target) from error
 
+    def _interrupt(self) -> None:
+        if self._connection:
+            self._connection.close()
+
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
 
     def _explain(self, error: Exception) -> HostError:
-        if self._connection is None:
-            return HostError(f"the connection to {self.host} was closed during a command")
+        assert self._connection
         return explain(error, self._connection.target)
 
 
@@ -63,9 +72,8 @@ class ChannelShell:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        seconds = connection.target.connect_timeout
-        self._channel = connection.transport.open_session(timeout=seconds)
-        with bounded(connection, seconds):
+        self._channel = _open_session(connection)
+        with bounded(connection, connection.target.connect_timeout):
             self._channel.exec_command(COMMAND)
         self._channel.setblocking(0)
         self._poll = select.poll()
@@ -94,3 +102,14 @@ class ChannelShell:
 
     def close(self) -> None:
         self._channel.close()
+
+
+def _open_session(connection: Connection) -> Channel:
+    deadline = time.monotonic() + _PLACE_S
+    while True:
+        try:
+            return connection.transport.open_session(timeout=connection.target.connect_timeout)
+        except ChannelException:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)

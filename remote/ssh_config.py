@@ -44,11 +44,16 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        found = re.fullmatch(r"(?:ssh://)?(?:(?P<user>[^@]*)@)?(?P<rest>.*?)/?", text.strip())
+        found = re.fullmatch(r"(?:ssh://)?(?:(?P<user>[^@]*)@)?(?P<rest>.*?)/?", text.strip(), re.DOTALL)
         assert found
         rest = re.fullmatch(r"\[(?P<six>[^\]]+)\](?::(?P<p6>\d+))?|(?P<name>[^:]*)(?::(?P<p4>\d+))?", found["rest"])
         host, port = (rest["six"] or rest["name"], rest["p6"] or rest["p4"]) if rest else (found["rest"], None)
-        if not host or host.startswith("-") or re.search(r"\s", host) or (port and not 0 < int(port) < 65536):
+        if (
+            not host
+            or host.startswith("-")
+            or re.search(r"[\s\[\]/\x00]", host)
+            or (port and not 0 < int(port) < 65536)
+        ):
             raise HostError(f"{text!r} names no host", "write an alias of your ssh config, or user@host:port")
         return cls(host, found["user"] or None, int(port) if port else None)
 

@@ -84,20 +84,20 @@ def connect(name: str, options: Options, files: KeyFiles) -> Connection:
     """Log in at `name`. Raises HostError; what was opened until then is closed."""
     connection = Connection()
     try:
-        _reach(resolve(name, options.config), connection, options, files)
+        _reach(resolve(name, options.config), connection, options, files, ())
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _reach(target: Target, connection: Connection, options: Options, files: KeyFiles) -> None:
+def _reach(target: Target, connection: Connection, options: Options, files: KeyFiles, beyond: tuple[str, ...]) -> None:
     """Connect to `target`, and first to every host on the way; each step has its deadline."""
-    if len(connection.targets) >= _MOST_HOPS or target.name in (passed.name for passed in connection.targets):
+    if target.name in beyond or len(connection.targets) >= _MOST_HOPS:
         raise HostError(f"the way to {target.name} goes in a circle", "see ProxyJump in your ssh config")
     for hop in _hops(target, options.config):
         try:
-            _reach(hop, connection, options, files)
+            _reach(hop, connection, options, files, (*beyond, target.name))
         except HostError as error:
             raise hop_failed(error, hop, target) from error
     try:

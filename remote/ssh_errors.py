@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
         return HostError(
             f"the ProxyCommand of {target.name} failed: {complaint}", "see ProxyCommand in your ssh config"
         )
-    if isinstance(error, SSHException) and "banner" in str(error):
+    if isinstance(error, SSHException) and re.search("banner|No existing session", str(error)):
         return HostError(
             f"{where} accepts connections but does not speak ssh in time",
             "sshd hangs or has too many logins at once (MaxStartups); or another program listens there",

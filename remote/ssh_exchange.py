@@ -62,8 +62,12 @@ class ShellTransport(ABC):
         """Connect where needed, and start ssh_shell.COMMAND there."""
 
     @abstractmethod
+    def _interrupt(self) -> None:
+        """Make a run that is under way in another thread fail."""
+
+    @abstractmethod
     def _disconnect(self) -> None:
-        """End the connection. Never raises, may be called twice, and from another thread."""
+        """End the connection. Never raises, may be called twice."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> HostError:
@@ -86,7 +90,7 @@ class ShellTransport(ABC):
 
     def close(self) -> None:
         """End the connection; a run that is under way raises HostError. A later run connects anew."""
-        self._disconnect()
+        self._interrupt()
         with self._lock:
             self._drop()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from paramiko import ECDSAKey, Ed25519Key, PasswordRequiredException, PKey, RSAKey, SSHException
-from paramiko.agent import AgentSSH
+from paramiko.agent import AgentKey, AgentSSH
+from paramiko.pkey import PublicBlob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ class KeyFiles:
         self._problems: dict[Path, str] = {}
 
     def load(self, path: Path, *, locked: bool) -> PKey | str | None:
-        """The key; or why it can't be used; or None when it needs a passphrase and `locked` ones are not wanted."""
+        """The key; or why it can't be used; or None when it needs a passphrase and `locked` ones come later."""
         if path in self._keys:
             return self._keys[path]
         if path in self._problems:
@@ -100,55 +100,52 @@ def read_key(path: Path, passphrase: str | None) -> PKey:
 def public_blob(path: Path) -> bytes | None:
     """The public key in a file of one, as bytes; None when there is none."""
     try:
-        return base64.b64decode(path.read_text(encoding="utf-8", errors="replace").split()[1], validate=True)
-    except (OSError, IndexError, binascii.Error, ValueError):
+        kind, text = path.read_text(encoding="utf-8", errors="replace").split()[:2]
+        blob = base64.b64decode(text, validate=True)
+    except (OSError, ValueError):  # binascii.Error is a ValueError
         return None
+    return blob if blob[4:].startswith(kind.encode()) else None
 
 
 def candidates(target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, tried: list[str]) -> Iterator[Candidate]:
     """What to offer to a host, in OpenSSH's order; encrypted files last. Appends to `tried` what can't be offered."""
     present = [path for path in target.identities if path.exists() or _beside(path, ".pub").exists()]
     blobs = {path: public_blob(path) or public_blob(_beside(path, ".pub")) for path in present}
-    held = {key.asbytes(): key for key in agent_keys if "-cert-" not in key.get_name()}
+    held = {key.asbytes() for key in agent_keys}
     yield from _from_agent(target, agent_keys, blobs)
-    waiting = []
-    for path in present:
-        if blobs[path] in held or not path.exists() or public_blob(path):
-            continue
-        key = files.load(path, locked=False)
-        if isinstance(key, PKey):
-            yield from _certified(target, path, key)
-        elif key is None:
-            waiting.append(path)
-        else:
-            tried.append(f"{path}: {key}")
-    for path in waiting:
-        key = files.load(path, locked=True)
-        if isinstance(key, PKey):
-            yield from _certified(target, path, key)
-        else:
-            tried.append(f"{path}: {key}")
+    left = [path for path in present if path.exists() and blobs[path] not in held and not public_blob(path)]
+    for locked in (False, True):
+        waiting: list[Path] = []
+        for path in left:
+            key = files.load(path, locked=locked)
+            if isinstance(key, PKey):
+                yield from _with_certificates(target, key, str(path), path)
+            elif key is None:
+                waiting.append(path)
+            else:
+                tried.append(f"{path}: {key}")
+        left = waiting
 
 
 def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, bytes | None]) -> Iterator[Candidate]:
+    path_of = {blob: path for path, blob in reversed(blobs.items()) if blob}
     order = {blob: position for position, blob in enumerate(blobs.values()) if blob}
-    ranked = sorted(agent_keys, key=lambda key: order.get(key.asbytes(), len(order)))
-    for key in ranked:
-        wanted = key.asbytes() in order
-        if wanted or not target.identities_only:
-            label = f"{key.get_name()} {getattr(key, 'comment', '')} of the agent".replace("  ", " ")
-            paths = [path for path, blob in blobs.items() if blob == key.asbytes()]
-            yield from _with_certificates(target, key, label, paths)
+    for key in sorted(agent_keys, key=lambda key: order.get(key.asbytes(), len(order))):
+        if target.identities_only and key.asbytes() not in order:
+            continue
+        label = f"{key.get_name()} {getattr(key, 'comment', '')}".strip() + " of the agent"
+        if "-cert-" in key.get_name():
+            # paramiko offers the bare key of an RSA or ECDSA certificate unless it is told
+            key.public_blob = PublicBlob(key.get_name(), cast("AgentKey", key).blob)
+            yield Candidate(key, label)
+        else:
+            yield from _with_certificates(target, key, label, path_of.get(key.asbytes()))
 
 
-def _certified(target: Target, path: Path, key: PKey) -> Iterator[Candidate]:
-    yield from _with_certificates(target, key, str(path), [path])
-
-
-def _with_certificates(target: Target, key: PKey, label: str, paths: list[Path]) -> Iterator[Candidate]:
+def _with_certificates(target: Target, key: PKey, label: str, path: Path | None) -> Iterator[Candidate]:
     """The key with each of its certificates, then without."""
-    bases = [path.with_name(path.name.removesuffix(".pub")) for path in paths]
-    for certificate in (*(_beside(path, "-cert.pub") for path in bases), *target.certificates):
+    beside = [_beside(path.with_name(path.name.removesuffix(".pub")), "-cert.pub")] if path else []
+    for certificate in (*beside, *target.certificates):
         if _certifies(certificate, key):
             key.load_certificate(str(certificate))
             yield Candidate(key, f"{label} with {certificate.name}")

@@ -24,7 +24,8 @@ def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tupl
     """Encrypt the connection and make sure that the host is the right one; returns warnings."""
     known = keys_of(target)
     _prefer(transport, {key.type for key in known if not key.marker})
-    transport.start_client(timeout=target.connect_timeout)
+    # paramiko says nothing when this is over, so its own deadlines for the banner and for the keys come first
+    transport.start_client(timeout=2 * target.connect_timeout + 1)
     blob = transport.get_remote_server_key().asbytes()
     return verify(target, known, blob, accept_new=accept_new)
 

@@ -8,26 +8,26 @@
 
 set -m # a job of its own for each script, with INT and QUIT as they were
 relays=()
-stale=()
-trap 'kill -KILL "${relays[@]}" "${stale[@]}"' EXIT
+trap '((${#relays[@]} == 0)) || kill -KILL "${relays[@]}"' EXIT
 exec 8>&2 9<> <(:) 2>&9 # bash tells of a job's end on its standard error
 
+# as long as 6 and 7 are open here the relays live, so that their pids are theirs when they are ended
 open_relays() {
-  stale=("${relays[@]}")
   exec 3<> <(:)
-  cat <&3 3<&- 8>&- 9>&- &
+  cat </dev/fd/3 3<&- 8>&- 9>&- &
   relays=("$!")
-  exec 6>/dev/fd/3 3<> <(:)
-  cat <&3 >&8 3<&- 6>&- 8>&- 9>&- &
+  exec 6>/dev/fd/3
+  exec 3<> <(:)
+  cat </dev/fd/3 >&8 3<&- 6>&- 8>&- 9>&- &
   relays+=("$!")
   exec 7>/dev/fd/3 3<&-
 }
 
-end_stale_relays() {
-  ((${#stale[@]})) || return 0
-  kill -KILL "${stale[@]}"
-  wait "${stale[@]}"
-  stale=()
+end_relays() {
+  ((${#relays[@]})) || return 0
+  kill -KILL "${relays[@]}"
+  wait "${relays[@]}"
+  exec 6>&- 7>&-
 }
 
 # 137 is said by a script that exits with 137 and by one that was killed: bash's notice tells them apart
@@ -40,10 +40,11 @@ read_notice() {
   done
 }
 
-while open_relays && read -r mark seconds size; do
-  end_stale_relays
+while read -r mark seconds size; do
+  end_relays
   printf '%s<\n' "$mark"
   printf '%s<\n' "$mark" >&8
+  open_relays
   read_notice
   exec 5< <(exec head -c "$size" <&0)
   # shellcheck disable=SC2016 # the script is what that bash reads
@@ -56,5 +57,5 @@ while open_relays && read -r mark seconds size; do
   printf '%s>%s\n' "$mark" "$code" >&6
   printf '%s>\n' "$mark" >&7
   cat <&5 >/dev/null # what the script left unread
-  exec 5<&- 6>&- 7>&-
+  exec 5<&-
 done

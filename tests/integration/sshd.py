@@ -121,13 +121,13 @@ class Sshd:
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {public(self.host_key)}")
         self.config.write_text(self.stanza())
 
-    def stanza(self, *lines: str, alias: str = "") -> str:
+    def stanza(self, *lines: str, alias: str = "", key: Path | str = "") -> str:
         """The host in an ssh config; `lines` come first and therefore win."""
         defaults = (
             "HostName 127.0.0.1",
             f"Port {self.port}",
             f"User {self.user.name}",
-            f"IdentityFile {self.key}",
+            f"IdentityFile {key or self.key}",
             "IdentitiesOnly yes",
             "IdentityAgent none",
             f"UserKnownHostsFile {self.known_hosts}",
@@ -239,13 +239,13 @@ def sshd(ssh_place: Path, ssh_user: User) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-def own_sshd(ssh_place: Path, ssh_user: User, request: pytest.FixtureRequest) -> Iterator[Callable[..., Sshd]]:
+def own_sshd(ssh_place: Path, ssh_user: User) -> Iterator[Callable[..., Sshd]]:
     """Starts servers that a test may break: own_sshd("MaxSessions 1")."""
     with contextlib.ExitStack() as stack:
         made: list[Sshd] = []
 
         def start(*lines: str, user: User = ssh_user, alias: str = "") -> Sshd:
-            place = ssh_place / f"{request.node.name.replace('/', '_')[:60]}-{len(made)}"
+            place = Path(tempfile.mkdtemp(dir=ssh_place))
             made.append(stack.enter_context(running_sshd(place, user, *lines, alias=alias or "testbox")))
             return made[-1]
 

@@ -1,0 +1,159 @@
+"""What a host's name and an ssh config mean; no process, no network."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.errors import HostError
+from remote.ssh_config import Address, Options, Settings, ignored_keywords, parse_settings, ssh_arguments, target
+
+
+def meaning(name: str = "box", **settings: str | list[str]) -> object:
+    values: Settings = {key: [value] if isinstance(value, str) else value for key, value in settings.items()}
+    return target(name, Address.parse(name), values, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("gpubox", Address("gpubox")),
+        ("me@gpubox", Address("gpubox", "me")),
+        ("me@gpubox:2222", Address("gpubox", "me", 2222)),
+        ("gpubox:22", Address("gpubox", None, 22)),
+        ("me@[::1]:2222", Address("::1", "me", 2222)),
+        ("[fe80::1%eth0]", Address("fe80::1%eth0")),
+        ("::1", Address("::1")),
+        ("me@2001:db8::7", Address("2001:db8::7", "me")),
+        ("ssh://me@gpubox:2222", Address("gpubox", "me", 2222)),
+        ("ssh://gpubox/", Address("gpubox")),
+        (" gpubox ", Address("gpubox")),
+    ],
+)
+def test_an_address_is_read_as_people_write_it(text: str, address: Address) -> None:
+    assert Address.parse(text) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "me@", "-oProxyCommand=evil", "me@-v", "two words", "box:0", "box:65536", "[]:22"]
+)
+def test_what_names_no_host_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(HostError, match="names no host") as caught:
+        Address.parse(text)
+    assert "user@host:port" in caught.value.hint
+
+
+@given(st.text())
+def test_any_text_is_an_address_or_a_host_error(text: str) -> None:
+    try:
+        address = Address.parse(text)
+    except HostError:
+        return
+    assert address.host
+    assert not address.host.startswith("-")
+
+
+def test_an_address_reaches_ssh_as_arguments_and_never_as_an_option(tmp_path: Path) -> None:
+    arguments = ssh_arguments(Address("box", "me", 7), tmp_path)
+    assert arguments == ["-F", str(tmp_path), "-l", "me", "-p", "7", "--", "box"]
+
+
+def test_what_ssh_prints_becomes_settings() -> None:
+    text = "user me\nidentityfile ~/.ssh/a b\nidentityfile ~/.ssh/c\nproxycommand ssh -W %h:%p jump\n"
+    assert parse_settings(text) == {
+        "user": ["me"],
+        "identityfile": ["~/.ssh/a b", "~/.ssh/c"],
+        "proxycommand": ["ssh -W %h:%p jump"],
+    }
+
+
+def test_without_any_settings_a_name_means_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    found = meaning("Box")
+    assert (found.hostname, found.port, found.user) == ("Box", 22, getpass.getuser())
+    assert (found.jumps, found.proxy_command, found.agent) == ((), None, None)
+    assert Path("/home/me/.ssh/id_ed25519") in found.identities
+    assert found.known_hosts == (Path("/home/me/.ssh/known_hosts"),)
+    assert (found.connect_timeout, found.family) == (15.0, socket.AF_UNSPEC)
+
+
+def test_every_setting_is_honoured() -> None:
+    found = meaning(
+        hostname="10.0.0.7",
+        port="2222",
+        user="me",
+        identityfile=["/k/%r@%h", "none"],
+        certificatefile=["/c/one", "/c/two"],
+        identitiesonly="yes",
+        identityagent="/agents/%u",
+        userknownhostsfile="/no/a /no/b",
+        globalknownhostsfile="/no/c",
+        hostkeyalias="Cluster",
+        hashknownhosts="yes",
+        proxyjump="one, me@two:22",
+        connecttimeout="4",
+        addressfamily="inet6",
+    )
+    assert (found.hostname, found.port, found.user) == ("10.0.0.7", 2222, "me")
+    assert found.identities == (Path("/k/me@10.0.0.7"),)
+    assert found.certificates == (Path("/c/one"), Path("/c/two"))
+    assert found.agent == f"/agents/{getpass.getuser()}"
+    assert found.known_hosts == (Path("/no/a"), Path("/no/b"), Path("/no/c"))
+    assert (found.known_as, found.hash_known_hosts, found.identities_only) == ("cluster", True, True)
+    assert found.jumps == ("one", "me@two:22")
+    assert (found.connect_timeout, found.family) == (4.0, socket.AF_INET6)
+
+
+def test_none_switches_things_off() -> None:
+    found = meaning(proxyjump="none", proxycommand="none", identityagent="none", hostkeyalias="none")
+    assert (found.jumps, found.proxy_command, found.agent, found.host_key_alias) == ((), None, None, None)
+
+
+def test_tokens_and_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNNEL", "edge")
+    found = meaning("box", hostname="10.0.0.7", port="7", user="me", proxycommand="nc ${TUNNEL} %h %p %r %n 100%% %Z")
+    assert found.proxy_command == "nc edge 10.0.0.7 7 me box 100% %Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "socket_path"),
+    [("SSH_AUTH_SOCK", "/run/mine"), ("$OTHER_SOCK", "/run/other"), ("${OTHER_SOCK}.1", "/run/other.1"), ("/x", "/x")],
+)
+def test_the_agent_is_where_the_config_says(value: str, socket_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/mine")
+    monkeypatch.setenv("OTHER_SOCK", "/run/other")
+    assert meaning(identityagent=value).agent == socket_path
+
+
+def test_a_known_hosts_path_with_a_space_is_one_path(tmp_path: Path) -> None:
+    file = tmp_path / "known hosts"
+    file.touch()
+    assert meaning(userknownhostsfile=str(file)).known_hosts == (file,)
+
+
+@pytest.mark.parametrize(("port", "name"), [("22", "box"), ("2222", "[box]:2222")])
+def test_known_hosts_knows_a_host_by_its_name_and_port(port: str, name: str) -> None:
+    assert meaning(hostname="BOX", port=port).known_as == name
+
+
+def test_keywords_that_nobody_would_act_on_are_named_once_with_their_line() -> None:
+    text = "Include more\n# Tunnel yes\nHost a\n  Tunnel yes\n  tunnel no\n  User me\n\tForwardAgent yes\n"
+    assert ignored_keywords(text, Path("/c")) == (
+        "/c:1: Include is ignored, because there is no ssh client here",
+        "/c:4: Tunnel is ignored, because there is no ssh client here",
+    )
+
+
+def test_another_config_can_be_named_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMBORUN_SSH_CONFIG", "/a/config")
+    assert Options().config == Path("/a/config")
+    monkeypatch.delenv("COMBORUN_SSH_CONFIG")
+    assert Options().config is None
+    assert os.environ.get("COMBORUN_SSH_CONFIG") is None

@@ -1,0 +1,144 @@
+"""The words between a transport and the shell that it holds; no network."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.errors import HostError
+from remote.ssh_shell import COMMAND, Answer, Request, program
+
+MARK = b"0123456789abcdef"
+
+
+def request(script: str = "true", *args: str, stdin: bytes = b"", timeout: float = 5.0) -> Request:
+    return Request(script, args, stdin, timeout, 1000)
+
+
+def framed(stdout: bytes, stderr: bytes = b"", code: int = 0) -> tuple[bytes, bytes]:
+    return (MARK + b"<\n" + stdout + MARK + b">%d\n" % code, MARK + b"<\n" + stderr + MARK + b">\n")
+
+
+def test_the_command_has_one_line_and_nothing_that_some_shell_would_take_apart() -> None:
+    assert not set(COMMAND) & set("\n!\\`#~*?[]{}()<>&|")
+    assert COMMAND.count("'") == 2
+
+
+def test_a_request_says_how_long_it_is_and_quotes_in_one_layer() -> None:
+    head = request("echo hi", "it's", "", stdin=b"12345").head(MARK)
+    line, _, body = head.partition(b"\n")
+    assert line.split() == [MARK, b"5.000", b"%d" % (len(body) + 5)]
+    assert body == b"""unset -v REPLY; set -- 'it'"'"'s' ''; echo hi\0"""
+
+
+def test_a_timeout_of_nothing_still_is_one() -> None:
+    assert request(timeout=0).head(MARK).split()[1] == b"0.001"
+
+
+def test_a_script_with_a_nul_is_refused() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        request("echo \0").head(MARK)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.integers(0, 255), st.data())
+def test_an_answer_is_found_however_it_is_cut_and_whatever_surrounds_it(
+    stdout: bytes, stderr: bytes, code: int, data: st.DataObject
+) -> None:
+    parts = [b"noise" + part + b"stray" for part in framed(stdout, stderr, code)]
+    answer = Answer(MARK, 200)
+    for which, part in enumerate(parts):
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(part)), max_size=6)))
+        for start, end in zip([0, *cuts], [*cuts, len(part)], strict=True):
+            answer.feed(*((part[start:end], b"") if which == 0 else (b"", part[start:end])))
+    assert answer.complete
+    done = answer.completed()
+    assert (done.code, done.stdout, done.stderr) == (code, stdout, stderr)
+
+
+def test_an_answer_is_complete_only_when_both_streams_are() -> None:
+    stdout, stderr = framed(b"out", b"err")
+    answer = Answer(MARK, 100)
+    answer.feed(stdout, b"")
+    assert (answer.begun, answer.complete) == (True, False)
+    answer.feed(b"", stderr)
+    assert answer.complete
+
+
+def test_each_stream_has_the_limit_for_itself() -> None:
+    answer = Answer(MARK, 10)
+    answer.feed(*framed(b"x" * 10, b"y" * 10))
+    assert answer.complete
+    for streams in (framed(b"x" * 11), framed(b"", b"y" * 11), (MARK + b"<\n" + b"x" * 200, b"")):
+        with pytest.raises(HostError, match="more than 10 bytes"):
+            Answer(MARK, 10).feed(*streams)
+
+
+def test_noise_has_no_limit_and_only_its_end_is_kept() -> None:
+    answer = Answer(MARK, 10)
+    for _ in range(100):
+        answer.feed(b"n" * 10_000, b"")
+    answer.feed(b"last\x1b[31m words\x07\n", b"complaint\r\n")
+    assert answer.noise.startswith("complaint\n")
+    assert answer.noise.endswith("last[31m words")
+    assert len(answer.noise) < 10_000
+    answer.feed(*framed(b"out"))
+    assert answer.completed().stdout == b"out"
+
+
+class Held:
+    """The shell as a process of this machine, asked with nothing but bytes."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            ["sh", "-c", COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+        self.process.stdin.write(program())
+
+    def ask(self, wanted: Request) -> Answer:
+        self.process.stdin.write(wanted.head(MARK) + wanted.stdin)
+        answer = Answer(MARK, wanted.limit)
+        while not answer.complete:
+            answer.feed(self.process.stdout.readline(), b"")
+            if answer.begun and not answer.complete:
+                answer.feed(b"", self.process.stderr.readline())
+        return answer
+
+
+@pytest.fixture
+def held() -> Held:
+    shell = Held()
+    yield shell
+    shell.process.stdin.close()
+    assert shell.process.wait(10) == 0
+    shell.process.stdout.close()
+    shell.process.stderr.close()
+
+
+def test_the_shell_answers_one_request_after_the_other(held: Held) -> None:
+    for number in range(5):
+        done = held.ask(request("read -r line; echo $line $1; echo $2 >&2; exit $1", str(number), "e", stdin=b"in\n"))
+        assert done.completed().stdout == b"in %d\n" % number
+        assert (done.completed().code, done.completed().stderr) == (number, b"e\n")
+
+
+def test_the_shell_ends_with_its_input_and_leaves_no_process(held: Held) -> None:
+    done = held.ask(request("read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent"))
+    children = f"/proc/{int(done.completed().stdout)}/task/{int(done.completed().stdout)}/children"
+    with open(children, encoding="utf-8") as file:  # noqa: PTH123
+        relays = file.read().split()
+    assert relays
+    held.process.stdin.close()
+    assert held.process.wait(10) == 0
+    for pid in relays:
+        assert subprocess.run(["kill", "-0", pid], capture_output=True, check=False).returncode
+
+
+def test_the_shell_is_clean_to_shellcheck() -> None:
+    try:
+        done = subprocess.run(["shellcheck", "-s", "bash", "-"], input=program()[:-1], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no shellcheck here")
+    assert done.stdout == b""
