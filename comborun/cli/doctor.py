@@ -1,0 +1,112 @@
+"""combo doctor: what on a host would hurt, what it would cost, and the fix."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from comborun.cli.frame import SOME_DID_NOT, answer, json_option
+from comborun.cli.where import LOCAL, Where, root_option, where_options
+from comborun.grid import load_grid
+from remote.doctor import Examination, examine
+from remote.doctor_finding import Facts, Finding, Level, size
+from remote.doctor_grid import named_files
+from remote.runs import DEFAULT_ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: "✓"}
+_STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
+_COUNTED = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
+_UNBROKEN = 10_000
+"""columns where nobody looks at a terminal: a line then stays one"""
+
+
+@click.command()
+@where_options
+@root_option
+@click.option("--grid", type=click.Path(path_type=Path), metavar="GRID", help="Look at the files that it names, too.")
+@json_option
+def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> int:
+    """Look for what would hurt on a host: what each finding would cost, and the fix.
+
+    Changes nothing there. The exit code is 1 when something keeps sessions from running or would end them.
+
+    \b
+    combo doctor
+    combo doctor --host gpubox --grid grid.yaml
+    """
+    checked = load_grid(grid) if grid else None
+    transport = where.connect(checked.host if checked else None)
+    files = named_files(checked, local=transport.host == LOCAL) if checked else ()
+    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), files)
+    if as_json:
+        answer(document(transport.host, examination))
+    else:
+        console = Console(highlight=False)
+        width = console.width if console.is_terminal else _UNBROKEN
+        for line in lines(transport.host, examination, width):
+            console.print(line, soft_wrap=True)
+    return 0 if examination.healthy else SOME_DID_NOT
+
+
+def document(host: str, examination: Examination) -> dict[str, object]:
+    """The examination as JSON."""
+    return {
+        "host": host,
+        "healthy": examination.healthy,
+        "findings": [asdict(finding) for finding in examination.findings],
+        "facts": {key: list(values) for key, values in examination.facts.values.items()},
+    }
+
+
+def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:
+    """The examination as people read it. Commands are never broken: the terminal does that, and they can be copied."""
+    yield _title(host, examination.facts)
+    yield Text()
+    label = max((len(finding.check) for finding in examination.findings), default=0)
+    for finding in examination.findings:
+        yield from _finding(finding, label, width)
+    yield Text()
+    yield _summary(examination)
+
+
+def _title(host: str, facts: Facts) -> Text:
+    memory = facts.number("MemTotal")
+    parts = [facts.one("hostname") if host != facts.one("hostname") else "", facts.one("os")]
+    parts += [f"{facts.one('cpus')} CPUs" if facts.one("cpus") else "", size(memory) if memory else ""]
+    return Text(host, "bold").append("  " + ", ".join(part for part in parts if part), "dim")
+
+
+def _finding(finding: Finding, label: int, width: int) -> Iterator[Text]:
+    indent = " " * (label + 4)
+    room = max(30, width - len(indent) - 1)
+    found = textwrap.wrap(finding.found, room, break_long_words=False, break_on_hyphens=False) or [""]
+    style = _STYLES[finding.level]
+    first = Text(f"{_SYMBOLS[finding.level]} ", style).append(
+        finding.check.ljust(label), "" if finding.level is Level.OK else "bold"
+    )
+    yield first.append("  ").append(found[0])
+    yield from (Text(indent + line) for line in found[1:])
+    cost = f"cost: {finding.cost}" if finding.cost else ""
+    for line in textwrap.wrap(cost, room, break_long_words=False, break_on_hyphens=False):
+        yield Text(indent).append(line, "dim")
+    if finding.fix:
+        yield Text(indent).append("fix:  ", "dim").append(finding.fix, "cyan")
+
+
+def _summary(examination: Examination) -> Text:
+    counts = Counter(finding.level for finding in examination.findings)
+    parts = [f"{counts[level]} {word}{'s' * (counts[level] != 1)}" for level, word in _COUNTED.items() if counts[level]]
+    if not parts:
+        return Text("Nothing here would hurt.", "green")
+    worst = examination.findings[0].level
+    return Text(", ".join(parts), _STYLES[worst]).append(f"; {counts[Level.OK]} fine", "dim")

@@ -1,0 +1,89 @@
+"""The doctor: what on a host would hurt, what it would cost, and the fix. One round trip; the judging is pure."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.errors import HostError
+from comborun.library import library_files
+from remote import doctor_gpus, doctor_machine, doctor_sessions
+from remote.doctor_finding import Facts, Finding, Level
+from remote.doctor_machine import Clock
+from remote.host import NEEDED
+from remote.runs import DEFAULT_ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from comborun.transport import Transport
+
+PROGRAMS = (*NEEDED, "cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc")
+"""what the library calls, without which something of it fails"""
+_PARTS = ("record.sh", "doctor_probes.sh", "doctor.sh")
+_TIMEOUT_S = 40.0
+_GUARD = """
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+  printf 'bash=%s\\nend=1\\n' "$BASH_VERSION"
+  exit 0
+fi
+"""
+"""an older bash could not even read what follows"""
+_ORDER = (Level.ERROR, Level.WARNING, Level.NOTE, Level.OK)
+
+
+@dataclass(frozen=True)
+class Examination:
+    facts: Facts
+    findings: tuple[Finding, ...]
+    """the worst first"""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing keeps sessions from running."""
+        return all(finding.level is not Level.ERROR for finding in self.findings)
+
+
+def examine(
+    transport: Transport,
+    root: str = DEFAULT_ROOT,
+    files: Sequence[str] = (),
+    clock: Callable[[], float] = time.time,
+) -> Examination:
+    """Look at a host and judge it; `files` are paths there that a grid names. Raises HostError when it can't answer."""
+    library = library_files()
+    script = _GUARD + "\n".join(library[name] for name in _PARTS)
+    asked = clock()
+    done = transport.run(script, root, ",".join(PROGRAMS), *files, timeout=_TIMEOUT_S)
+    answered = clock()
+    facts = Facts.parse(done.text)
+    if not facts.one("bash") or not facts.one("end"):
+        raise HostError(f"{transport.host} did not answer as a host with bash does", done.complaint)
+    return Examination(facts, judge(facts, Clock(asked, answered)))
+
+
+def judge(facts: Facts, clock: Clock) -> tuple[Finding, ...]:
+    """All findings, the worst first, else in the order of the checks."""
+    findings = [*doctor_machine.bash(facts)]
+    if all(finding.level is Level.OK for finding in findings):
+        for check in (
+            doctor_machine.programs,
+            doctor_sessions.multiplexers,
+            doctor_sessions.logout,
+            doctor_sessions.runtime,
+            doctor_sessions.start_up,
+            doctor_gpus.gpus,
+            doctor_machine.folders,
+            doctor_machine.disks,
+            doctor_machine.file_system,
+            doctor_machine.memory,
+            doctor_machine.processors,
+            doctor_machine.limits,
+            doctor_machine.proc,
+            doctor_sessions.earlier_runs,
+            doctor_sessions.files,
+        ):
+            findings += check(facts)
+        findings += doctor_machine.skew(facts, clock)
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))

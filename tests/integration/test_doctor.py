@@ -1,0 +1,368 @@
+"""The doctor on this machine, and on what it can be made to look like."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from comborun.cli.doctor import doctor
+from remote.doctor import _GUARD, Examination, examine
+from remote.doctor_finding import Finding, Level
+from remote.local import LocalTransport
+
+HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\nwhile :; do sleep 60; done\n"
+Fake = Callable[[str, str], None]
+
+
+@pytest.fixture(autouse=True)
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home, a system and a tmux socket of the test's own: what this machine happens to have is not asked."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "system").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COMBORUN_SYSTEM_ROOT", str(tmp_path / "system"))
+    monkeypatch.setenv("COMBORUN_TMUX_SOCKET", f"cb{secrets.token_hex(4)}")
+    monkeypatch.setenv("COMBORUN_DOCTOR_S", "2")
+    monkeypatch.delenv("TMUX", raising=False)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Puts a program in front of the real ones."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def put(name: str, text: str) -> None:
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+    return put
+
+
+def look(root: Path, *files: str) -> Examination:
+    return examine(LocalTransport(), str(root), files)
+
+
+def found(root: Path, check: str, *files: str) -> list[Finding]:
+    findings = look(root, *files).findings
+    assert len({finding.check for finding in findings}) > 10
+    return [finding for finding in findings if finding.check == check]
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*")}
+
+
+def test_this_machine_is_looked_at_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    root = tmp_path / "my runs"
+    root.mkdir()
+    before = everything(tmp_path)
+    began = time.monotonic()
+    seen = look(root)
+    assert time.monotonic() - began < 10
+    assert everything(tmp_path) == before
+    assert seen.facts.all("late") == ()
+    good = {finding.check: finding.found for finding in seen.findings if finding.level is Level.OK}
+    assert good.keys() >= {"bash", "programs", "tmux", "locks", "open files", "proc"}
+    assert "my runs" in good["locks"]
+    assert good["clock"].startswith("+0.0")
+
+
+def test_a_root_that_is_not_there_yet_is_looked_at_where_it_would_be(tmp_path: Path) -> None:
+    before = everything(tmp_path)
+    (finding,) = found(tmp_path / "not/there/yet", "locks")
+    assert finding.level is Level.OK
+    assert everything(tmp_path) == before
+
+
+def test_programs_that_hang_cost_their_time_once_and_are_told(tmp_path: Path, fake: Fake) -> None:
+    for name in ("nvidia-smi", "tmux", "screen", "loginctl", "systemctl", "df", "dmesg", "journalctl"):
+        fake(name, HANGS)
+    (tmp_path / "system/run/systemd/system").mkdir(parents=True)
+    (tmp_path / "home/.bash_profile").write_text("sleep 60\n")
+    began = time.monotonic()
+    seen = look(tmp_path)
+    assert time.monotonic() - began < 12
+    told = {finding.check: finding for finding in seen.findings if finding.level is not Level.OK}
+    assert told["driver"].found == "nvidia-smi hangs"
+    assert told["tmux"].level is Level.ERROR
+    assert told["logout"].found == "systemd does not answer"
+    assert "start-up" in told
+
+
+def test_what_no_signal_reaches_does_not_hold_up_the_rest(tmp_path: Path, fake: Fake) -> None:
+    """As a process in the kernel: it leaves its group, so that nothing ends it, and holds the pipe open."""
+    fake("nvidia-smi", f'#!/bin/bash\nsetsid sleep 40 & echo $! >>"{tmp_path}/pids"; wait\n')
+    began = time.monotonic()
+    try:
+        (finding,) = found(tmp_path, "driver")
+        assert time.monotonic() - began < 12
+        assert finding.found == "nvidia-smi hangs"
+    finally:
+        for pid in (tmp_path / "pids").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def test_gpus_and_their_users_are_told(tmp_path: Path, fake: Fake) -> None:
+    fake(
+        "nvidia-smi",
+        f"""#!/bin/bash
+case $* in
+  *query-gpu*) printf '0, GPU-a, 81559, 70000, 98, 550.90.07, NVIDIA H100 80GB HBM3\\n' ;;
+  *compute-apps*) printf 'GPU-a, {os.getpid()}, 69000, /opt/train\\nGPU-a, [N/A], 1, x\\n' ;;
+esac
+""",
+    )
+    fake("modinfo", "#!/bin/bash\necho 550.90.07\n")
+    folder = tmp_path / "system/proc/driver/nvidia"
+    folder.mkdir(parents=True)
+    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 2024\n"
+    (folder / "version").write_text(version)
+    seen = look(tmp_path)
+    told = [finding for finding in seen.findings if finding.check == "GPU 0"]
+    assert "11 GiB of 80 GiB free, used by " in told[0].found
+    assert f"train ({os.getpid()}, 67 GiB)" in told[0].found
+    assert [finding.found for finding in seen.findings if finding.check == "driver"] == [
+        "driver 535.183.01 is loaded, and 550.90.07 is installed"
+    ]
+
+
+def test_a_driver_that_was_upgraded_underneath_is_told(tmp_path: Path, fake: Fake) -> None:
+    fake("nvidia-smi", "#!/bin/bash\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n")
+    (finding,) = found(tmp_path, "driver")
+    assert (finding.level, finding.fix) == (Level.ERROR, "sudo reboot")
+
+
+LOGIND = [
+    ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, None),
+    ({"etc/systemd/logind.conf": "[Login]\n KillUserProcesses = yes \n"}, "etc/systemd/logind.conf"),
+    ({"usr/lib/systemd/logind.conf": "KillUserProcesses=yes"}, "usr/lib/systemd/logind.conf"),
+    ({"usr/lib/systemd/logind.conf": "KillUserProcesses=yes", "etc/systemd/logind.conf": "#\n"}, None),
+    (
+        {
+            "etc/systemd/logind.conf": "KillUserProcesses=no\n",
+            "run/systemd/logind.conf.d/9.conf": "KillUserProcesses=1\n",
+        },
+        "run/systemd/logind.conf.d/9.conf",
+    ),
+    (
+        {"usr/lib/systemd/logind.conf.d/5.conf": "KillUserProcesses=yes\n", "etc/systemd/logind.conf.d/5.conf": ""},
+        None,
+    ),
+    (
+        {
+            "etc/systemd/logind.conf.d/1.conf": "KillUserProcesses=yes\n",
+            "usr/lib/systemd/logind.conf.d/2.conf": "KillUserProcesses=no\n",
+        },
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "culprit"), LOGIND)
+def test_logind_is_read_as_systemd_reads_it(
+    tmp_path: Path, files: dict[str, str], culprit: str | None, fake: Fake
+) -> None:
+    system = tmp_path / "system"
+    (system / "run/systemd/system").mkdir(parents=True)
+    fake("loginctl", "#!/bin/bash\nexit 1\n")
+    for name, text in files.items():
+        (system / name).parent.mkdir(parents=True, exist_ok=True)
+        (system / name).write_text(text + "\nKillExcludeUsers=nobody-here\n")
+    (finding,) = found(tmp_path, "logout")
+    if culprit is None:
+        assert finding.level is Level.OK
+    else:
+        assert (finding.level, culprit in finding.found) == (Level.ERROR, True)
+
+
+@pytest.mark.parametrize(("code", "word"), [(0, "ignored"), (1, "refused")])
+def test_locks_that_do_not_lock_are_found_out(tmp_path: Path, fake: Fake, code: int, word: str) -> None:
+    fake("flock", f"#!/bin/bash\nexit {code}\n")
+    (finding,) = found(tmp_path, "locks")
+    assert finding.level is Level.ERROR
+    assert word in finding.found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
+def test_a_file_system_that_is_nearly_full_is_an_error(tmp_path: Path) -> None:
+    root = tmp_path / "full"
+    root.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=60", "none", root], check=False)
+    if mounted.returncode:
+        pytest.skip("this container may not mount")
+    try:
+        seen = look(root)
+    finally:
+        subprocess.run(["umount", root], check=True)
+    told = {finding.check: finding for finding in seen.findings if finding.level is not Level.OK}
+    assert told["disk"].level is Level.ERROR
+    assert "of 2.0 MiB free" in told["disk"].found
+    assert told["inodes"].level is Level.ERROR
+    assert "tmpfs" in told["filesystem"].found
+
+
+def test_a_root_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    assert [finding.level for finding in found(Path("/proc/comborun"), "root")] == [Level.ERROR]
+
+
+def test_a_temporary_folder_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/nonexistent")
+    assert [finding.level for finding in found(tmp_path, "tmp")] == [Level.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "way"),
+    [
+        (".bash_profile", "echo Welcome, traveller", "bash -l"),
+        (".bashrc", "[[ $- == *i* ]] && echo Welcome, traveller", "an interactive bash"),
+    ],
+)
+def test_start_up_files_that_print_are_told(tmp_path: Path, file: str, text: str, way: str) -> None:
+    (tmp_path / "home" / file).write_text(f"{text}\n")
+    told = found(tmp_path, "start-up")
+    assert [finding.found for finding in told] == [f"{way} prints: Welcome, traveller"]
+
+
+def a_run(root: Path, name: str) -> Path:
+    directory = root / f"{name}-20260101T000000Z-abcd"
+    (directory / "dispatch").mkdir(parents=True)
+    (directory / "run.json").write_text("{}\n")
+    return directory
+
+
+def test_runs_without_a_dispatcher_and_broken_launches_are_told(tmp_path: Path) -> None:
+    a_run(tmp_path, "dead")
+    (a_run(tmp_path, "ended") / "dispatch/done").write_text("at=1\n")
+    (a_run(tmp_path, "stopped") / "dispatch/stopped").write_text("")
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(f"pid={os.getpid()}\nstart={start}\nboot={boot}")
+    (tmp_path / ".incoming/old one").mkdir(parents=True)
+    (tmp_path / ".incoming/new").mkdir()
+    os.utime(tmp_path / ".incoming/old one", (0, 0))
+    told = found(tmp_path, "runs")
+    assert [finding.level for finding in told] == [Level.WARNING, Level.NOTE, Level.NOTE]
+    assert "dead-2026" in told[0].found
+    assert told[1].fix == f"rm -r '{tmp_path}/.incoming/old one'"
+    assert "live-2026" in told[2].found
+
+
+def test_windows_line_ends_are_found_and_the_fix_mends_them(tmp_path: Path) -> None:
+    script = a_run(tmp_path, "dead") / "sessions/e_p/session.sh"
+    script.parent.mkdir(parents=True)
+    script.write_bytes(b"#!/usr/bin/env bash\r\nset -u\r\n")
+    named = tmp_path / "home/it's my.sh"
+    named.write_bytes(b"true\r\n")
+    binary = tmp_path / "home/binary"
+    binary.write_bytes(b"\0\1\r\n")
+    asked = ("~/it's my.sh", "~/binary", "~/absent.py")
+    told = found(tmp_path, "CRLF", *asked)
+    assert {finding.found.removesuffix(" has Windows line ends") for finding in told} == {str(script), str(named)}
+    for finding in told:
+        subprocess.run(["bash", "-c", finding.fix], check=True)
+    assert found(tmp_path, "CRLF", *asked) == []
+    assert [finding.found for finding in found(tmp_path, "files", *asked)] == [
+        f"the grid names {tmp_path}/home/absent.py, which is not here"
+    ]
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, Path]]:
+    """A real tmux server on our socket: its pid and the socket."""
+    folder = Path("/tmp") / f"cb{secrets.token_hex(4)}"
+    folder.mkdir()
+    monkeypatch.setenv("TMUX_TMPDIR", str(folder))
+    tmux = ["tmux", "-L", os.environ["COMBORUN_TMUX_SOCKET"], "-f", "/dev/null"]
+    shown = [*tmux, "new-session", "-d", "-s", "x", "-P", "-F", "#{pid} #{socket_path}", "sleep 300"]
+    pid, _, socket = subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.partition(" ")
+    yield int(pid), Path(socket.strip())
+    for number in (signal.SIGCONT, signal.SIGTERM):
+        os.kill(int(pid), number)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_running_server_is_fine(tmp_path: Path, server: tuple[int, Path]) -> None:
+    (finding,) = found(tmp_path, "tmux")
+    assert finding.level is Level.OK
+    assert finding.found.endswith("our server runs")
+
+
+def test_a_stopped_server_is_told_and_the_fix_wakes_it(tmp_path: Path, server: tuple[int, Path]) -> None:
+    os.kill(server[0], signal.SIGSTOP)
+    (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.ERROR)
+    assert finding.found == f"our tmux server {server[0]} is stopped"
+    subprocess.run(["bash", "-c", finding.fix], check=True)
+    assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
+
+
+def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
+    tmp_path: Path, server: tuple[int, Path]
+) -> None:
+    server[1].unlink()
+    (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.WARNING)
+    assert finding.fix == f"kill -USR1 {server[0]}"
+    subprocess.run(["bash", "-c", finding.fix], check=True)
+    deadline = time.monotonic() + 10
+    while not server[1].exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
+
+
+def test_a_socket_whose_path_is_too_long_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setenv("TMUX_TMPDIR", str(deep))
+    (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.ERROR)
+    assert "107 is the most" in finding.found
+
+
+def test_a_low_limit_is_told(tmp_path: Path) -> None:
+    class Limited(LocalTransport):
+        def run(self, script: str, *args: str, **options: object):  # type: ignore[no-untyped-def,override]
+            return super().run(f"ulimit -n 200\n{script}", *args, **options)  # type: ignore[arg-type]
+
+    findings = examine(Limited(), str(tmp_path)).findings
+    (finding,) = (finding for finding in findings if finding.check == "open files")
+    assert (finding.level, finding.found.split()[0]) == (Level.WARNING, "200")
+
+
+def test_an_old_bash_answers_before_it_reads_what_it_cannot() -> None:
+    script = "fake=(3 2)\n" + _GUARD.replace("BASH_VERSINFO", "fake") + "\nexit 9\n"
+    done = LocalTransport().run(script)
+    assert done.code == 0
+    assert done.text.splitlines()[-1] == "end=1"
+
+
+def test_the_command_tells_people_and_programs_and_its_code_tells_errors(tmp_path: Path, fake: Fake) -> None:
+    runner = CliRunner()
+    shown = runner.invoke(doctor, ["--root", str(tmp_path)], standalone_mode=False)
+    assert shown.return_value == 0, shown.output
+    assert "✓ bash" in shown.stdout
+    fake("flock", "#!/bin/bash\nexit 0\n")
+    told = runner.invoke(doctor, ["--root", str(tmp_path), "--json"], standalone_mode=False)
+    assert told.return_value == 1
+    document = json.loads(told.stdout)
+    assert document["healthy"] is False
+    assert document["findings"][0]["check"] == "locks"
+    assert document["facts"]["flock"] == ["ignored"]
+
+
+def test_the_files_of_a_grid_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_bytes(b"true\r\n")
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("name: g\npolicies: [a]\nenvironments: [b]\ncommand: bash run.sh\nworkdir: .\nresults: none\n")
+    told = CliRunner().invoke(doctor, ["--root", str(tmp_path), "--grid", str(grid), "--json"], standalone_mode=False)
+    assert told.return_value == 1, told.output
+    assert json.loads(told.stdout)["findings"][0]["found"] == f"{tmp_path}/run.sh has Windows line ends"
