@@ -83,18 +83,16 @@ def _title(host: str, facts: Facts) -> Text:
     memory = facts.number("MemTotal")
     parts = [facts.one("hostname") if host != facts.one("hostname") else "", facts.one("os")]
     parts += [f"{facts.one('cpus')} CPUs" if facts.one("cpus") else "", size(memory) if memory else ""]
-    return Text(host, "bold").append("  " + ", ".join(part for part in parts if part), "dim")
+    return Text().append(host, "bold").append("  " + ", ".join(part for part in parts if part), "dim")
 
 
 def _finding(finding: Finding, label: int, width: int) -> Iterator[Text]:
     indent = " " * (label + 4)
     room = max(30, width - len(indent) - 1)
     found = textwrap.wrap(finding.found, room, break_long_words=False, break_on_hyphens=False) or [""]
-    style = _STYLES[finding.level]
-    first = Text(f"{_SYMBOLS[finding.level]} ", style).append(
-        finding.check.ljust(label), "" if finding.level is Level.OK else "bold"
-    )
-    yield first.append("  ").append(found[0])
+    symbol = (f"{_SYMBOLS[finding.level]} ", _STYLES[finding.level])
+    check = (finding.check.ljust(label), "" if finding.level is Level.OK else "bold")
+    yield Text.assemble(symbol, check, "  ", found[0])
     yield from (Text(indent + line) for line in found[1:])
     cost = f"cost: {finding.cost}" if finding.cost else ""
     for line in textwrap.wrap(cost, room, break_long_words=False, break_on_hyphens=False):
@@ -109,4 +107,4 @@ def _summary(examination: Examination) -> Text:
     if not parts:
         return Text("Nothing here would hurt.", "green")
     worst = examination.findings[0].level
-    return Text(", ".join(parts), _STYLES[worst]).append(f"; {counts[Level.OK]} fine", "dim")
+    return Text().append(", ".join(parts), _STYLES[worst]).append(f"; {counts[Level.OK]} fine", "dim")
