@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from comborun.state import Life
+from monitor.hostline import host_facts
 from monitor.lastline import visible
 from monitor.status import Link, RunStatus, SessionStatus
 from monitor.wording import SYMBOLS, clock, duration, expectation, state
@@ -20,7 +21,7 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
     told += [*_link(before.link if before else Link(), after.link, zone), *_sessions(before, after)]
     progress = _progress(before, after, zone)
     hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
-    told += [line for line in (progress, f"! {visible(hint)}" if hint else "") if line]
+    told += [line for line in (progress, _host(before, after), f"! {visible(hint)}" if hint else "") if line]
     if after.finished and not (before and before.finished):
         told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "
@@ -59,8 +60,8 @@ def _line(session: SessionStatus) -> str:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
         parts.append(f"{session.done}/{session.planned}")
-    if session.successes is not None and session.done:
-        parts.append(f"{session.successes} of {session.done} successful")
+    if session.successes is not None and session.recorded:
+        parts.append(f"{session.successes} of {session.recorded} successful")
     if session.life is Life.ENDED and session.seconds is not None:
         parts.append(duration(session.seconds))
     if session.note:
@@ -72,10 +73,21 @@ def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -
     """The run as a whole, each time when another tenth of it is done."""
     if not after.planned or _part(before) == _part(after):
         return ""
-    words = [f"{after.done}/{after.planned} done", f"{after.successes} of {after.done} successful"]
-    if after.estimated_end is not None and after.now is not None:
-        words.append(expectation(after.estimated_end, after.now, zone))
+    words = [f"{after.done}/{after.planned} done"]
+    if after.recorded:
+        words.append(f"{after.successes} of {after.recorded} successful")
+    if after.expected and after.now is not None:
+        words.append(expectation(after.expected, after.now, zone))
     return ", ".join(words)
+
+
+def _host(before: RunStatus | None, after: RunStatus) -> str:
+    """How full the host is: at the first look that tells it, and whenever progress is told."""
+    told = before is not None and before.now is not None
+    if after.now is None or (told and _part(before) == _part(after)):
+        return ""
+    facts = host_facts(after.use)
+    return f"{visible(after.host)}: {', '.join(facts)}" if facts else ""
 
 
 def _part(status: RunStatus | None) -> int:

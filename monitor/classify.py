@@ -11,7 +11,7 @@ from comborun.state import Life, Outcome
 from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History
 from monitor.observe import RunView
-from monitor.session import after_status, counts, length, session_status
+from monitor.session import after_status, length, session_status
 from monitor.snapshot import Snapshot
 from monitor.status import Link, RunStatus, SessionStatus
 
@@ -29,7 +29,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     moment = snapshot.now if now is None else now
     sessions = tuple(session_status(one, history.of(one.name), moment) for one in view.plan.sessions)
     expected = _forecast(view, history, sessions)
-    sessions = tuple(replace(one, estimated_end=expected.ends.get(one.name)) for one in sessions)
+    sessions = tuple(replace(one, expected=expected.ends.get(one.name)) for one in sessions)
     after = after_status(history.of(AFTER), moment) if view.plan.after else None
     finished = _finished(snapshot, history)
     started, ended = _span(history, finished=finished)
@@ -42,13 +42,12 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         now=moment,
         started=started,
         seconds=None if started is None else max(0.0, end - started),
-        estimated_end=None if finished else expected.run,
+        expected=None if finished else expected.run,
         finished=finished,
         stopped=snapshot.stopped,
         dispatcher=snapshot.dispatcher,
         slots=snapshot.slots,
-        load=snapshot.load,
-        cpus=snapshot.cpus,
+        use=snapshot.use,
         multiplexer=snapshot.multiplexer,
         sessions=sessions,
         after=after,
@@ -68,10 +67,10 @@ def _forecast(view: RunView, history: History, sessions: Sequence[SessionStatus]
     assert snapshot
     progress = []
     for status in sessions:
-        latest = history.of(status.name)[-1:]
-        done = counts(latest[0])[0] if latest else 0
-        ended = latest[0].end.ended if latest and latest[0].end else None
-        progress.append(Progress(status, done, length(status.started, ended, snapshot.now)))
+        latest = next(reversed(history.of(status.name)), None)
+        done, marks = (latest.done, latest.marks) if latest else (0, ())
+        ended = latest.end.ended if latest and latest.end else None
+        progress.append(Progress(status, done, length(status.started, ended, snapshot.now), marks))
     starts = snapshot.dispatcher is not None and not snapshot.stopped
     slots = view.plan.limits.parallel if snapshot.slots is None else snapshot.slots
     return forecast(progress, slots if starts else None, snapshot.now)

@@ -13,7 +13,7 @@ from comborun.state import Life, Outcome
 from monitor.lastline import visible
 from monitor.status import RunStatus, SessionStatus
 from monitor.style import STYLES, bar, note_style
-from monitor.wording import SYMBOLS, brief, duration, state
+from monitor.wording import SYMBOLS, brief, duration, span, state
 
 PADDING = 2
 LAST_LINE = "last line"
@@ -38,6 +38,8 @@ class _Level:
     bar: int = 20
     last_line: int = 40
     """cells, at least"""
+    ranges: bool = True
+    """how long it will still take from shortest to longest, or only what is likely"""
     without: tuple[str, ...] = ()
 
 
@@ -49,7 +51,9 @@ _LEVELS = (
     _Level(names=24, bar=10, without=_DROPPED[:1]),
     _Level(names=16, bar=6, without=_DROPPED[:1]),
     _Level(names=16, bar=6, without=_DROPPED[:2]),
-    *(_Level(names=16, bar=0, without=_DROPPED[:count]) for count in range(1, len(_DROPPED) + 1)),
+    _Level(names=16, bar=4, without=_DROPPED[:2]),
+    _Level(names=16, bar=6, ranges=False, without=_DROPPED[:2]),
+    *(_Level(names=16, bar=0, ranges=False, without=_DROPPED[:count]) for count in range(1, len(_DROPPED) + 1)),
 )
 
 
@@ -83,7 +87,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
         Column(_unit(status), _Episodes(level.bar, _digits(status))),
         Column("successes", _successes, justify="right"),
         Column("idle", _idle, justify="right"),
-        Column("left", _Left(status.now), justify="right"),
+        Column("left", _Left(status.now, level.ranges), justify="right"),
         Column("attempt", _attempt, justify="right"),
     )
     kept = [column for column in every if column.title not in level.without and _needed(column, status)]
@@ -154,7 +158,8 @@ class _Episodes:
 
     def __call__(self, session: SessionStatus, _: int) -> Text:
         done = "-" if session.done is None else str(session.done)
-        numbers = f"{done:>{self.digits}}/{session.planned:<{self.digits}}"
+        planned = f"/{session.planned:<{self.digits}}" if session.planned else ""
+        numbers = f"{done:>{self.digits}}{planned}"
         if not self.bar:
             return Text(numbers, _emphasis(session))
         drawn = bar(session.done or 0, session.planned, self.bar, STYLES[state(session)])
@@ -162,13 +167,14 @@ class _Episodes:
 
 
 def _successes(session: SessionStatus, _: int) -> Text:
-    if session.successes is None or not session.done:
+    if session.successes is None or not session.recorded:
         return Text("-", "dim")
-    return Text(f"{session.successes} of {session.done}")
+    return Text(f"{session.successes} of {session.recorded}")
 
 
 def _idle(session: SessionStatus, _: int) -> Text:
-    return Text("" if session.idle is None else brief(session.idle))
+    """Silence is no sign of trouble where a program is known for it."""
+    return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
 
 
 @dataclass(frozen=True)
@@ -176,13 +182,16 @@ class _Left:
     """Until the estimated end; `-` for a running session that can't tell yet."""
 
     now: float | None
+    ranges: bool
 
     def __call__(self, session: SessionStatus, _: int) -> Text:
         if session.life is Life.ENDED:
             return Text()
-        if session.estimated_end is None or self.now is None:
+        end = session.expected
+        if end is None or self.now is None:
             return Text("-", "dim")
-        return Text(brief(session.estimated_end - self.now), _emphasis(session))
+        shown = span(end.earliest - self.now, end.latest - self.now) if self.ranges else brief(end.likeliest - self.now)
+        return Text(shown, _emphasis(session))
 
 
 def _attempt(session: SessionStatus, _: int) -> Text:

@@ -1,4 +1,16 @@
-"""When it will be over: each session by its own rate, one without data by the mean of its run, on the run's slots.
+"""When it will be over, as a range: by the session's own pace, else by the run's, and on the run's slots.
+
+A session that did k episodes at a mean of m seconds and has r to do is expected to take r m seconds more, with a
+standard deviation of
+
+    m sqrt(c^2 (r + r^2 / k) + (b r)^2)
+
+Single durations vary by c, the coefficient of variation, and so does the mean of the k that were seen; b stands for a
+pace that does not stay what it was. A session that has shown too little goes at the mean pace of its run; then k are
+the episodes of the whole run, and b is how much the sessions' paces differ. c is measured where looks tell it: between
+two looks k_i episodes took S_i seconds, and c^2 is the mean of (S_i - k_i m)^2 / (k_i m^2). Before that it is 1:
+durations as irregular as chance. The range is the middle 80 % of a normal distribution; for the queue, all lengths
+together are short, likely or long.
 
 All estimates hold for the moment of the probe and are points in time, so that they don't drift between two probes.
 """
@@ -6,12 +18,25 @@ All estimates hold for the moment of the probe and are points in time, so that t
 from __future__ import annotations
 
 import heapq
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from comborun.plan import Unit
 from comborun.state import Life, Outcome
-from monitor.status import SessionStatus
+from monitor.snapshot import Mark
+from monitor.status import Expected, SessionStatus
+
+ENOUGH = 3
+"""episodes, before which there is no estimate"""
+_ENOUGH_INTERVALS = 5
+"""degrees of freedom, before which c is not measured"""
+_DRIFT = 0.05
+_APART = 0.3
+"""how much the paces of sessions differ, before three have shown theirs"""
+_LEVELS = (-1.2816, 0.0, 1.2816)
+"""in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
 
 
 @dataclass(frozen=True)
@@ -21,63 +46,108 @@ class Progress:
     status: SessionStatus
     done: int
     seconds: float
+    marks: tuple[Mark, ...] = ()
 
     @property
     def tells(self) -> bool:
-        """Whether a rate follows from it: an attempt that was cut short tells as much as a whole one."""
-        return self.done > 0 and self.seconds > 0
+        """Whether a pace follows from it: an attempt that was cut short tells as much as a whole one."""
+        return self.done > 0 and self.seconds > 0 and self.status.outcome is not Outcome.LOST  # who knows how long
+
+
+@dataclass(frozen=True)
+class _Pace:
+    mean: float
+    """seconds"""
+    seen: int
+    """episodes it was taken from"""
+    variation: float
+    drift: float
+
+    def seconds(self, count: int, level: float) -> float:
+        """How long `count` take, so many standard deviations from what is likely."""
+        spread = math.hypot(self.variation * math.sqrt(count + count**2 / self.seen), self.drift * count)
+        return max(0.0, self.mean * (count + level * spread))
 
 
 @dataclass(frozen=True)
 class Forecast:
-    ends: Mapping[str, float]
+    ends: Mapping[str, Expected]
     """by session; those that can't be told are left out"""
-    run: float | None
+    run: Expected | None
     """None when the end of any session that is to come can't be told"""
 
 
 def forecast(progress: Sequence[Progress], slots: int | None, now: float) -> Forecast:
     """Ends of the running sessions, then of the queued ones in their order; `slots` None: nothing queued starts."""
-    pace = _pace(progress)
+    paces = _paces(progress)
+    levels = [_ends(progress, paces, slots, now, level) for level in _LEVELS]
+    ends = {name: Expected(*(level[name] for level in levels)) for name in levels[0]}
+    coming = [one for one in progress if one.status.life is not Life.ENDED]
+    told = bool(coming) and all(one.status.name in ends for one in coming)
+    return Forecast(ends, Expected(*(max(level.values()) for level in levels)) if told else None)
+
+
+def _ends(
+    progress: Sequence[Progress], paces: Mapping[Unit, _Pace], slots: int | None, now: float, level: float
+) -> dict[str, float]:
     running = [one for one in progress if one.status.alive]
-    ends = {one.status.name: end for one in running if (end := _end(one, pace, now)) is not None}
-    told = len(ends) == len(running)
+    ends = {one.status.name: now + left for one in running if (left := _left(one, paces, level)) is not None}
     queued = [one for one in progress if one.status.life is Life.QUEUED]
-    if queued and slots and told:
-        lengths = [_length(one.status, pace) for one in queued]
+    if queued and slots and len(ends) == len(running):
         starts = _Slots(slots, list(ends.values()), now)
-        for one, length in zip(queued, lengths, strict=True):
+        for one in queued:
+            length = _length(one.status, paces, level)
             if length is None:
-                told = False
                 break
             ends[one.status.name] = starts.take(length)
-    elif queued:
-        told = False
-    return Forecast(ends, max(ends.values()) if ends and told else None)
+    return ends
 
 
-def _pace(progress: Sequence[Progress]) -> Mapping[Unit, float]:
-    """Mean seconds per episode and per step over all that was done in this run."""
-    sums: dict[Unit, tuple[float, int]] = {}
-    for one in progress:
-        if one.tells and one.status.outcome is not Outcome.LOST:  # nobody knows how long that one ran
-            spent, done = sums.get(one.status.unit, (0.0, 0))
-            sums[one.status.unit] = (spent + one.seconds, done + one.done)
-    return {unit: spent / done for unit, (spent, done) in sums.items()}
+def _left(one: Progress, paces: Mapping[Unit, _Pace], level: float) -> float | None:
+    """Seconds until a running session ends."""
+    if one.tells and one.done >= ENOUGH:
+        variation = paces[one.status.unit].variation
+        return _Pace(one.seconds / one.done, one.done, variation, _DRIFT).seconds(one.status.remaining, level)
+    length = _length(one.status, paces, level)
+    spent = 0.0 if one.done else one.seconds  # on what is not done yet
+    return None if length is None else max(0.0, length - spent)
 
 
-def _end(one: Progress, pace: Mapping[Unit, float], now: float) -> float | None:
-    if one.tells:
-        return now + one.status.remaining * one.seconds / one.done
-    length = _length(one.status, pace)
-    return None if length is None else now + max(0.0, length - one.seconds)
-
-
-def _length(status: SessionStatus, pace: Mapping[Unit, float]) -> float | None:
-    """Seconds that a session takes which has not shown anything yet."""
-    if status.unit not in pace or status.done is None:
+def _length(status: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
+    """Seconds that a session takes which has not shown enough yet."""
+    if status.unit not in paces or status.done is None:
         return None
-    return status.remaining * pace[status.unit]
+    return paces[status.unit].seconds(status.remaining, level)
+
+
+def _paces(progress: Sequence[Progress]) -> Mapping[Unit, _Pace]:
+    """The mean pace of the run, for episodes and for steps; none where too little was done."""
+    paces: dict[Unit, _Pace] = {}
+    for unit in {one.status.unit for one in progress}:
+        telling = [one for one in progress if one.status.unit == unit and one.tells]
+        done = sum(one.done for one in telling)
+        if done >= ENOUGH:
+            mean = sum(one.seconds for one in telling) / done
+            own = [one.seconds / one.done for one in telling if one.done >= ENOUGH]
+            apart = statistics.stdev(own) / mean if len(own) >= 3 else _APART
+            paces[unit] = _Pace(mean, done, _variation(telling), max(_DRIFT, apart))
+    return paces
+
+
+def _variation(telling: Sequence[Progress]) -> float:
+    """The coefficient of variation of single durations, from what was done between the looks."""
+    squares, freedom = 0.0, 0
+    for one in telling:
+        steps = [
+            (after.done - before.done, after.time - before.time)
+            for before, after in zip(one.marks, one.marks[1:], strict=False)
+        ]
+        count, spent = sum(count for count, _ in steps), sum(seconds for _, seconds in steps)
+        if len(steps) > 1 and spent > 0:
+            mean = spent / count
+            squares += sum((seconds / mean - count) ** 2 / count for count, seconds in steps)
+            freedom += len(steps) - 1
+    return math.sqrt(squares / freedom) if freedom >= _ENOUGH_INTERVALS else 1.0
 
 
 class _Slots:

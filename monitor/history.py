@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from monitor.snapshot import Attempt, Snapshot
+from comborun.plan import Session
+from monitor.progress import Share, counted, pieces_of
+from monitor.snapshot import Attempt, Mark, Snapshot
 
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
+MOST_MARKS = 60
+"""that are kept of an attempt"""
+_NONE: Mapping[str, Session] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,40 @@ class History:
         return tuple(max((one.number for one in self.of(name) if one.end), default=0) for name in sessions)
 
 
-def fold(history: History, snapshot: Snapshot) -> History:
-    """Ended attempts stay; those without an end are what the new snapshot says, for it sends all of them."""
+def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] = _NONE) -> History:
+    """Ended attempts stay; those without an end are what the new snapshot says, for it sends all of them.
+
+    `sessions` are the plan's, by name: they say how progress is read off a log.
+    """
     attempts = {name: {one.number: one for one in seen if one.end} for name, seen in history.attempts.items()}
     before = {(one.session, one.number): one for seen in history.attempts.values() for one in seen}
     for one in snapshot.attempts:
-        earlier = before.get((one.session, one.number), one)
-        kept = one if one.tail else replace(one, tail=earlier.tail)
+        earlier = before.get((one.session, one.number))
+        kept = _marked(_counted(_with(one, earlier), sessions.get(one.session)), snapshot.now)
         attempts.setdefault(one.session, {})[one.number] = kept
     ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
     return History(snapshot, MappingProxyType(ordered))
+
+
+def _with(one: Attempt, earlier: Attempt | None) -> Attempt:
+    """`one` with what was remembered of it."""
+    if earlier is None:
+        return one
+    return replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, marks=earlier.marks)
+
+
+def _counted(one: Attempt, session: Session | None) -> Attempt:
+    if session is None or not one.tail:
+        return one
+    begin = one.begin
+    share = Share(begin.first, begin.count) if begin and begin.count else Share(session.first, session.count)
+    pieces = pieces_of(one.tail, cut=one.log_size > len(one.tail))
+    return replace(one, counter=counted(one.counter, pieces, session.progress, share))
+
+
+def _marked(one: Attempt, now: float) -> Attempt:
+    """With a mark more, when more is done than at the last one."""
+    if one.done <= (one.marks[-1].done if one.marks else 0):
+        return one
+    mark = Mark(one.end.ended if one.end else now, one.done)
+    return replace(one, marks=(*one.marks, mark)[-MOST_MARKS:])

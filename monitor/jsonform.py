@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from monitor.status import RunStatus, SessionStatus
+from monitor.host import HostUse, Room
+from monitor.status import Expected, RunStatus, SessionStatus
 
 SCHEMA = 1
 
@@ -19,19 +20,21 @@ def document(status: RunStatus) -> dict[str, Any]:
         "host": status.host,
         "directory": status.directory,
         "reachable": status.link.reachable,
+        "unreachable_since": None if status.link.reachable else status.link.since,
+        "complaint": status.link.complaint or None,
         "last_seen_seconds": status.link.last_seen,
         "finished": status.finished,
         "stopped": status.stopped,
         "dispatcher": status.dispatcher,
         "slots": status.slots,
         "multiplexer": status.multiplexer or None,
-        "load": status.load,
-        "cpus": status.cpus,
+        **_host(status.use),
         "now": status.now,
         "started": status.started,
         "seconds": status.seconds,
-        "estimated_end": status.estimated_end,
+        **_expected(status.expected),
         "episodes_done": status.done,
+        "episodes_recorded": status.recorded,
         "episodes_planned": status.planned,
         "successes": status.successes,
         "counts": status.counts(),
@@ -55,13 +58,46 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "outcome": str(session.outcome) if session.outcome else None,
         "attempt": session.attempt,
         "episodes_done": session.done,
+        "episodes_recorded": session.recorded,
         "episodes_planned": session.planned,
         "unit": session.unit,
         "successes": session.successes,
         "idle_seconds": session.idle,
+        "silent": session.silent,
+        "progressed": session.progressed,
         "last_line": session.last_line,
         "started": session.started,
         "seconds": session.seconds,
-        "estimated_end": session.estimated_end,
+        **_expected(session.expected),
         "note": session.note,
     }
+
+
+def _expected(end: Expected | None) -> dict[str, Any]:
+    return {
+        "estimated_end": end.likeliest if end else None,
+        "estimated_end_range": [end.earliest, end.latest] if end else None,
+    }
+
+
+def _host(use: HostUse) -> dict[str, Any]:
+    """Sizes in bytes; null is unknown. `gpus` is empty where the run uses none."""
+    return {
+        "load": use.load,
+        "cpus": use.cpus,
+        "memory": _room(use.memory),
+        "disk": _room(use.disk),
+        "gpus": [
+            {
+                "index": gpu.index,
+                "memory_used": gpu.used,
+                "memory_total": gpu.total,
+                "utilization_percent": gpu.utilization,
+            }
+            for gpu in use.gpus
+        ],
+    }
+
+
+def _room(room: Room | None) -> dict[str, int] | None:
+    return {"total": room.total, "free": room.free} if room else None

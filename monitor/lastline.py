@@ -30,6 +30,11 @@ def last_line(log: bytes) -> str:
     return ""
 
 
+def without_escapes(text: str) -> str:
+    """`text` without escape sequences, not carried out but left out; other characters stay."""
+    return _ESCAPE.sub("", text)
+
+
 def visible(line: str) -> str:
     """One line as it ends up on a terminal; no control characters, no escape sequences, bounded."""
     cells: list[str] = []

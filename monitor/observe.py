@@ -13,6 +13,8 @@ from monitor.snapshot import Snapshot, parse_snapshot
 
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
+LONG_TAIL = 4096
+"""the same where a pattern looks for progress in it; the probe gives less when many sessions run"""
 
 _EXPAND = 'case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac\n'
 _PROBE = _EXPAND + 'exec bash "$run/lib/probe.sh" "$run" "$2" "$3"\n'
@@ -32,6 +34,11 @@ class RunView:
     def sessions(self) -> tuple[str, ...]:
         """Names in the order of the probe: the queue's, then `after`."""
         return (*(session.name for session in self.plan.sessions), *((AFTER,) if self.plan.after else ()))
+
+    @property
+    def tail(self) -> int:
+        """How many bytes of a log's end a watcher wants to see."""
+        return LONG_TAIL if any(session.progress.pattern for session in self.plan.sessions) else TAIL
 
 
 def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:

@@ -16,7 +16,8 @@ from monitor.status import SessionStatus
 
 def session_status(session: Session, attempts: Sequence[Attempt], now: float) -> SessionStatus:
     """A combo's session from its attempts, oldest first."""
-    told = bool(session.results.files)
+    recorded = bool(session.results.files)
+    told = recorded or session.progress.pattern is not None
     status = SessionStatus(
         name=session.name,
         policy=session.policy,
@@ -24,15 +25,19 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float) ->
         unit=session.unit,
         planned=session.count,
         done=0 if told else None,
-        successes=0 if told else None,
+        recorded=0 if recorded else None,
+        successes=0 if recorded else None,
+        silent=session.progress.silent,
     )
     if not attempts:
         return status
     parts = _parts(session, attempts)
+    told = told or any(one.counter.done is not None for one in parts)
     return replace(
         _of_attempt(status, attempts[-1], now, session),
-        done=sum(counts(one)[0] for one in parts) if told else None,
-        successes=sum(counts(one)[1] for one in parts) if told else None,
+        done=sum(one.done for one in parts) if told else None,
+        recorded=sum(one.recorded[0] for one in parts) if recorded else None,
+        successes=sum(one.recorded[1] for one in parts) if recorded else None,
     )
 
 
@@ -54,21 +59,26 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         outcome=outcome,
         attempt=one.number,
         idle=max(0.0, now - idle) if one.alive and idle else None,
+        progressed=one.marks[-1].time if one.marks else None,
         last_line=last_line(one.tail),
         started=started,
         seconds=length(started, ended, now) if ended or one.alive else None,
-        note=note(one.end, session) if one.end else "nobody saw it end" if outcome else "",
+        note=note(one.end, session) if one.end else _lost(one) if outcome else "",
     )
+
+
+def _lost(one: Attempt) -> str:
+    return "nobody saw it end" if one.begin else "its supervisor died before it began"
 
 
 def _life(one: Attempt) -> tuple[Life, Outcome | None]:
     """The state table of docs/architecture.md."""
     if one.end:
         return Life.ENDED, one.end.outcome
-    if one.begin is None:
+    if one.begin is None and (one.alive or not one.claimed):
         return Life.STARTING, None
     if one.supervised:
-        return Life.RUNNING, None
+        return Life.RUNNING, None  # or STALLED, once `limits: {stall_after}` says for how long `progressed` may be past
     return (Life.ORPHANED, None) if one.working else (Life.ENDED, Outcome.LOST)
 
 
@@ -80,11 +90,6 @@ def _parts(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
         if one.begin is None or one.begin.first <= session.first:
             break
     return parts
-
-
-def counts(one: Attempt) -> tuple[int, int]:
-    """Records and successes of one attempt."""
-    return (one.end.records, one.end.successes) if one.end else (one.records, one.successes)
 
 
 def length(started: float | None, ended: float | None, now: float) -> float:

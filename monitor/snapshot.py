@@ -6,14 +6,24 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from comborun.attempt import Begin, End, integer, parse_record, seconds
 from comborun.errors import HostError, UserError
 from comborun.layout import RunLayout
+from monitor.host import HostUse, host_use
+from monitor.progress import NOTHING, Counter
 from monitor.tails import split_tails
 
 VERSION = "1"
 _MAGIC = b"comborun-probe "
+
+
+class Mark(NamedTuple):
+    """So much was done at this moment; seconds since 1970 on the host's clock."""
+
+    time: float
+    done: int
 
 
 @dataclass(frozen=True)
@@ -28,12 +38,28 @@ class Attempt:
     """session.sh lives"""
     working: bool = False
     """the command, or what it started, lives"""
+    claimed: bool = False
+    """a supervisor has made it its own, whether it got as far as the begin or not"""
     records: int = 0
     successes: int = 0
     log_size: int = 0
     log_changed: float | None = None
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
+    counter: Counter = NOTHING
+    """what its log has told so far of how much is done; kept by the asker"""
+    marks: tuple[Mark, ...] = ()
+    """when more was seen to be done, oldest first; kept by the asker"""
+
+    @property
+    def done(self) -> int:
+        """Episodes (or steps) that its records or its log tell of, whichever is more."""
+        return max(self.recorded[0], self.counter.done or 0)
+
+    @property
+    def recorded(self) -> tuple[int, int]:
+        """Records, and the successes among them."""
+        return (self.end.records, self.end.successes) if self.end else (self.records, self.successes)
 
     @property
     def alive(self) -> bool:
@@ -56,8 +82,7 @@ class Snapshot:
     """its pid, None when it is gone"""
     slots: int | None
     stopped: bool
-    load: float | None
-    cpus: int | None
+    use: HostUse
     multiplexer: str
     done: Mapping[str, str] | None
     """the fields of dispatch/done; None while the run goes on"""
@@ -72,12 +97,17 @@ def parse_snapshot(answer: bytes, tail: int) -> Snapshot:
     """
     text, tails = _cut(answer)
     lines = deque(text.split("\n"))
-    header, done = _header(lines)
-    attempts = []
+    header, gpus, done = _header(lines)
+    attempts, sizes, bounds = [], {}, {}
     while lines:
-        attempts.append(_attempt(lines))
-    pieces = split_tails(tails, {one.log: one.log_size for one in attempts if one.end is None}, tail)
-    return _snapshot(header, done, tuple(replace(one, tail=pieces.get(one.log, b"")) for one in attempts))
+        one, told = _attempt(lines)
+        attempts.append(one)
+        if told is not None:
+            sizes[one.log] = one.log_size
+            bounds[one.log] = min(tail, told)
+    pieces = split_tails(tails, sizes, bounds)
+    told_attempts = tuple(replace(one, tail=pieces.get(one.log, b"")) for one in attempts)
+    return _snapshot(header, host_use(header, gpus), done, told_attempts)
 
 
 def _cut(answer: bytes) -> tuple[str, bytes]:
@@ -99,21 +129,24 @@ def _excerpt(answer: bytes) -> str:
     return repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
 
 
-def _header(lines: deque[str]) -> tuple[dict[str, str], dict[str, str] | None]:
-    """The fields before the first session, and those of `done`."""
+def _header(lines: deque[str]) -> tuple[dict[str, str], list[dict[str, str]], dict[str, str] | None]:
+    """The fields before the first session, those of each GPU, and those of `done`."""
     header: dict[str, str] = {}
+    gpus = []
     done = None
     while lines and not lines[0].startswith("session "):
         line = lines.popleft()
         if line == "done":
             done = parse_record(_record(lines))
+        elif line.startswith("gpu "):
+            gpus.append(_fields(line))
         else:
             header.update(_fields(line))
-    return header, done
+    return header, gpus, done
 
 
-def _attempt(lines: deque[str]) -> Attempt:
-    """One block: a `session` line and all that follows up to the next one."""
+def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
+    """One block, a `session` line and all that follows up to the next one; and how much of its log is sent at most."""
     words = lines.popleft().split(" ")
     number = integer({"attempt": words[-1]}, "attempt")
     if len(words) != 3 or number is None:
@@ -129,18 +162,20 @@ def _attempt(lines: deque[str]) -> Attempt:
         else:
             fields[keyword] = _fields(rest)
     live, counts, log = (fields.get(keyword, {}) for keyword in ("live", "counts", "log"))
-    return Attempt(
+    attempt = Attempt(
         session=words[1],
         number=number,
         begin=begin,
         end=end,
         supervised=live.get("supervisor") == "1",
         working=live.get("command") == "1",
+        claimed=live.get("claimed") == "1",
         records=integer(counts, "records") or 0,
         successes=integer(counts, "successes") or 0,
         log_size=integer(log, "size") or 0,
         log_changed=seconds(log, "changed"),
     )
+    return attempt, integer(log, "tail")
 
 
 def _record(lines: deque[str]) -> str:
@@ -158,7 +193,9 @@ def _fields(line: str) -> dict[str, str]:
     return parse_record("\n".join(line.split()))
 
 
-def _snapshot(header: Mapping[str, str], done: Mapping[str, str] | None, attempts: tuple[Attempt, ...]) -> Snapshot:
+def _snapshot(
+    header: Mapping[str, str], use: HostUse, done: Mapping[str, str] | None, attempts: tuple[Attempt, ...]
+) -> Snapshot:
     now = seconds(header, "now")
     if now is None or not header.get("run"):
         raise HostError("the probe's answer names no run or no time")
@@ -169,8 +206,7 @@ def _snapshot(header: Mapping[str, str], done: Mapping[str, str] | None, attempt
         dispatcher=integer(header, "dispatcher"),
         slots=integer(header, "slots"),
         stopped=header.get("stopped") == "1",
-        load=seconds(header, "load"),
-        cpus=integer(header, "cpus"),
+        use=use,
         multiplexer=header.get("multiplexer", ""),
         done=done,
         attempts=attempts,

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from comborun.plan import Unit
 from comborun.state import Life, Outcome
+from monitor.host import HostUse
+
+
+class Expected(NamedTuple):
+    """When something will end: seconds since 1970 on the host's clock."""
+
+    earliest: float
+    likeliest: float
+    latest: float
 
 
 @dataclass(frozen=True)
@@ -15,6 +25,8 @@ class Link:
     reachable: bool = True
     since: float = 0.0
     """since when it is unreachable; seconds since 1970 on the watcher's clock"""
+    lasting: float = 0.0
+    """for how many seconds it has been unreachable"""
     last_seen: float | None = None
     """seconds since the last answer; None when there was none"""
     failures: int = 0
@@ -31,8 +43,11 @@ class SessionStatus:
     unit: Unit
     planned: int
     done: int | None = None
-    """episodes (or steps) with a record; None when the program leaves no records"""
+    """episodes (or steps) that its records or its log tell of; None when neither tells"""
+    recorded: int | None = None
+    """those with a record; None when the program leaves no records"""
     successes: int | None = None
+    """of those with a record"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     """None until it has ended"""
@@ -40,13 +55,18 @@ class SessionStatus:
     """0 before the first"""
     idle: float | None = None
     """seconds since its log last grew; None unless it is alive"""
+    progressed: float | None = None
+    """when more was last seen to be done"""
+    silent: bool = False
+    """its program is known to print nothing for long stretches"""
     last_line: str = ""
     started: float | None = None
     seconds: float | None = None
     """how long its latest attempt ran, or has been running"""
     note: str = ""
     """for people: how it ended, where the outcome alone does not say it"""
-    estimated_end: float | None = None
+    expected: Expected | None = None
+    """its end"""
 
     @property
     def alive(self) -> bool:
@@ -74,13 +94,13 @@ class RunStatus:
     started: float | None = None
     seconds: float | None = None
     """from the first start to now, or to the end"""
-    estimated_end: float | None = None
+    expected: Expected | None = None
+    """the end of the last session"""
     finished: bool = False
     stopped: bool = False
     dispatcher: int | None = None
     slots: int | None = None
-    load: float | None = None
-    cpus: int | None = None
+    use: HostUse = field(default_factory=HostUse)
     multiplexer: str = ""
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
@@ -93,6 +113,10 @@ class RunStatus:
     @property
     def planned(self) -> int:
         return sum(session.planned for session in self.sessions if session.done is not None)
+
+    @property
+    def recorded(self) -> int:
+        return sum(session.recorded or 0 for session in self.sessions)
 
     @property
     def successes(self) -> int:

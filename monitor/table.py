@@ -16,6 +16,7 @@ from rich.text import Text
 
 from comborun.state import Life, Outcome
 from monitor.columns import Column, columns
+from monitor.hostline import GAP, host_lines, packed
 from monitor.lastline import visible
 from monitor.status import RunStatus, SessionStatus
 from monitor.style import STYLES, bar, note_style
@@ -24,7 +25,6 @@ from monitor.wording import SYMBOLS, brief, clock, duration, expectation, state
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
 _MOST_PROBLEMS = 5
-_GAP = "   "
 _PLACES = (
     (Life.RUNNING, Life.STALLED, Life.ORPHANED, Life.STARTING),
     (Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED),
@@ -52,17 +52,18 @@ def render(status: RunStatus, look: Look) -> RenderableType:
     above = _title(status, look)
     told = any(column.title == "last line" for column in chosen)
     below = _footer(status, look, problems=() if told else ordered)
+    faded = "" if status.link.reachable else "dim"
     rows = _room(look, len(ordered), sum(_lines(part, look.width) for part in (*above, *below)))
     left_out = _left_out(ordered[rows:])
-    return Group(*above, _table(chosen, ordered[:rows]), *left_out, *below)
+    return Group(*above, _table(chosen, ordered[:rows], faded), *left_out, *below)
 
 
-def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus]) -> Table:
+def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in chosen:
         table.add_column(column.title, width=column.width, justify=column.justify, no_wrap=True, overflow="ellipsis")
     for session in sessions:
-        table.add_row(*(column.cell(session, column.width) for column in chosen))
+        table.add_row(*(column.cell(session, column.width) for column in chosen), style=style)
     return table
 
 
@@ -82,26 +83,31 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
     facts = [Text(f"{SYMBOLS[word]} {count} {word}", STYLES[word]) for word, count in counts]
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
-    time = _time(status, look)
+    times = _times(status, look)
+    time = Text(", ".join(times))
     gap = look.width - name.cell_len - time.cell_len
-    if gap >= len(_GAP):
+    if gap >= len(GAP):
         name.append(" " * gap).append_text(time)
-    elif time.cell_len:
-        facts.append(time)
-    lines = [name, _progress(status, look.width), *_packed(facts, look.width)]
+    else:
+        facts += map(Text, times)
+    lines = [name, _progress(status, look.width), *packed(facts, look.width)]
+    if not status.finished:
+        lines += host_lines(status.use, look.width, look.height)
     if not status.link.reachable:
-        lines.append(_unreachable(status, look))
+        for line in lines:
+            line.stylize("dim")
+        lines += _unreachable(status, look)
     return [*lines, Text()]
 
 
-def _time(status: RunStatus, look: Look) -> Text:
+def _times(status: RunStatus, look: Look) -> list[str]:
     """How long it has taken, and when it will be over: `-` as long as that can't be told."""
     if status.now is None or status.seconds is None:
-        return Text()
+        return []
     if status.finished:
-        return Text(f"took {duration(status.seconds)}")
-    end = status.estimated_end
-    return Text(f"{duration(status.seconds)}, {'ends -' if end is None else expectation(end, status.now, look.zone)}")
+        return [f"took {duration(status.seconds)}"]
+    end = "ends -" if status.expected is None else expectation(status.expected, status.now, look.zone)
+    return [duration(status.seconds), end]
 
 
 def _progress(status: RunStatus, width: int) -> Text:
@@ -111,29 +117,21 @@ def _progress(status: RunStatus, width: int) -> Text:
     units = {session.unit for session in status.sessions}
     word = f"{units.pop()}s" if len(units) == 1 else "done"
     label = f"{status.done}/{status.planned} {word}"
-    successes = f"{status.successes} of {status.done} successful"
-    if status.done and width >= len(label) + len(successes) + 16:
+    successes = f"{status.successes} of {status.recorded} successful"
+    if status.recorded and width >= len(label) + len(successes) + 16:
         label = f"{label}, {successes}"
     style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
     return bar(status.done, status.planned, width - len(label) - 1, style).append(f" {label}", "default")
 
 
-def _packed(facts: Sequence[Text], width: int) -> list[Text]:
-    """Facts side by side, on as many lines as it takes; none is broken."""
-    lines: list[Text] = []
-    for fact in facts:
-        if lines and lines[-1].cell_len + len(_GAP) + fact.cell_len <= width:
-            lines[-1].append(_GAP).append_text(fact)
-        else:
-            lines.append(Text().append_text(fact))
-    return lines
-
-
-def _unreachable(status: RunStatus, look: Look) -> Text:
+def _unreachable(status: RunStatus, look: Look) -> list[Text]:
+    """Since when, and how old is what is shown."""
     link = status.link
-    seen = "never seen" if link.last_seen is None else f"last seen {duration(link.last_seen)} ago"
-    line = Text(f"! unreachable since {clock(link.since, look.zone)}, {seen}", "bold yellow")
-    return line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
+    line = Text(f"! unreachable since {clock(link.since, look.zone)} ({duration(link.lasting)} ago)", "bold yellow")
+    line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
+    if link.last_seen is None:
+        return [line, Text("never seen so far: this is the plan", "yellow")]
+    return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
 
 
 def _left_out(sessions: Sequence[SessionStatus]) -> list[Text]:

@@ -13,13 +13,17 @@ _HEADER = re.compile(rb"(?:\A|\n)==> (?:[^\n]*/)?(sessions/[A-Za-z0-9_-]+/attemp
 _LONGEST_HEADER = 4096 + 256
 
 
-def split_tails(stream: bytes, sizes: Mapping[str, int], tail: int) -> dict[str, bytes]:
-    """The last bytes of each log, by its path below the run directory; a log that could not be read is left out."""
+def split_tails(stream: bytes, sizes: Mapping[str, int], bounds: Mapping[str, int]) -> dict[str, bytes]:
+    """The last bytes of each log, by its path below the run directory; a log that could not be read is left out.
+
+    `bounds` is how many bytes of each were sent at most.
+    """
     pieces: dict[str, bytes] = {}
     remaining = dict(sizes)
     header = _find(stream, 0, len(stream), remaining)
     while header:
         path = header[1].decode()
+        tail = bounds[path]
         shortest = min(remaining.pop(path), tail)
         following = _following(stream, header.end(), (shortest, tail), remaining)
         stop = following.start() if following else len(stream)

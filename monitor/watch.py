@@ -6,6 +6,7 @@ the screen with its age, and the loop goes on. Ctrl-C (KeyboardInterrupt) leaves
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 from collections.abc import Callable
@@ -18,12 +19,11 @@ from comborun.transport import Transport
 from monitor.classify import classify
 from monitor.history import History, fold
 from monitor.observe import RunView, observe
+from monitor.pace import backoff, calm, due, pause
 from monitor.screen import Screen
 from monitor.status import Link, RunStatus
 
 _TICK_S = 1.0
-_FIRST_RETRY_S = 2.0
-_LAST_RETRY_S = 60.0
 
 
 class Clock(Protocol):
@@ -66,15 +66,18 @@ class Source:
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
         known = history.known(self.view.sessions)
-        return fold(history, observe(self.transport, self.view.directory, known))
+        snapshot = observe(self.transport, self.view.directory, known, self.view.tail)
+        return fold(history, snapshot, {session.name: session for session in self.view.plan.sessions})
 
 
 @dataclass(frozen=True)
 class Settings:
     interval: float
-    """seconds from one look to the next"""
+    """seconds from one look to the next, at most (pace.py)"""
     on_finished: Callable[[RunStatus], None] = lambda _: None
     """called once, after the screen was closed: makes the report"""
+    chance: Callable[[], float] = random.random
+    """numbers from 0 to 1: so that not all watchers come back at once"""
 
 
 @dataclass(frozen=True)
@@ -85,20 +88,23 @@ class _Memory:
     seen: float | None = None
     """when the last answer came, on the clock's elapsed()"""
     link: Link = field(default_factory=Link)
+    lost: float = 0.0
+    """when the link was lost, on the clock's elapsed()"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now: while the host answers its time goes on between two looks; else it stands still."""
         snapshot = self.history.snapshot
         age = None if self.seen is None else clock.elapsed() - self.seen
         if not self.link.reachable:
-            return classify(view, self.history, link=replace(self.link, last_seen=age))
+            link = replace(self.link, last_seen=age, lasting=clock.elapsed() - self.lost)
+            return classify(view, self.history, link=link)
         now = snapshot.now + age if snapshot and age is not None else None
         return classify(view, self.history, now, replace(self.link, last_seen=age))
 
 
 def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> RunStatus:
     """Show the run until it has finished, then call `settings.on_finished`; the last status."""
-    memory = _Memory()
+    memory, begun = _Memory(), clock.elapsed()
     try:
         while True:
             memory = _look(source, memory, clock)
@@ -107,7 +113,7 @@ def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> R
             if status.finished:
                 break
             tick = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
-            _wait(pause(settings.interval, memory.link), clock, tick)
+            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, tick)
     finally:
         screen.close()
     settings.on_finished(status)
@@ -119,11 +125,10 @@ def once(source: Source) -> RunStatus:
     return classify(source.view, source.fold(History()))
 
 
-def pause(interval: float, link: Link) -> float:
-    """Seconds until the next look: a host that doesn't answer is asked soon, then less and less often."""
-    if link.reachable:
-        return interval
-    return min(_FIRST_RETRY_S * 2.0 ** min(link.failures - 1, 10), _LAST_RETRY_S)
+def _until_next(status: RunStatus, settings: Settings, watched: float) -> float:
+    if not status.link.reachable:
+        return backoff(settings.interval, status.link.failures, settings.chance())
+    return pause(settings.interval, calm(status, watched), due(status))
 
 
 def _look(source: Source, memory: _Memory, clock: Clock) -> _Memory:
@@ -131,9 +136,9 @@ def _look(source: Source, memory: _Memory, clock: Clock) -> _Memory:
         history = source.fold(memory.history)
     except HostError as error:
         before = memory.link
-        since = clock.now() if before.reachable else before.since
+        since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
         link = Link(reachable=False, since=since, failures=before.failures + 1, complaint=error.message.split("\n")[0])
-        return replace(memory, link=link)
+        return replace(memory, link=link, lost=lost)
     return _Memory(history, clock.elapsed(), Link())
 
 

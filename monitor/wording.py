@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime, tzinfo
 
 from comborun.state import Life, Outcome
-from monitor.status import SessionStatus
+from monitor.status import Expected, SessionStatus
 
+_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"))
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 SYMBOLS: dict[str, str] = {
@@ -64,6 +65,35 @@ def clock(moment: float, zone: tzinfo | None, *, near: float | None = None) -> s
     return f"{shown:%H:%M}" if shown.date() == day else f"{shown:%a %H:%M}"
 
 
-def expectation(end: float, now: float, zone: tzinfo | None) -> str:
-    """When something will be over: `ends about 14:32 (in 12 min)`."""
-    return f"ends about {clock(end, zone, near=now)} (in {brief(end - now)})"
+def span(shortest: float, longest: float) -> str:
+    """A range of durations: `8–12 min`, `45 s–2 min`, or one of them where both read the same."""
+    low, high = brief(shortest), brief(longest)
+    if low == high:
+        return high
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(f' {unit}') else low}–{high}"
+
+
+def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
+    """When something will be over: `ends 14:28–14:36 (in 8–16 min)`."""
+    first, last = (clock(moment, zone, near=now) for moment in (end.earliest, end.latest))
+    times = f"about {last}" if first == last else f"{first}–{last}"
+    return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
+
+
+def sizes(part: int, whole: int) -> str:
+    """Bytes of bytes: `41.2/79.6 GiB`, or `31.0 GiB/3.49 TiB` where the unit of the whole says too little."""
+    unit, name = _unit(whole)
+    own, own_name = _unit(part)
+    if part and 10 * part < unit:
+        return f"{_three(part / own)} {own_name}/{_three(whole / unit)} {name}"
+    return f"{_three(part / unit) if part else 0}/{_three(whole / unit)} {name}"
+
+
+def _unit(number: int) -> tuple[int, str]:
+    return next((unit for unit in _UNITS if number >= unit[0]), _UNITS[-1])
+
+
+def _three(number: float) -> str:
+    """Three digits, or the whole number where that has more."""
+    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"

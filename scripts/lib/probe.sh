@@ -3,21 +3,25 @@
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # probe.sh RUN [KNOWN] [TAIL]: one look at a whole run (docs/architecture.md, "The probe"). A handful of processes
 # however many sessions there are; everything else is bash.
-#
-# Records are counted line by line here: the same line twice counts twice until the session's end has counted it once.
 set -uo pipefail
+export LC_ALL=C # bash and stat write times with a comma where the locale does
 
 library=${BASH_SOURCE[0]%/*}
 source "$library/record.sh"
 source "$library/evidence.sh"
 source "$library/attempt.sh"
+source "$library/host.sh"
+source "$library/probe_count.sh"
 
-shown=() logs=()                              # `name attempt` of every block; logs of those that have not ended
+running_share=73728 ended_share=24576 fewest=160 # bytes of log in one answer, and of one log even if it gets to be more
+
+shown=() logs=() ended_logs=()                # `name attempt` of every block; logs of those that have not ended, and have
 declare -A ended=() files_of=() pattern_of=() # attempt directory -> its result files (one a line), its success pattern
-declare -A records_of=() successes_of=() log_of=() live_of=()
+declare -A records_of=() successes_of=() log_of=() live_of=() begun=()
+allowed='' gpus=() # indexes of the GPUs that this run may use; what is known of each
 
 probe::main() { # <run> [known] [tail]
-  local name names=() known i=0
+  local name names=() known i=0 share running_tail ended_tail
   if ! cd -- "${1-}" 2>/dev/null || ! read -r run_id 2>/dev/null <id; then
     printf 'probe: %s is no run directory\n' "${1:-RUN}" >&2
     exit 66
@@ -32,11 +36,22 @@ probe::main() { # <run> [known] [tail]
     probe::find "$name" "${known[i]-0}"
     i=$((i + 1))
   done
+  host::allowed "${logs[@]%/log}"
+  [[ $allowed ]] && host::ask_gpus dispatch/policy.tsv
+  probe::share "${3-}" "$running_share" "${#logs[@]}"
+  running_tail=$share
+  probe::share "${3-}" "$ended_share" "${#ended_logs[@]}"
+  ended_tail=$share
   probe::count
+  [[ $allowed ]] && host::hear_gpus "$allowed"
   probe::header
   for name in "${shown[@]}"; do probe::block "$name"; done
   printf 'tails\n'
-  ((${#logs[@]} == 0)) || tail -q -v -c "${3:-0}" -- "${logs[@]}" 2>/dev/null
+  ((${#logs[@]} == 0)) || tail -q -v -c "$running_tail" -- "${logs[@]}" 2>/dev/null
+  if ((${#ended_logs[@]})); then
+    printf '\n'
+    tail -q -v -c "$ended_tail" -- "${ended_logs[@]}" 2>/dev/null
+  fi
   exit 0
 }
 
@@ -48,10 +63,11 @@ probe::find() { # <session> <attempt whose end is known>
   while [[ -e $at/claim || -e $at/grant || -e $at/end ]]; do
     shown+=("$1 $number")
     attempt::glance "$at"
+    [[ $life == ended ]] || probe::alive "$1" "$at"
     if [[ $life == ended ]]; then
       ended[$at]=1
+      [[ -s $at/log ]] && ended_logs+=("$at/log")
     else
-      probe::alive "$1" "$at"
       attempt::rules "$at"
       evidence::files "$at/out" "${globs[@]}"
       printf -v "files_of[$at]" '%s\n' "${files[@]}"
@@ -62,51 +78,30 @@ probe::find() { # <session> <attempt whose end is known>
   done
 }
 
-probe::alive() { # <session> <attempt directory> : reads life, record
-  local supervisor=0 command=0
+probe::alive() { # <session> <attempt directory> : reads life, record; -> life: ended, if it has ended meanwhile
+  local supervisor=0 command=0 claimed=0
+  [[ ${record[pid]-} ]] && begun[$2]=1
+  [[ -e $2/claim ]] && claimed=1
   process::alive "${record[supervisor]-}" "${record[supervisor_start]-}" "${record[boot]-}" && supervisor=1
   if process::alive "${record[pid]-}" "${record[pid_start]-}" "${record[boot]-}"; then
     command=1
-  elif ((supervisor == 0)) && [[ -e $2/claim ]] && lock::held "sessions/$1/lock"; then
+  elif ((supervisor == 0 && claimed)) && lock::held "sessions/$1/lock"; then
     command=1
   fi
-  live_of[$2]="supervisor=$supervisor command=$command"
+  live_of[$2]="supervisor=$supervisor command=$command claimed=$claimed"
+  ((supervisor + command == 0)) && record::read "$2/end" && life=ended
 }
 
-probe::count() { # one grep for the records, one for each success pattern that there is, one stat
-  local at file pattern size changed all=()
-  local -A of_pattern=()
-  for at in "${!files_of[@]}"; do
-    while IFS= read -r file; do
-      [[ $file ]] || continue
-      all+=("$file")
-      of_pattern[${pattern_of[$at]:-.}]+=$file$'\n'
-    done <<<"${files_of[$at]}"
-  done
-  ((${#all[@]})) && probe::add records_of "$evidence_record" "${all[@]}"
-  for pattern in "${!of_pattern[@]}"; do
-    mapfile -t all <<<"${of_pattern[$pattern]%$'\n'}"
-    [[ $pattern == . ]] || probe::add successes_of "$pattern" "${all[@]}"
-  done
-  ((${#logs[@]})) || return 0
-  while read -r size changed file; do
-    log_of[${file%/log}]="size=$size changed=$changed"
-  done < <(stat -c '%s %.6Y %n' -- "${logs[@]}" 2>/dev/null)
-}
-
-probe::add() { # <array> <pattern> <file>... : array[attempt directory] += matching lines
-  local -n sums=$1
-  local pattern=$2 file matches at
-  shift 2
-  while IFS= read -r -d '' file && IFS= read -r matches; do
-    at=${file%%/out/*}
-    # shellcheck disable=SC2004 # an associative array
-    sums[$at]=$((${sums[$at]:-0} + matches))
-  done < <(grep -HZacE -- "$pattern" "$@" 2>/dev/null)
+probe::share() { # <bytes that are asked for> <bytes for all> <logs> -> share: bytes of each
+  local asked=0
+  [[ $1 =~ ^[0-9]{1,9}$ ]] && asked=$((10#$1))
+  share=$(($2 / ($3 ? $3 : 1)))
+  ((share >= fewest)) || share=$fewest
+  ((share <= asked)) || share=$asked
 }
 
 probe::header() {
-  local now boot slots='' load='' multiplexer='' stopped=0
+  local now boot slots='' load='' multiplexer='' stopped=0 memory disk
   record::now
   process::boot
   record::read dispatch/dispatcher
@@ -114,9 +109,11 @@ probe::header() {
   [[ -e dispatch/slots ]] && read -r slots <dispatch/slots
   [[ -e dispatch/multiplexer ]] && read -r multiplexer <dispatch/multiplexer
   [[ -e dispatch/stopped ]] && stopped=1
-  read -r load _ </proc/loadavg
+  read -r load _ 2>/dev/null </proc/loadavg
+  host::memory
+  host::disk .
   printf '%s\n' 'comborun-probe 1' "run=$run_id" "now=$now" "boot=$boot" "dispatcher=${record[pid]}" "slots=$slots" \
-    "stopped=$stopped" "load=$load" "cpus=$(nproc)" "multiplexer=$multiplexer"
+    "stopped=$stopped" "load=$load" "cpus=$(nproc)" "multiplexer=$multiplexer" "$memory" "$disk" "${gpus[@]}"
   [[ -e dispatch/done ]] && probe::record 'done' dispatch/done
   printf '.\n'
 }
@@ -130,16 +127,17 @@ probe::record() { # <word> <file> : its lines; the dot that closes it comes from
 probe::block() { # <name attempt>
   local at=sessions/${1% *}/attempt-${1##* }
   printf 'session %s\n' "$1"
-  [[ -e $at/begin ]] && probe::record begin "$at/begin" && printf '.\n'
+  [[ ${begun[$at]-} || (${ended[$at]-} && -e $at/begin) ]] && probe::record begin "$at/begin" && printf '.\n'
   if [[ ${ended[$at]-} ]]; then
     probe::record end "$at/end"
     printf '.\n'
+    [[ -z ${log_of[$at]-} ]] || printf 'log %s tail=%s\n' "${log_of[$at]}" "$ended_tail"
     return
   fi
   printf 'live %s\n' "${live_of[$at]}"
   local records=${records_of[$at]:-0} successes=${successes_of[$at]:-0} # a torn last line may look like a success
   printf 'counts records=%s successes=%s\n' "$records" "$((successes < records ? successes : records))"
-  printf 'log %s\n' "${log_of[$at]:-size=0 changed=}"
+  printf 'log %s tail=%s\n' "${log_of[$at]:-size=0 changed=}" "$running_tail"
 }
 
 probe::main "$@"

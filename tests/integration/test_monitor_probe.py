@@ -141,7 +141,7 @@ def test_a_published_run_is_all_queued_and_waits_for_a_dispatcher(stages: Stages
     assert status.after.life is Life.QUEUED
     assert (status.dispatcher, status.stopped, status.finished) == (None, False, False)
     assert abs((status.now or 0) - time.time()) < 60
-    assert status.cpus == os.cpu_count() or status.cpus == len(os.sched_getaffinity(0))
+    assert status.use.cpus in (os.cpu_count(), len(os.sched_getaffinity(0)))
     assert "run_parallel.sh` resumes" in status.hint
 
 

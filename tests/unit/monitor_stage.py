@@ -6,15 +6,24 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from comborun.plan import After, BashWord, Limits, Plan, ResultRules, Session
+from comborun.plan import After, BashWord, Limits, Plan, ProgressRules, ResultRules, Session
 from comborun.transport import MIB, Completed
 from monitor.observe import RunView
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC
 BOOT = "6f1c0c5e-0000-4000-8000-000000000001"
+BY_ITSELF = ProgressRules()
+HOST = ("load=1.25 cpus=2",)
+"""what the probe says about the host's resources"""
 
 
-def a_session(policy: str, environment: str, count: int = 100, files: tuple[str, ...] = ("*.jsonl",)) -> Session:
+def a_session(
+    policy: str,
+    environment: str,
+    count: int = 100,
+    files: tuple[str, ...] = ("*.jsonl",),
+    progress: ProgressRules = BY_ITSELF,
+) -> Session:
     return Session(
         name=re.sub(r"[^A-Za-z0-9_-]", "_", f"{environment}_{policy}"),
         policy=policy,
@@ -30,6 +39,7 @@ def a_session(policy: str, environment: str, count: int = 100, files: tuple[str,
         gpus=0,
         results=ResultRules(files=files),
         digest="d",
+        progress=progress,
     )
 
 
@@ -70,18 +80,22 @@ class Seen:
             begin = {"attempt": self.attempt, "started": self.started, "boot": BOOT, "first": self.first}
             lines += ["begin", *_lines(begin), "."]
         if self.end is not None:
-            return "\n".join([*lines, "end", *_lines(self.end), "."]) + "\n"
-        lines.append(f"live {self.live}")
-        lines.append(f"counts records={self.counts[0]} successes={self.counts[1]}")
+            lines += ["end", *_lines(self.end), "."]
+        else:
+            lines.append(f"live {self.live}")
+            lines.append(f"counts records={self.counts[0]} successes={self.counts[1]}")
         if self.log is not None:
-            lines.append(f"log size={len(self.log) if self.size is None else self.size} changed={self.changed}")
+            size = len(self.log) if self.size is None else self.size
+            lines.append(f"log size={size} changed={self.changed} tail=4096")
         return "\n".join(lines) + "\n"
 
     def ended(self, cause: str = "exited", completeness: str = "complete", **fields: object) -> Seen:
         started = self.started
         end = {"attempt": self.attempt, "ended": NOW - 1, "cause": cause, "completeness": completeness}
         base = {"started": "" if started is None else started, "code": "0", "signal": "", "note": ""}
-        return Seen(self.session, self.attempt, started, first=self.first, log=None, end={**base, **end, **fields})
+        log = fields.pop("log", None)
+        assert log is None or isinstance(log, bytes)
+        return Seen(self.session, self.attempt, started, first=self.first, log=log, end={**base, **end, **fields})
 
 
 def _lines(record: dict[str, object]) -> list[str]:
@@ -105,6 +119,7 @@ def an_answer(
     slots: int = 3,
     stopped: int = 0,
     done: str | None = None,
+    host: Sequence[str] = HOST,
 ) -> bytes:
     """The probe's standard output."""
     header = [
@@ -115,9 +130,8 @@ def an_answer(
         f"dispatcher={dispatcher}",
         f"slots={slots}",
         f"stopped={stopped}",
-        "load=1.25",
-        "cpus=2",
         "multiplexer=tmux",
+        *host,
     ]
     if done is not None:
         header += ["done", done, "."]
@@ -163,7 +177,19 @@ class HandClock:
             raise KeyboardInterrupt
 
 
-def a_busy_run() -> tuple[RunView, bytes]:
+def a_host(*gpus: str, load: float = 41.3, disk: int = 812) -> tuple[str, ...]:
+    """What the probe says about a box with 64 CPUs: `used total utilization` of each GPU, MiB; free disk in GiB."""
+    rows = [gpu.split(" ") for gpu in gpus]
+    gib = 1 << 20
+    return (
+        f"load={load} cpus=64",
+        f"memory_kib={252 * gib} memory_available_kib={133 * gib}",
+        f"disk_kib={3577 * gib} disk_available_kib={disk * gib}",
+        *(f"gpu index={i} used_mib={row[0]} total_mib={row[1]} utilization={row[2]}" for i, row in enumerate(rows)),
+    )
+
+
+def a_busy_run(host: Sequence[str] = HOST) -> tuple[RunView, bytes]:
     """Every state at once, with names as people write them."""
     policies, environments = ("pi0.5 (flow)", "act"), ("friction", "grass", "boulder", "stairs")
     plan = a_plan([a_session(p, e) for p in policies for e in environments], after=True)
@@ -193,4 +219,4 @@ def a_busy_run() -> tuple[RunView, bytes]:
             "launch_failed", "none", code="", records=0, note="setup failed: conda: command not found"
         ),
     )
-    return a_view(plan), an_answer(*seen)
+    return a_view(plan), an_answer(*seen, host=host)

@@ -73,7 +73,7 @@ def test_nothing_new_is_no_line() -> None:
 def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
     view, answer = a_busy_run()
     lines = changes(None, classify(view, fold(History(), parse_snapshot(answer, 400))), UTC)
-    assert len(lines) == 9  # the run, seven sessions that were started, and the sum
+    assert len(lines) == 10  # the run, seven sessions that were started, the sum, and the host
     assert not any("queued" in line for line in lines[1:])
 
 
@@ -81,7 +81,7 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
     up = story()[3]
     away = replace(up, link=Link(reachable=False, since=NOW + 3, last_seen=9, failures=1, complaint="timed out"))
     longer = replace(away, link=replace(away.link, failures=2, last_seen=19))
-    lines = told([up, away, longer, up]).splitlines()[4:]
+    lines = told([up, away, longer, up]).splitlines()[5:]
     assert [line.partition("  ")[2] for line in lines] == [
         "! unreachable since 10:30:03: timed out",
         "reachable again",

@@ -166,7 +166,7 @@ def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(answer:
 
 def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
     status = run(an_answer(ENDED, done="at=1"), now=NOW + 500)
-    assert (status.started, status.seconds, status.estimated_end) == (NOW - 100, 70, None)
+    assert (status.started, status.seconds, status.expected) == (NOW - 100, 70, None)
 
 
 def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
@@ -201,7 +201,7 @@ def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -
     view, _ = a_busy_run()
     status = classify(view, History())
     assert {session.life for session in status.sessions} == {Life.QUEUED}
-    assert (status.now, status.seconds, status.estimated_end, status.finished) == (None, None, None, False)
+    assert (status.now, status.seconds, status.expected, status.finished) == (None, None, None, False)
 
 
 def test_counts_go_by_outcome_once_it_is_there() -> None:

@@ -15,7 +15,7 @@ from monitor.snapshot import Snapshot, parse_snapshot
 def test_the_header_tells_about_run_and_host() -> None:
     snapshot = parse_snapshot(an_answer(), 400)
     assert (snapshot.run, snapshot.now, snapshot.boot) == ("walkers-20260729T101500Z-ab12", NOW, BOOT)
-    assert (snapshot.dispatcher, snapshot.slots, snapshot.load, snapshot.cpus) == (4242, 3, 1.25, 2)
+    assert (snapshot.dispatcher, snapshot.slots, snapshot.use.load, snapshot.use.cpus) == (4242, 3, 1.25, 2)
     assert not snapshot.stopped
     assert snapshot.done is None
     assert snapshot.multiplexer == "tmux"
@@ -24,7 +24,7 @@ def test_the_header_tells_about_run_and_host() -> None:
 def test_fields_may_share_a_line() -> None:
     answer = b"comborun-probe 1\nrun=r now=5.5 boot=b dispatcher= slots=2 stopped=1\nload=0.1 cpus=8\ntails\n"
     snapshot = parse_snapshot(answer, 400)
-    assert (snapshot.now, snapshot.slots, snapshot.stopped, snapshot.cpus) == (5.5, 2, True, 8)
+    assert (snapshot.now, snapshot.slots, snapshot.stopped, snapshot.use.cpus) == (5.5, 2, True, 8)
 
 
 def test_a_dispatcher_that_is_gone_is_none() -> None:
@@ -63,7 +63,7 @@ def test_lines_that_are_not_known_yet_are_passed_over() -> None:
 
 
 def test_noise_before_the_answer_is_passed_over() -> None:
-    assert parse_snapshot(b"Welcome to gpu-box!\n" + an_answer(), 400).cpus == 2
+    assert parse_snapshot(b"Welcome to gpu-box!\n" + an_answer(), 400).use.cpus == 2
 
 
 def test_every_attempt_gets_its_own_tail() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
 from comborun.state import Life, Outcome
@@ -26,8 +27,8 @@ from monitor.wording import SYMBOLS, brief, clock, duration
 GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
 
 
-def busy() -> RunStatus:
-    view, answer = a_busy_run()
+def busy(host: Sequence[str] = HOST) -> RunStatus:
+    view, answer = a_busy_run(host)
     return classify(view, fold(History(), parse_snapshot(answer, 400)))
 
 
@@ -45,7 +46,7 @@ def finished() -> RunStatus:
 
 
 def away() -> RunStatus:
-    link = Link(reachable=False, since=NOW + 40, last_seen=52, failures=3, complaint="timed out after 10 s")
+    link = Link(False, since=NOW + 40, lasting=40, last_seen=52, failures=3, complaint="timed out after 10 s")
     return replace(busy(), link=link)
 
 
@@ -75,6 +76,8 @@ def long_names() -> RunStatus:
     return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
 
 
+ONE_GPU = a_host("42188 81559 97")
+FOUR_GPUS = a_host("30105 32607 100", "2 32607 0", "17001 32607 61", "  ")
 SCENES = {
     "busy-40": lambda: picture(busy(), 40),
     "busy-60": lambda: picture(busy(), 60),
@@ -90,6 +93,14 @@ SCENES = {
     "dispatcher-gone-80": lambda: picture(gone(), 80),
     "long-names-40": lambda: picture(long_names(), 40),
     "long-names-120": lambda: picture(long_names(), 120),
+    "gpu-40": lambda: picture(busy(ONE_GPU), 40),
+    "gpu-80": lambda: picture(busy(ONE_GPU), 80),
+    "gpu-120": lambda: picture(busy(ONE_GPU), 120),
+    "gpu-unknown-100": lambda: picture(busy(a_host(" 81559 ", disk=31)), 100),
+    "gpus-60": lambda: picture(busy(FOUR_GPUS), 60),
+    "gpus-120": lambda: picture(busy(FOUR_GPUS), 120),
+    "gpus-200-colour": lambda: picture(busy(FOUR_GPUS), 200, colour=True),
+    "gpus-15-high": lambda: picture(busy(FOUR_GPUS), 120, height=15),
     "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
 }
 

@@ -10,7 +10,7 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a
 from comborun.errors import HostError, UserError
 from comborun.state import Life
 from monitor.status import Link, RunStatus
-from monitor.watch import Settings, Source, SystemClock, once, pause, watch
+from monitor.watch import Settings, Source, SystemClock, once, watch
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)
@@ -39,7 +39,8 @@ def play(
     *answers: bytes | BaseException, interval: float = 60.0, ticking: bool = False, clock: HandClock | None = None
 ) -> tuple[RunStatus, Pictures, HandClock]:
     screen, clock = Pictures(ticking), clock or HandClock()
-    return watch(Source(StagedHost(answers), VIEW), screen, clock, Settings(interval)), screen, clock
+    settings = Settings(interval, chance=lambda: 1.0)
+    return watch(Source(StagedHost(answers), VIEW), screen, clock, settings), screen, clock
 
 
 def test_it_looks_once_per_interval_until_all_has_ended() -> None:
@@ -101,11 +102,6 @@ def test_a_host_that_was_never_seen_shows_the_plan() -> None:
     _, screen, _ = play(CUT, HAS_ENDED)
     assert screen.seen[0].sessions[0].life is Life.QUEUED
     assert (screen.seen[0].now, screen.seen[0].link.last_seen) == (None, None)
-
-
-@pytest.mark.parametrize(("failures", "seconds"), [(1, 2), (2, 4), (5, 32), (6, 60), (5000, 60)])
-def test_a_silent_host_is_asked_less_and_less_often_up_to_a_bound(failures: int, seconds: float) -> None:
-    assert pause(600.0, Link(reachable=False, failures=failures)) == seconds
 
 
 def test_ctrl_c_leaves_at_once_closes_the_screen_and_makes_no_report() -> None:

@@ -1,0 +1,117 @@
+"""How much a program has done, read off the end of its log: pure.
+
+A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is: a bar
+or a bracket whose total is exactly the planned number, and not a small one, and that never goes back. A bar that counts
+the steps of one episode starts again at the next, and is then not believed any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from comborun.errors import UserError
+from comborun.plan import ProgressRules
+from comborun.progress import compile_pattern
+from monitor.lastline import without_escapes
+
+FEWEST_GUESSED = 10
+"""planned episodes below which a total says nothing: four shards of a checkpoint make a bar up to 4, too"""
+_LONGEST_LINE = 1000
+"""characters of a line that are looked at"""
+_COUNTER = re.compile(
+    r"^\s*\[\s*(?P<a>[0-9]{1,15})/(?P<b>[0-9]{1,15})\]"  # [   7/100] stairs_rough_ep0006  FELL
+    r"|\|\s*(?P<c>[0-9]{1,15})/(?P<d>[0-9]{1,15})\s*\[[0-9]+:[0-9]"  # 7%|▋    | 7/100 [00:12<02:33, 1.65s/it]
+)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What a log has told so far."""
+
+    done: int | None = None
+    """episodes (or steps) of this attempt; None when it tells nothing"""
+    doubted: bool = False
+    """it looked like a count of episodes and was none"""
+
+
+NOTHING = Counter()
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one attempt is to do."""
+
+    first: int
+    count: int
+    """0: the program decides"""
+
+
+def counted(before: Counter, pieces: Iterator[str], rules: ProgressRules, share: Share) -> Counter:
+    """The highest count so far, now that these pieces of the log were seen."""
+    pattern = _compiled(rules.pattern) if rules.pattern else None
+    if pattern:
+        found = [one for piece in pieces for one in _named(pattern, piece, rules.counts_from, share)]
+        return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
+    if rules.guess and not before.doubted and share.count >= FEWEST_GUESSED:
+        return _guessed(before, [one for piece in pieces if (one := _guess(piece, share)) is not None])
+    return before
+
+
+def pieces_of(tail: bytes, *, cut: bool) -> Iterator[str]:
+    """The lines of a tail, and what `\\r` overwrote, without escape codes; `cut`: the first is not whole."""
+    pieces = re.split(rb"[\r\n]", tail)
+    for piece in pieces[1:] if cut else pieces:
+        yield without_escapes(piece.decode("utf-8", "replace"))[:_LONGEST_LINE]
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """None for what this Python can't read, though the one that checked the grid could."""
+    try:
+        return compile_pattern(pattern)
+    except UserError:
+        return None
+
+
+def _named(pattern: re.Pattern[str], piece: str, counts_from: int | None, share: Share) -> Iterator[int]:
+    """What the pattern of a grid finds: group `done` (else the first), and `total` (else the second)."""
+    for match in pattern.finditer(piece):
+        done, total = _number(match, "done", 1), _number(match, "total", 2)
+        if done is None or total == 0:
+            continue
+        if counts_from is not None:
+            done -= counts_from + share.first
+        if total and share.count:
+            done = done * share.count // total
+        yield max(0, min(done, share.count) if share.count else done)
+
+
+def _number(match: re.Match[str], name: str, place: int) -> int | None:
+    """The digits of a group, which may be missing or hold something else."""
+    names = match.re.groupindex
+    if names and name not in names:
+        return None
+    if not names and match.re.groups < place:
+        return None
+    text = (match[name] if names else match[place]) or ""
+    return int(text) if re.fullmatch(r"\s*[0-9]{1,15}\s*", text) else None
+
+
+def _guess(piece: str, share: Share) -> int | None:
+    match = _COUNTER.search(piece)
+    if not match:
+        return None
+    done, total = (int(text) for text in match.groups() if text is not None)
+    return done if total == share.count and done <= total else None
+
+
+def _guessed(before: Counter, found: list[int]) -> Counter:
+    """A tail repeats what the one before it held, so only its own order and its end can show that a count went back."""
+    if not found:
+        return before
+    if found != sorted(found) or found[-1] < (before.done or 0):
+        return Counter(doubted=True)
+    return Counter(found[-1])
