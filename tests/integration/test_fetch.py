@@ -162,6 +162,7 @@ def test_any_name_and_any_bytes_arrive_unchanged(run: Run, mirror: Path, leaf: s
         expected = run.files()
         expected.pop(f"sessions/e_q/attempt-1/out/deep/{leaf}")  # an empty file is no result
         assert contents(mirror) == expected
+        assert get(run, mirror) == Fetched(0, 0, 0)
     run.end("e_q")
     get(run, mirror)
     link = Link()
@@ -268,6 +269,22 @@ def test_an_end_that_a_mirror_holds_means_that_its_results_are_there(run: Run, m
             assert len(ends) == 5
         get(run, here)
         assert contents(here) == run.files()
+
+
+def test_what_ends_while_the_host_looks_has_not_ended_yet(run: Run, mirror: Path) -> None:
+    with (run.path / "lib/attempt.sh").open("a") as library:
+        library.write("""
+eval "$(declare -f attempt::rules | sed '1s/.*/rules_as_they_are ()/')"
+attempt::rules() { # the session and the whole run end at this very moment
+  printf 'cause=exited\\n' >"$1/end"
+  printf 'at=1\\n' >dispatch/done
+  rules_as_they_are "$@"
+}
+""")
+    get(run, mirror)
+    assert not {"dispatch/done", "sessions/e_p/attempt-1/end"} & contents(mirror).keys()
+    get(run, mirror)
+    assert {"dispatch/done", "sessions/e_p/attempt-1/end"} <= contents(mirror).keys()
 
 
 def test_a_limit_is_kept_by_asking_again_and_a_big_file_comes_in_parts(run: Run, mirror: Path) -> None:
