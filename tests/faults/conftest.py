@@ -1,0 +1,43 @@
+"""Faults of links and hosts. The long ones run with COMBORUN_SLOW=1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+for folder in ("integration", "testbed"):
+    if str(TESTS / folder) not in sys.path:
+        sys.path.insert(0, str(TESTS / folder))
+
+from desk import desk  # noqa: E402
+from hosts import Site, site  # noqa: E402
+from network import missing  # noqa: E402
+from sshd import ssh_place  # noqa: E402
+
+__all__ = ["desk", "ssh_place"]
+
+
+@pytest.fixture
+def testbed() -> None:
+    """Skips where there can be no namespaces."""
+    why = missing()
+    if why:
+        pytest.skip(why)
+
+
+@pytest.fixture
+def near_site(testbed: None) -> Iterator[Site]:
+    """A host of its own, on a link without delay."""
+    with site() as made:
+        yield made
+
+
+@pytest.fixture
+def far_site(testbed: None) -> Iterator[Site]:
+    """A host of its own, 200 ms away and back."""
+    with site(200) as made:
+        yield made
