@@ -81,14 +81,17 @@ attempt::bury() { # <session> <attempt> : end what is left of a lost one and wri
   exec {fd}>&-
 }
 
-attempt::forestall() { # <session> <attempt> <cause> <note> : end it before it begins; 1 when it has been claimed
+attempt::forestall() { # <session> <attempt> <cause> <note> : end it before it begins; 1 when it has been claimed, or nothing can be written
   local at=$run/sessions/$1/attempt-$2 records=0 successes=0 completeness=none now rc=0
   mkdir -p -- "$at" || return
   set -o noclobber # a session.sh that comes late finds the claim and leaves
   { : >"$at/claim"; } 2>/dev/null || rc=1
   set +o noclobber
+  ((rc == 0)) || return
   record::now
-  ((rc == 0)) && end::write "$at" '' "$now" '' "$3" "$4"
+  end::write "$at" '' "$now" '' "$3" "$4" && return
+  rm -f -- "$at/claim" # nothing can be recorded here now, so nothing has been decided
+  return 1
 }
 
 attempt::outcome() { # -> outcome, of the end in `record`

@@ -128,11 +128,12 @@ launch::spend() { # <session> <cost> <why> : 1 when nothing is left. The same at
   return 1
 }
 
-launch::give_up() { # <session> <attempt> <note> : unless it has begun after all, or nothing can be written
+launch::give_up() { # <session> <attempt> <note> : unless it has begun after all; on a full disk all goes on later
   if attempt::forestall "$1" "$2" launch_failed "$3"; then
     attempt_of[$1]=$2
     queue::settle "$1"
   else
+    budget_of[$1]=$launch_budget
     launch::expect "$1"
   fi
 }

@@ -9,6 +9,7 @@ declare -gA attempt_of=()            # name -> its latest attempt, 0 for none
 declare -gA before_of=()             # name -> attempts that earlier dispatchers made
 declare -gA life_of=() outcome_of=() # queued starting running orphaned closing ended
 declare -gA gpus_of=()               # name -> the GPUs that it holds
+declare -gA undertaker_of=()         # name -> the process that writes the end of a lost one
 declare -gA supervisor_of=()         # name -> pid and start time of its session.sh
 left=0 busy=0 next=0 modest=0        # not ended; slots taken; where the queue starts; queued without a GPU request
 
@@ -121,6 +122,7 @@ queue::settle() { # <session> : its end is on disk
   [[ ${life_of[$name]} != ended ]] || return 0
   record::read "$run/sessions/$name/attempt-${attempt_of[$name]}/end" || return 0
   queue::release "$name" ended
+  unset "undertaker_of[$name]"
   attempt::outcome
   outcome_of[$name]=$outcome
   dispatch::journal "ended $name ${attempt_of[$name]} $outcome ${record[cause]-} ${record[code]-}"
@@ -133,18 +135,21 @@ queue::settle() { # <session> : its end is on disk
 
 queue::bury() { # <session> : in the background, since what is left of it gets a moment to end
   local name=$1 number=${attempt_of[$1]}
-  life_of[$name]=lost supervisor_of[$name]=''
+  [[ ${life_of[$name]} == closing ]] || life_of[$name]=lost # a closing one has given back its slot already
+  supervisor_of[$name]=''
   dispatch::journal "lost $name $number"
   {
     attempt::bury "$name" "$number"
     printf 'ended %s %s\n' "$name" "$number" 1<>"$run/dispatch/fifo"
   } </dev/null 3>&- 4>&- 8>&- &
+  undertaker_of[$name]=$!
 }
 
 queue::sweep() { # what no message told
   local name life pid start state born
   for name in "${!life_of[@]}"; do
-    [[ ${life_of[$name]} == @(starting|running|orphaned|closing) ]] || continue
+    [[ ${life_of[$name]} == @(starting|running|orphaned|closing|lost) ]] || continue
+    [[ ${undertaker_of[$name]-} ]] && kill -0 "${undertaker_of[$name]}" 2>/dev/null && continue
     read -r pid born <<<"${supervisor_of[$name]-}"
     if [[ $pid ]] && process::look "$pid" && [[ $start == "$born" && $state != [ZX] ]]; then
       continue

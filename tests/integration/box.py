@@ -1,6 +1,6 @@
 """A run directory made by hand and the bash library run on it, with a tmux server and a screen folder of its own.
 
-The fixtures are `box` (tmux), `screen_box` and `any_box` (both, one after the other).
+The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other) and `small_disk_box`.
 """
 
 from __future__ import annotations
@@ -207,6 +207,12 @@ class Box:
         """The processes that carry the marker of this run, or of one of its sessions."""
         return marked(f"{self.id}/{session}/" if session else f"{self.id}/")
 
+    def fill_disk(self) -> Path:
+        """Leave no byte on the disk; returns the file to delete again."""
+        filler = self.directory / "filler"
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4096"], stderr=subprocess.DEVNULL, check=False)
+        return filler
+
     def tmux(self, *args: str) -> subprocess.CompletedProcess[str]:
         command = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], *args]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=20, check=False)
@@ -308,6 +314,23 @@ def box(tmp_path: Path) -> Iterator[Box]:
 def screen_box(tmp_path: Path) -> Iterator[Box]:
     with make_box(tmp_path, "screen") as made:
         yield made
+
+
+@pytest.fixture
+def small_disk_box(tmp_path: Path) -> Iterator[Box]:
+    """A box on a file system of its own, with less than a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system to fill")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=768k", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
+    try:
+        with make_box(tmp_path, "tmux") as made:
+            yield made
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=False)
 
 
 @pytest.fixture(params=["tmux", "screen"])

@@ -24,6 +24,10 @@ STARTED = 'echo "$COMBORUN_ATTEMPT" >>"$COMBORUN_RUN_DIR/starts-$(basename "${CO
 RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 
 
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+"""goes on when the test says so"""
+
+
 def starts(box: Box, name: str) -> list[str]:
     """The attempts in which the command of a session really began."""
     file = box.directory / f"starts-{name}"
@@ -97,7 +101,7 @@ def test_no_more_run_at_once_than_there_are_slots(any_box: Box) -> None:
 
 
 def test_slots_may_be_edited_while_the_run_goes_on(box: Box) -> None:
-    box.plan({name: bash('until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done') for name in NAMES}, parallel=1)
+    box.plan({name: bash(HOLD) for name in NAMES}, parallel=1)
     box.start()
     box.begun(NAMES[0])
     box.write("dispatch/slots", "no number")
@@ -146,10 +150,9 @@ def test_the_least_loaded_gpus_are_taken_first(box: Box) -> None:
 
 
 def test_a_session_without_a_gpu_passes_one_that_waits_for_gpus(box: Box) -> None:
-    hold = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
     box.plan(
         {
-            "env_first": bash(hold, gpus=1),
+            "env_first": bash(HOLD, gpus=1),
             "env_both": bash("true", gpus=2),
             "env_one": bash("true", gpus=1),
             "env_cpu": bash("true"),
@@ -211,12 +214,28 @@ def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) ->
     assert all(starts(box, name) == ["1"] for name in NAMES[:3])
 
 
+def test_a_full_disk_holds_the_run_until_there_is_room(small_disk_box: Box) -> None:
+    box = small_disk_box
+    box.environment["COMBORUN_LAUNCH_S"] = "1"
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
+    box.start()
+    box.begun(NAMES[0])
+    filler = box.fill_disk()
+    box.write("go", "")  # an empty file still fits
+    until(lambda: not alive(box.begun(NAMES[0]).pid), "the first one is over")
+    time.sleep(2)  # long enough for the next one to be refused
+    assert box.dispatcher_lives
+    filler.unlink()
+    box.await_done(40)
+    assert box.done["succeeded"] == "3"
+    assert [starts(box, name) for name in NAMES[1:3]] == [["1"]] * 2
+
+
 # Kills
 
 
 def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(any_box: Box) -> None:
-    wait = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
-    any_box.plan({name: bash(STARTED + wait) for name in NAMES}, parallel=3)
+    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=3)
     any_box.start()
     for name in NAMES[:3]:
         any_box.begun(name)
@@ -231,8 +250,7 @@ def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(
 
 
 def test_running_sessions_keep_their_slots_and_gpus_through_a_change_of_dispatcher(box: Box) -> None:
-    wait = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
-    box.plan({name: bash(wait, gpus=1) for name in NAMES}, parallel=3, per_gpu=1, gpus="0,1")
+    box.plan({name: bash(HOLD, gpus=1) for name in NAMES}, parallel=3, per_gpu=1, gpus="0,1")
     box.start()
     for name in NAMES[:2]:
         box.begun(name)
@@ -404,8 +422,6 @@ def test_term_ends_the_dispatcher_and_no_session(box: Box) -> None:
 
 
 # Windows that are opened ahead of a free slot
-
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
 
 
 def waiting(box: Box, count: int) -> None:
