@@ -1,0 +1,123 @@
+"""A grid on another host: launched, watched, stopped and reported over SSH, as a user who is not root."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from box import marked, until
+from desk import EVALUATOR as HERE
+from desk import Desk, desk, evaluate
+from sshd import Sshd, fresh_user, running_sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["desk"]
+
+
+@pytest.fixture
+def far_host(ssh_place: Path, request: pytest.FixtureRequest) -> Iterator[Sshd]:
+    """A server of the test's own, and a user whose processes end with the test."""
+    name = re.sub(r"\W", "_", request.node.name)[:50]
+    with fresh_user() as user, running_sshd(ssh_place / name, user) as server:
+        yield server
+
+
+@pytest.fixture
+def far(desk: Desk, far_host: Sshd) -> Desk:
+    """A desk whose grids run on `testbox`, where the user has an evaluator and a start-up file that talks."""
+    shutil.copy(HERE, far_host.user.home / "evaluator.py")
+    (far_host.user.home / ".bash_profile").write_text("echo noise\n")
+    desk.environment["COMBORUN_SSH_CONFIG"] = str(far_host.config)
+    return desk
+
+
+def far_grid(far: Desk, **keys: str) -> Path:
+    command = evaluate(float(keys.pop("pace", "0"))).split(" --", 1)[1]
+    return far.grid(command=f"/usr/bin/python3 ~/evaluator.py --{command}", host="testbox", **keys)
+
+
+def far_runs(far_host: Sshd) -> list[Path]:
+    return sorted((far_host.user.home / "comborun").glob("*-????????T??????Z-????"))
+
+
+def test_run_on_a_host_ends_in_a_report_on_the_laptop(far: Desk, far_host: Sshd) -> None:
+    ended = far.combo("run", far_grid(far))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "on testbox" in ended.stdout
+    (run,) = far_runs(far_host)
+    assert run.owner() == far_host.user.name
+    folder = re.search(r"Report: (.*)", ended.stdout)
+    assert folder
+    assert folder[1].startswith(str(far.home))
+    document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())
+    assert document["totals"]["completed"] == 16
+    assert not (run / "report").exists(), "nothing but the run is left on the host"
+
+
+def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) -> None:
+    launched = far.json("launch", far_grid(far, pace="0.2"))
+    assert (launched["host"], launched["state"]) == ("testbox", "new")
+    other = far.home.parent / "another laptop"
+    other.mkdir()
+    far.environment["HOME"] = str(other)
+    watched = far.combo("monitor", "--host", "testbox", "--interval", "0.3")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert "Report:" in watched.stdout
+
+
+def test_the_laptop_remembers_which_host_a_run_is_on(far: Desk) -> None:
+    run = far.json("launch", far_grid(far, pace="0.2"))["run"]
+    assert far.json("status", run)["host"] == "testbox"
+    assert far.json("status")["host"] == "testbox"
+    assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
+
+
+def test_stop_over_ssh_leaves_no_process(far: Desk, far_host: Sshd) -> None:
+    far.combo("launch", far_grid(far, pace="30"))
+    (run,) = far_runs(far_host)
+    until(lambda: len(list(run.glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+    assert marked(f"{run.name}/")
+    assert far.combo("stop").returncode == 0
+    assert marked(f"{run.name}/") == []
+
+
+def test_the_same_reports_come_from_two_laptops(far: Desk) -> None:
+    far.combo("run", far_grid(far))
+    reports = []
+    for name in ("first", "second"):
+        (far.home.parent / name).mkdir()
+        far.environment["HOME"] = str(far.home.parent / name)
+        made = far.json("report", "--host", "testbox")
+        reports.append({file: Path(made["report"], file).read_bytes() for file in made["files"]})
+    assert reports[0] == reports[1]
+
+
+def test_logs_follow_until_the_session_has_ended(far: Desk) -> None:
+    far.combo("launch", far_grid(far, pace="0.3"))
+    followed = far.combo("logs", "maze_good", "-f", "-n", 100)
+    assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
+
+
+def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
+    far.combo("launch", far_grid(far, pace="30"))
+    far_host.stop_all()
+    failed = far.combo("monitor", "--once")
+    assert failed.returncode == 3
+    assert "testbox" in failed.stderr
+    far_host.start()
+    assert far.combo("stop").returncode == 0
+
+
+def test_two_laptops_that_launch_at_once_get_one_run(far: Desk, far_host: Sshd) -> None:
+    grid = far_grid(far, pace="1")
+    both = [far.start("launch", grid, "--json") for _ in range(2)]
+    answers = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+    assert len({answer["run"] for answer in answers}) == 1
+    assert sorted(answer["state"] for answer in answers) == ["new", "resumed"]
+    assert len(far_runs(far_host)) == 1
