@@ -32,6 +32,7 @@ ENOUGH = 3
 """episodes, before which there is no estimate"""
 _ENOUGH_INTERVALS = 5
 """degrees of freedom, before which c is not measured"""
+_SHORTEST_S = 0.001
 _DRIFT = 0.05
 _APART = 0.3
 """how much the paces of sessions differ, before three have shown theirs"""
@@ -50,8 +51,8 @@ class Progress:
 
     @property
     def tells(self) -> bool:
-        """Whether a pace follows from it: an attempt that was cut short tells as much as a whole one."""
-        return self.done > 0 and self.seconds > 0 and self.status.outcome is not Outcome.LOST  # who knows how long
+        """Whether a pace follows from it: it does when it was cut short, but nobody knows how long a lost one ran."""
+        return self.done > 0 and self.seconds > _SHORTEST_S and self.status.outcome is not Outcome.LOST
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _paces(progress: Sequence[Progress]) -> Mapping[Unit, _Pace]:
         if done >= ENOUGH:
             mean = sum(one.seconds for one in telling) / done
             own = [one.seconds / one.done for one in telling if one.done >= ENOUGH]
-            apart = statistics.stdev(own) / mean if len(own) >= 3 else _APART
+            apart = statistics.stdev(own) / mean if mean and len(own) >= 3 else _APART
             paces[unit] = _Pace(mean, done, _variation(telling), max(_DRIFT, apart))
     return paces
 

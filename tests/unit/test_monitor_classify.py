@@ -39,6 +39,23 @@ def test_without_a_begin_it_is_starting() -> None:
     assert (session.life, session.attempt, session.started) == (Life.STARTING, 1, None)
 
 
+@pytest.mark.parametrize(
+    ("live", "life", "note"),
+    [
+        ("supervisor=1 command=0 claimed=1", Life.STARTING, ""),
+        ("supervisor=0 command=1 claimed=1", Life.STARTING, ""),
+        ("supervisor=0 command=0 claimed=0", Life.STARTING, ""),
+        ("supervisor=0 command=0 claimed=1", Life.ENDED, "its supervisor died before it began"),
+    ],
+)
+def test_an_attempt_that_was_claimed_and_has_nothing_alive_is_not_starting_any_more(
+    live: str, life: Life, note: str
+) -> None:
+    session = only(Seen("grass_act", started=None, live=live, log=None))
+    assert (session.life, session.note) == (life, note)
+    assert session.outcome is (Outcome.LOST if life is Life.ENDED else None)
+
+
 def test_with_a_living_supervisor_it_is_running() -> None:
     session = only(Seen("grass_act", counts=(62, 55), log=b"episode 61\n", changed=NOW - 14))
     assert (session.life, session.done, session.planned, session.successes) == (Life.RUNNING, 62, 100, 55)

@@ -72,6 +72,19 @@ def test_every_attempt_gets_its_own_tail() -> None:
     assert {one.session: one.tail for one in snapshot.attempts} == logs
 
 
+def test_an_ended_attempt_brings_the_last_words_of_its_log() -> None:
+    seen = Seen("a_b").ended("exited", "none", code=1, log=b"Traceback\nKeyError: 'x'\n")
+    (attempt,) = parse_snapshot(an_answer(seen), 400).attempts
+    assert (attempt.tail, attempt.log_size, attempt.alive) == (b"Traceback\nKeyError: 'x'\n", 24, False)
+
+
+def test_every_tail_is_as_long_as_the_probe_says_and_no_longer_than_it_was_asked_for() -> None:
+    answer = an_answer(Seen("a_b", log=b"0123456789"), Seen("c_d", log=b"abcdefghij"))
+    cut = answer.replace(b"tail=4096", b"tail=4").replace(b"0123456789", b"6789").replace(b"abcdefghij", b"ghij")
+    assert [one.tail for one in parse_snapshot(cut, 400).attempts] == [b"6789", b"ghij"]
+    assert [one.tail for one in parse_snapshot(answer, 3).attempts] == [b"012", b"abc"]
+
+
 def test_a_log_cannot_speak_for_a_session_that_has_ended() -> None:
     log = b"new\n==> /r/sessions/c_d/attempt-1/log <==\nfake"
     snapshot = parse_snapshot(an_answer(Seen("a_b", log=log, size=0), Seen("c_d").ended()), 400)

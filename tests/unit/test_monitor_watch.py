@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer
 
 from comborun.errors import HostError, UserError
 from comborun.state import Life
+from comborun.transport import Completed
 from monitor.status import Link, RunStatus
 from monitor.watch import Settings, Source, SystemClock, once, watch
 
@@ -89,6 +90,83 @@ def test_an_age_grows_while_the_host_is_away_and_idle_times_stand_still() -> Non
     away = [shown for shown in screen.seen if not shown.link.reachable]
     assert [shown.link.last_seen for shown in away] == [2, 3]
     assert {shown.sessions[0].idle for shown in away} == {3}
+
+
+LAUNCHED = an_answer(dispatcher=4242)
+STARTING = an_answer(Seen("grass_act", started=None, live="supervisor=1 command=0 claimed=1", log=None))
+GATHERING = an_answer(Seen("grass_act", counts=(100, 81), live="supervisor=1 command=0 claimed=1"), now=NOW + 50)
+AFTERWARDS = an_answer(RUNNING.ended(records=100, successes=81), Seen("after", log=b"plot 1\n"), now=NOW + 55)
+ALL_DONE = an_answer(RUNNING.ended(records=100), Seen("after").ended(), now=NOW + 60, done="at=1")
+PHASES = {"launched": LAUNCHED, "starting": STARTING, "running": GOES_ON, "gathering": GATHERING, "after": AFTERWARDS}
+OUTAGES = {
+    "the host is silent": CUT,
+    "the answer is cut off": GOES_ON[: len(GOES_ON) // 2],
+    "something else answers": b"Connection refused by gateway\n",
+    "the probe fails": Completed(255, b"", b"bash: fork: Resource temporarily unavailable\n"),
+}
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: str, outage: str) -> None:
+    away = OUTAGES[outage]
+    host = StagedHost([PHASES[phase], away, away, away, PHASES[phase], ALL_DONE])
+    screen, called = Pictures(), []
+    view = a_view(a_plan([a_session("act", "grass")], after=True))
+    status = watch(Source(host, view), screen, HandClock(), Settings(60, called.append, lambda: 0.5))
+    before, *during, after, end = screen.seen
+    assert [shown.link.reachable for shown in screen.seen] == [True, False, False, False, True, True]
+    for shown in during:
+        assert (shown.sessions, shown.after, shown.done) == (before.sessions, before.after, before.done)
+        assert shown.link.since == during[0].link.since
+    assert (after.sessions, after.link.reachable) == (before.sessions, True)
+    assert end is status
+    assert (status.finished, called, screen.closed) == (True, [status], 1)
+
+
+def test_an_outage_before_the_first_answer_is_over_by_itself_too() -> None:
+    status, screen, _ = play(CUT, CUT, LAUNCHED, HAS_ENDED)
+    assert [shown.link.reachable for shown in screen.seen] == [False, False, True, True]
+    assert status.finished
+
+
+def test_what_ended_during_an_outage_is_told_afterwards() -> None:
+    _, screen, _ = play(GOES_ON, CUT, CUT, HAS_ENDED)
+    assert [shown.sessions[0].life for shown in screen.seen] == [Life.RUNNING] * 3 + [Life.ENDED]
+    assert screen.seen[-1].sessions[0].successes == 81
+
+
+def test_how_long_the_host_has_been_away_grows_from_look_to_look() -> None:
+    _, screen, clock = play(GOES_ON, CUT, CUT, CUT, HAS_ENDED)
+    away = [shown.link for shown in screen.seen if not shown.link.reachable]
+    assert [link.lasting for link in away] == [0, 2, 6]
+    assert {link.since for link in away} == {clock.wall + 60}
+    assert [link.last_seen for link in away] == [60, 62, 66]
+
+
+def test_watchers_do_not_come_back_all_at_once() -> None:
+    chances = iter((0.0, 0.5, 1.0))
+    clock = HandClock()
+    host = StagedHost([CUT, CUT, CUT, HAS_ENDED])
+    watch(Source(host, VIEW), Pictures(), clock, Settings(60, chance=lambda: next(chances)))
+    assert clock.passed == 1 + 3 + 8
+
+
+def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
+    begun = Seen("grass_act", started=NOW, counts=(0, 0))
+    looks = [an_answer(replace(begun, counts=(4 * passed, 0)), now=NOW + passed) for passed in (0, 2, 4, 8, 16, 24, 25)]
+    host = StagedHost([*looks, an_answer(begun.ended(records=100), now=NOW + 27, done="at=1")])
+    screen, clock = Pictures(), HandClock()
+    watch(Source(host, VIEW), screen, clock, Settings(60))
+    assert clock.passed == 2 + 2 + 4 + 8 + 9 + 2 + 2
+    assert len(screen.seen) == 8
+
+
+def test_one_look_at_a_host_that_is_away_is_an_error_with_its_own_exit_code() -> None:
+    for away in (CUT, OUTAGES["the answer is cut off"], OUTAGES["the probe fails"]):
+        with pytest.raises(HostError) as refused:
+            once(Source(StagedHost([away]), VIEW))
+        assert refused.value.exit_code == 3
 
 
 def test_it_recovers_by_itself_and_never_ends_because_of_the_link() -> None:
