@@ -9,7 +9,7 @@ from comborun.state import Life
 from monitor.hostline import host_facts
 from monitor.lastline import visible
 from monitor.status import Link, RunStatus, SessionStatus
-from monitor.wording import SYMBOLS, clock, duration, expectation, state
+from monitor.wording import SYMBOLS, clock, duration, expectation, happening, state
 
 _PARTS = 10
 """how often the progress of the whole run is told"""
@@ -18,7 +18,8 @@ _PARTS = 10
 def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
     """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
     told = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
-    told += [*_link(before.link if before else Link(), after.link, zone), *_sessions(before, after)]
+    told += [*_link(before.link if before else Link(), after.link, zone), *_event(before, after, zone)]
+    told += _sessions(before, after)
     progress = _progress(before, after, zone)
     hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
     told += [line for line in (progress, _host(before, after), f"! {visible(hint)}" if hint else "") if line]
@@ -40,12 +41,19 @@ def _link(before: Link, after: Link, zone: tzinfo | None) -> Iterator[str]:
         yield "reachable again"
 
 
+def _event(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+    event = after.host_event
+    if event and not (before and before.host_event and set(before.host_event.sessions) >= set(event.sessions)):
+        yield f"! {happening(event, visible(after.host), zone)}"
+
+
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     every = (*after.sessions, *((after.after,) if after.after else ()))
     earlier = (*before.sessions, *((before.after,) if before.after else ())) if before else ()
     known = {session.name: _mark(session) for session in earlier}
+    told = after.host_event.sessions if after.host_event else ()
     for session in every:
-        if _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
+        if session.name not in told and _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
             yield _line(session)
 
 

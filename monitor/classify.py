@@ -10,6 +10,7 @@ from comborun.layout import AFTER
 from comborun.state import Life, Outcome
 from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History
+from monitor.host_event import host_event
 from monitor.observe import RunView
 from monitor.session import after_status, length, session_status
 from monitor.snapshot import Snapshot
@@ -29,7 +30,12 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     moment = snapshot.now if now is None else now
     sessions = tuple(session_status(one, history.of(one.name), moment) for one in view.plan.sessions)
     expected = _forecast(view, history, sessions)
-    sessions = tuple(replace(one, expected=expected.ends.get(one.name)) for one in sessions)
+    event = host_event(snapshot, history, sessions)
+    told = event.sessions if event else ()
+    sessions = tuple(
+        replace(one, expected=expected.ends.get(one.name), note="" if one.name in told else one.note)
+        for one in sessions
+    )
     after = after_status(history.of(AFTER), moment) if view.plan.after else None
     finished = _finished(snapshot, history)
     started, ended = _span(history, finished=finished)
@@ -50,6 +56,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         use=snapshot.use,
         multiplexer=snapshot.multiplexer,
         sessions=sessions,
+        host_event=event,
         after=after,
         hint=_hint(view, snapshot, sessions, finished=finished),
         link=link,

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from monitor.host import HostUse, Room
-from monitor.status import Expected, RunStatus, SessionStatus
+from monitor.status import Expected, HostEvent, RunStatus, SessionStatus
 
 SCHEMA = 1
 
@@ -40,6 +40,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "counts": status.counts(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
+        "host_event": _host_event(status.host_event),
         "hint": status.hint or None,
     }
 
@@ -71,6 +72,12 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_expected(session.expected),
         "note": session.note,
     }
+
+
+def _host_event(event: HostEvent | None) -> dict[str, Any] | None:
+    if event is None:
+        return None
+    return {"kind": event.kind, "last_sign": event.last_sign, "sessions": list(event.sessions)}
 
 
 def _expected(end: Expected | None) -> dict[str, Any]:

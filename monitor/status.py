@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from comborun.plan import Unit
 from comborun.state import Life, Outcome
@@ -31,6 +31,17 @@ class Link:
     """seconds since the last answer; None when there was none"""
     failures: int = 0
     complaint: str = ""
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """Something that happened to the host and ended many sessions at once."""
+
+    kind: Literal["restarted", "vanished"]
+    last_sign: float | None
+    """when one of the sessions last gave a sign of life; seconds since 1970 on the host's clock"""
+    sessions: tuple[str, ...]
+    """those that it ended"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,7 @@ class RunStatus:
     slots: int | None = None
     use: HostUse = field(default_factory=HostUse)
     multiplexer: str = ""
+    host_event: HostEvent | None = None
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
     link: Link = field(default_factory=Link)

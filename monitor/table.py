@@ -20,7 +20,7 @@ from monitor.hostline import GAP, host_lines, packed
 from monitor.lastline import visible
 from monitor.status import RunStatus, SessionStatus
 from monitor.style import STYLES, bar, note_style
-from monitor.wording import SYMBOLS, brief, clock, duration, expectation, state
+from monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, state
 
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
@@ -97,6 +97,8 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
         for line in lines:
             line.stylize("dim")
         lines += _unreachable(status, look)
+    if status.host_event:
+        lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
     return [*lines, Text()]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, tzinfo
 
 from comborun.state import Life, Outcome
-from monitor.status import Expected, SessionStatus
+from monitor.status import Expected, HostEvent, SessionStatus
 
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"))
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -79,6 +79,16 @@ def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
     first, last = (clock(moment, zone, near=now) for moment in (end.earliest, end.latest))
     times = f"about {last}" if first == last else f"{first}–{last}"
     return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
+
+
+def happening(event: HostEvent, host: str, zone: tzinfo | None) -> str:
+    """`gpu-box was started again after 14:32:05: 8 sessions that ran then are lost`."""
+    count = len(event.sessions)
+    sessions = f"{count} session{'' if count == 1 else 's'}"
+    when = "" if event.last_sign is None else f" after {clock(event.last_sign, zone)}"
+    if event.kind == "restarted":
+        return f"{host} was started again{when}: {sessions} that ran then {'is' if count == 1 else 'are'} lost"
+    return f"all {sessions} that ran vanished together{when}: were the user's processes on {host} killed?"
 
 
 def sizes(part: int, whole: int) -> str:
