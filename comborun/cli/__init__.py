@@ -7,6 +7,7 @@ import sys
 import click
 
 from comborun import __version__
+from comborun.cli.doctor import doctor
 from comborun.cli.ending import report, stop
 from comborun.cli.frame import guarded
 from comborun.cli.grids import check, init, plan, schema
@@ -28,7 +29,7 @@ def combo() -> None:
     """
 
 
-for _command in (init, check, plan, schema, launch, run, monitor, status, logs, attach, runs, stop, report):
+for _command in (init, check, plan, schema, doctor, launch, run, monitor, status, logs, attach, runs, stop, report):
     combo.add_command(_command)
 
 
