@@ -44,6 +44,10 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
         yield File(RUN.script(name), text)
     yield File(RUN.queue, "".join(f"{session.name}\t{session.gpus}\n" for session in plan.sessions))
     yield File(RUN.policy, policy(plan))
+    if plan.replaces:
+        yield File(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
+    if plan.secrets:
+        yield File(RUN.wanted_secrets, "".join(f"{name}\t{source}\n" for name, source in plan.secrets))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:

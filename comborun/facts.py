@@ -22,6 +22,8 @@ class HostFacts:
     screen: str
     missing: tuple[str, ...]
     """programs that the box half needs and that are not there"""
+    lacking: tuple[str, ...] = ()
+    """secrets that were asked for and are in no environment there"""
 
     @property
     def local(self) -> bool:

@@ -107,6 +107,18 @@ class RunLayout:
         return self.dispatch / "policy.tsv"
 
     @property
+    def replaces(self) -> PurePosixPath:
+        return self.dispatch / "replaces"
+
+    @property
+    def wanted_secrets(self) -> PurePosixPath:
+        return self.dispatch / "secrets.tsv"
+
+    @property
+    def secrets(self) -> PurePosixPath:
+        return self.dispatch / "secrets"
+
+    @property
     def slots(self) -> PurePosixPath:
         return self.dispatch / "slots"
 

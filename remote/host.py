@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from comborun.attempt import parse_record
 from comborun.errors import HostError
 from comborun.facts import HostFacts
+from comborun.library import library_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from comborun.transport import Transport
 
@@ -30,9 +32,11 @@ exit 0
 """
 
 
-def ask(transport: Transport) -> HostFacts:
-    """The facts of a host, in one round trip."""
-    done = transport.run(_SCRIPT, *NEEDED, timeout=30)
+def ask(transport: Transport, secrets: Iterable[str] = ()) -> HostFacts:
+    """The facts of a host, and which of the secrets that it should have it lacks, in one round trip."""
+    names = shlex.join(secrets)
+    look = f"{library_files()['secrets.sh']}\nsecrets::lacking {names}\n" if names else ""
+    done = transport.run(look + _SCRIPT, *NEEDED, timeout=60)
     record = parse_record(done.text)
     if "bash" not in record:
         raise HostError(f"{transport.host} did not answer as a host with bash does", done.complaint)
@@ -51,6 +55,7 @@ def _facts(host: str, record: Mapping[str, str]) -> HostFacts:
         tmux=record.get("tmux", ""),
         screen=record.get("screen", ""),
         missing=tuple(key.removeprefix("missing_") for key in record if key.startswith("missing_")),
+        lacking=tuple(key.removeprefix("lacks_") for key in record if key.startswith("lacks_")),
     )
 
 

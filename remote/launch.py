@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from comborun.attempt import parse_record
@@ -58,6 +58,8 @@ class StartOptions:
     """sessions at once; None: what the plan says, or what was set before"""
     multiplexer: Literal["tmux", "screen"] | None = None
     """None: tmux where it is, else screen"""
+    secrets: bytes = field(default=b"", repr=False)
+    """NAME=VALUE and a NUL for each that this machine gives (see remote/secrets.py)"""
 
 
 def publish(
@@ -80,13 +82,18 @@ def publish(
 
 
 def start(transport: Transport, directory: str, options: StartOptions) -> str:
-    """Start or resume the dispatcher of a run; returns what it said of itself."""
+    """Start or resume the dispatcher of a run; returns what was said of it, a sentence a line.
+
+    It takes long when sessions of the user's own have to go first.
+    """
     arguments: list[str] = []
     if options.parallel is not None:
         arguments += ["--parallel", str(options.parallel)]
     if options.multiplexer is not None:
         arguments += ["--multiplexer", options.multiplexer]
-    done = transport.run(_START, directory, *arguments, timeout=60)
+    if options.secrets:
+        arguments += ["--secrets", "-"]
+    done = transport.run(_START, directory, *arguments, stdin=options.secrets, timeout=240)
     if done.code:
         raise HostError(f"the run {directory} could not be started on {transport.host}", done.complaint)
     return done.text.strip()

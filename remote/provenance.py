@@ -8,9 +8,11 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from comborun.facts import HostFacts
+    from remote.survey import Shipment
 
 
 def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:
@@ -31,6 +33,28 @@ def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:
             "screen": facts.screen,
         },
     }
+
+
+def shipped_origin(shipments: Iterable[Shipment]) -> list[dict[str, Any]]:
+    """What was shipped, and the state of the repository that it comes from; untracked files count."""
+    return [
+        {
+            "from": shipment.entry.source,
+            "to": shipment.entry.to,
+            "files": len(shipment.items),
+            "bytes": shipment.size,
+            "sha256": shipment.digest,
+            "converted": sum(file.content.converted for file in shipment.files),
+            "commit": _git(shipment.home, "rev-parse", "HEAD"),
+            "uncommitted": _changed_below(shipment),
+        }
+        for shipment in shipments
+    ]
+
+
+def _changed_below(shipment: Shipment) -> bool | None:
+    changes = _git(shipment.home, "status", "--porcelain", "--", str(shipment.source))
+    return None if changes is None else bool(changes)
 
 
 def _uncommitted(folder: Path) -> bool | None:

@@ -58,6 +58,11 @@ class Shipment:
     """sorted by path"""
 
     @property
+    def home(self) -> Path:
+        """The folder on this machine that it comes from."""
+        return self.source if self.source.is_dir() else self.source.parent
+
+    @property
     def files(self) -> tuple[ShippedFile, ...]:
         return tuple(item for item in self.items if isinstance(item, ShippedFile))
 

@@ -15,12 +15,15 @@ from comborun.planner import lay_out
 from comborun.script import says_something, scripts
 from remote.host import ask
 from remote.local import LocalTransport
+from remote.survey import digest_of, survey, told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from comborun.cli.where import Where
     from comborun.plan import Plan, Session
+    from remote.survey import Shipment
 
 
 @click.command()
@@ -76,14 +79,15 @@ def plan(grid: Path, where: Where, script: str | None, as_json: bool) -> None:
     """
     checked = load_grid(grid)
     check_setup(checked)
-    laid = lay_out(checked, ask(where.connect(checked.host)))
+    shipments = survey(checked.sync, checked.path.parent)
+    laid = lay_out(checked, ask(where.connect(checked.host)), digest_of(shipments))
     if script:
         click.echo(_script(laid, script), nl=False)
     elif as_json:
         answer(dataclasses.asdict(laid))
     else:
         warn(checked)
-        _show(laid)
+        _show(laid, shipments)
 
 
 def warn(grid: Grid) -> None:
@@ -108,7 +112,7 @@ def _script(laid: Plan, session: str) -> str:
     return texts[session]
 
 
-def _show(laid: Plan) -> None:
+def _show(laid: Plan, shipments: Iterable[Shipment]) -> None:
     limits = laid.limits
     episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
     click.echo(f"{click.style(laid.grid, bold=True)}: {_count(len(laid.sessions), 'session')}, {episodes} episodes")
@@ -119,6 +123,13 @@ def _show(laid: Plan) -> None:
         rows["spacing"] = f"{limits.stagger:g} s between two starts"
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
+    for shipment in shipments:
+        size = f"{_count(len(shipment.items), 'file')}, {told(shipment.size)}"
+        rows[f"ships {shipment.entry.source}"] = f"{size} to {shipment.entry.to}"
+    if laid.replaces:
+        rows["replaces"] = ", ".join(laid.replaces)
+    if laid.secrets:
+        rows["secrets"] = ", ".join(f"{name} ({source})" for name, source in laid.secrets)
     tell(rows)
     width = max(len(session.name) for session in laid.sessions)
     for number, session in enumerate(laid.sessions, 1):

@@ -17,8 +17,12 @@ from comborun.grid import load_grid
 from comborun.planner import lay_out
 from remote.host import ask, check
 from remote.launch import Publication, StartOptions, await_first, publish, start
-from remote.provenance import provenance
+from remote.provenance import provenance, shipped_origin
+from remote.replace import replaced
 from remote.runs import Launch, remember
+from remote.secrets import asked_of_host, check_host, from_laptop
+from remote.survey import digest_of, survey
+from remote.sync import compare, deliver, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +61,7 @@ class Launched:
     plan: Plan
     publication: Publication
     said: str
+    shipped: tuple[str, ...]
 
 
 @click.command()
@@ -101,24 +106,29 @@ def start_run(request: Request) -> Launched:
     grid = load_grid(request.grid)
     warn(grid)
     check_setup(grid)
+    secrets, shipments = from_laptop(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = request.where.connect(grid.host)
-    facts = ask(transport)
+    facts = ask(transport, asked_of_host(grid.secrets))
     check(facts, request.multiplexer)
-    plan = lay_out(grid, facts)
-    origin = provenance(grid.path, grid.text, facts)
+    check_host(facts)
+    plan = lay_out(grid, facts, digest_of(shipments))
+    deliveries = compare(transport, shipments)
+    origin = {**provenance(grid.path, grid.text, facts), "sync": shipped_origin(shipments)}
     publication = publish(transport, plan, grid.text, grid.root, origin, new=request.new)
     if publication.state == "changed":
         raise UserError(
-            f"the run {publication.run} of this grid has not ended, and the grid has changed since",
+            f"the run {publication.run} of this grid has not ended, and the grid or what it ships has changed since",
             f"let it end, stop it ({program()} stop {publication.run}), or start another run with --new",
         )
     root = publication.directory.removesuffix(f"/{publication.run}")
     remember(Launch(publication.run, transport.host, root, publication.directory, grid.name))
     said = ""
     if publication.state != "finished":
-        said = start(transport, publication.directory, StartOptions(request.parallel, request.multiplexer))
+        deliver(transport, deliveries, root)
+        said = start(transport, publication.directory, StartOptions(request.parallel, request.multiplexer, secrets))
         await_first(transport, publication.directory)
-    return Launched(transport, plan, publication, said)
+    shipped = tuple(lines(deliveries)) if said else ()
+    return Launched(transport, plan, publication, said, shipped)
 
 
 def _record(launched: Launched) -> dict[str, Any]:
@@ -129,6 +139,8 @@ def _record(launched: Launched) -> dict[str, Any]:
         "directory": publication.directory,
         "state": publication.state,
         "sessions": [session.name for session in launched.plan.sessions],
+        "shipped": list(launched.shipped),
+        "replaced": list(replaced(launched.said)),
     }
 
 
@@ -140,6 +152,8 @@ def _tell(launched: Launched) -> None:
         "finished": "this grid's run has finished: nothing is missing; --new starts another",
     }[publication.state]
     click.echo(f"{click.style(launched.plan.grid, bold=True)}: {sentence}")
+    for note in (*(f"shipped {line}" for line in launched.shipped), *replaced(launched.said)):
+        click.echo(f"  {note}")
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
         rows |= {

@@ -37,6 +37,8 @@ command::enter() { # variables and folder
   if [[ ${variables+set} ]]; then
     export -- "${variables[@]}"
   fi
+  local note
+  secrets::export || command::refuse 78 "$note"
   [[ ${workdir-} ]] || return 0
   cd -- "$workdir" || command::refuse 78 "there is no folder $workdir"
 }

@@ -18,6 +18,7 @@ source "$library/gpus.sh"
 source "$library/results.sh"
 source "$library/queue.sh"
 source "$library/launch.sh"
+source "$library/secrets.sh"
 source "$library/ahead.sh"
 
 dispatch::main() { # <run>
@@ -37,6 +38,7 @@ dispatch::main() { # <run>
   queue::adopt
   if ((left == 0)) && [[ -e $run/dispatch/done ]] && ! dispatch::wants_after; then
     dispatch::journal nothing-left
+    secrets::forget
     exit 0
   fi
   rm -f -- "$run/dispatch/done"
@@ -128,12 +130,14 @@ dispatch::done() { # the run has ended; told only when it is on disk
   for name in "${order[@]}"; do
     count[${outcome_of[$name]}]=$((count[${outcome_of[$name]}] + 1))
   done
+  secrets::forget
   record::now
   until record::write "$run/dispatch/done" "at=$now" "succeeded=${count[succeeded]}" "partial=${count[partial]}" \
     "failed=${count[failed]}" "cancelled=${count[cancelled]}" "lost=${count[lost]}" "after=${outcome_of[after]-}"; do
     printf "dispatch: can't write %s; is the disk full?\n" "$run/dispatch/done" >&2
     sleep 5
   done
+  secrets::forget # those that a start has put there meanwhile, to find us done
   dispatch::journal 'done'
   mux::finish
 }

@@ -14,6 +14,7 @@ source "$session_library/end.sh"
 source "$session_library/marker.sh"
 source "$session_library/multiplexer.sh"
 source "$session_library/ahead.sh"
+source "$session_library/secrets.sh"
 source "$session_library/command.sh"
 
 session::die() { # <code> <message> : it never began; the dispatcher hears of it, and decides

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# start.sh RUN [--parallel N] [--multiplexer tmux|screen]: start the dispatcher of a run, or resume it; safe to repeat.
+# start.sh RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]: start the dispatcher of a run, or resume it; safe
+# to repeat. With `--secrets -` those of the laptop are on standard input, each NAME=VALUE and a NUL.
 #
 #   0: a dispatcher lives, or nothing is left to do    64: usage    66: no run directory    69: no tmux and no screen
+#   75: something holds the run's locks    78: a secret is missing
 set -uo pipefail
 unset COMBORUN_SESSION
 
 library=${BASH_SOURCE[0]%/*}
 source "$library/record.sh"
 source "$library/multiplexer.sh"
+source "$library/secrets.sh"
 
 start::die() { # <code> <message>
   printf 'start: %s\n' "$2" >&2
@@ -17,7 +20,7 @@ start::die() { # <code> <message>
 }
 
 start::main() {
-  local parallel='' wanted='' multiplexer
+  local parallel='' wanted='' given='' multiplexer
   run=$(cd -- "${1-}" 2>/dev/null && pwd)
   [[ $run && -f $run/id ]] || start::die 66 "${1:-RUN} is no run directory"
   shift
@@ -25,16 +28,34 @@ start::main() {
     case $1 in
       --parallel) parallel=${2-none} ;;
       --multiplexer) wanted=${2-none} ;;
+      --secrets) given=${2-none} ;;
       *) start::die 64 "what is $1? usage: [--parallel N] [--multiplexer tmux|screen]" ;;
     esac
     shift $(($# > 1 ? 2 : 1))
     [[ -z $parallel || $parallel =~ ^[1-9][0-9]{0,5}$ ]] || start::die 64 "--parallel wants a number from 1"
     [[ $wanted == @(|tmux|screen) ]] || start::die 64 '--multiplexer wants tmux or screen'
+    [[ $given == @(|-) ]] || start::die 64 '--secrets wants -'
   done
   start::choose "$wanted"
   [[ -z $parallel ]] || record::write "$run/dispatch/slots" "$parallel" || start::die 73 "can't write in $run/dispatch"
+  start::prepare "$given"
   rm -f -- "$run/dispatch/stopped"
   start::dispatcher
+}
+
+start::prepare() { # [-] : what has to be there, and what has to go, before sessions start. One start at a time
+  { exec 7>>"$run/dispatch/.start"; } 2>/dev/null || start::die 73 "can't write in $run/dispatch"
+  flock -w 120 7 || start::die 75 "another start holds $run/dispatch/.start"
+  trap start::leave EXIT
+  secrets::gather "$1" || start::die 78 'nothing was started'
+  bash "$library/replace.sh" "$run" 7>&-
+}
+
+start::leave() { # secrets stay while a dispatcher lives that is not done: it removes them when it is
+  [[ -e $run/dispatch/secrets ]] || return
+  start::signed && [[ ! -e $run/dispatch/done ]] && return
+  exec 8>>"$run/dispatch/lock"
+  flock -w 5 8 && secrets::forget
 }
 
 start::choose() { # [wanted] -> dispatch/multiplexer; without a wish what this run used before, then tmux, then screen

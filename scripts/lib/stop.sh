@@ -13,6 +13,7 @@ source "$library/evidence.sh"
 source "$library/end.sh"
 source "$library/marker.sh"
 source "$library/attempt.sh"
+source "$library/secrets.sh"
 source "$library/ahead.sh"
 
 active=()                # names of the sessions that are still to end
@@ -35,6 +36,7 @@ stop::main() { # <run> [name]...
   fi
   for name in "${names[@]}"; do stop::mark "$name" $#; done
   stop::ladder
+  (($#)) || secrets::forget
   stop::sweep $#
 }
 

@@ -190,13 +190,13 @@ def test_a_link_that_stays_inside_is_a_link_there(desk: Desk) -> None:
     (desk.here / "latest").symlink_to("data/file")
     (desk.here / "data/up").symlink_to("../data/")
     desk.ship()
-    assert os.readlink(desk.there / "latest") == "data/file"
-    assert os.readlink(desk.there / "data/up") == "../data/"
+    assert (desk.there / "latest").readlink() == Path("data/file")
+    assert os.readlink(desk.there / "data/up") == "../data/"  # noqa: PTH115 - with its slash
     assert desk.ship()[0].endswith("nothing had changed")
     (desk.here / "latest").unlink()
     (desk.here / "latest").symlink_to("data")
     desk.ship()
-    assert os.readlink(desk.there / "latest") == "data"
+    assert (desk.there / "latest").readlink() == Path("data")
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "sub/../../outside", "sub/out/../here/x"])
@@ -211,7 +211,7 @@ def test_a_link_that_leads_out_is_refused(desk: Desk, target: str) -> None:
 def test_a_link_with_no_end_is_shipped_as_it_is(desk: Desk) -> None:
     (desk.here / "a").symlink_to("a")
     desk.ship()
-    assert os.readlink(desk.there / "a") == "a"
+    assert (desk.there / "a").readlink() == Path("a")
 
 
 def test_what_is_no_file_is_refused(desk: Desk) -> None:
@@ -395,12 +395,12 @@ def test_a_big_file_is_held_in_memory_once(desk: Desk) -> None:
     assert peak < 1.3 * size
 
 
-def test_a_thousand_files_are_a_handful_of_round_trips_and_little_time(desk: Desk) -> None:
-    for number in range(1000):
+def test_hundreds_of_files_are_two_round_trips_and_then_one(desk: Desk) -> None:
+    for number in range(300):
         desk.put(f"d{number % 10}/{number}.py", f"print({number})\n")
     desk.ship()
     desk.ship()
-    assert len(desk.arrived()) == 1000
+    assert len(desk.arrived()) == 300
     assert len(desk.transport.sent) == 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from hypothesis import given, settings
@@ -38,6 +39,14 @@ def test_the_manifest_names_every_expected_episode_before_the_start() -> None:
 def test_the_dispatcher_reads_integers_and_clean_words_only() -> None:
     assert files()["dispatch/queue.tsv"].text == "stairs_flat\t1\nmaze_pi0-5\t1\n"
     assert policy(PLAN) == "parallel\t8\nper_gpu\t8\nstagger_ms\t30000\nattempts\t2\ngpus\t0\n"
+
+
+def test_what_goes_before_the_first_start_is_a_line_each_and_holds_names_only() -> None:
+    plan = replace(PLAN, replaces=("eval4env", "my old"), secrets=(("HF_TOKEN", "host"), ("KEY", "laptop")))
+    texts = {str(file.path): file.text for file in bundle(plan, "name: x\n", LIBRARY, {})}
+    assert texts["dispatch/replaces"] == "eval4env\nmy old\n"
+    assert texts["dispatch/secrets.tsv"] == "HF_TOKEN\thost\nKEY\tlaptop\n"
+    assert not {"dispatch/replaces", "dispatch/secrets.tsv"} & set(files())
 
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
