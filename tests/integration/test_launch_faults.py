@@ -1,0 +1,177 @@
+"""`combo launch` is killed with KILL at some point, and given again: one run, nothing doubled, nothing left behind.
+
+The points are spread over a whole launch, from its first moment to its last, by a seeded random. A zygote that has
+imported the program forks each launch, so that the points fall into what a launch does and not into its imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import until
+from desk import EVALUATOR, Desk, desk, evaluate
+from sshd import fresh_user, running_sshd
+
+__all__ = ["desk"]
+
+POINTS = 14
+EPISODES = 6
+ZYGOTE = """
+import json, os, sys
+import paramiko
+import comborun.cli, remote.launch, remote.local, remote.openssh, remote.ssh
+print("ready", flush=True)
+while line := sys.stdin.readline():
+    arguments, said = json.loads(line)
+    child = os.fork()
+    if not child:
+        sys.argv = ["combo", *arguments]
+        for stream, end in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{said}.{end}", os.O_WRONLY | os.O_CREAT), stream)
+        comborun.cli.main()
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@dataclass
+class Launcher:
+    """Launches grids, and kills launches."""
+
+    desk: Desk
+    home: Path
+    """where the runs are"""
+    zygote: subprocess.Popen[str]
+    keys: dict[str, str]
+    count: int = 0
+
+    def grid(self, name: str) -> Path:
+        keys = {"environments": "[maze, field]", "policies": "[good]", "episodes": str(EPISODES), **self.keys}
+        path = self.desk.grid(f"{name}.yaml", **keys)
+        path.write_text(path.read_text().replace("name: little", f"name: {name}"))
+        return path
+
+    def launch(self, grid: Path, kill_after: float | None = None) -> tuple[int, Path]:
+        """Exit code, and where standard output is. `kill_after` in seconds from the fork."""
+        self.count += 1
+        said = self.desk.home / f"said-{self.count}"
+        assert self.zygote.stdin
+        assert self.zygote.stdout
+        self.zygote.stdin.write(json.dumps([["launch", str(grid), "--json"], str(said)]) + "\n")
+        self.zygote.stdin.flush()
+        child = int(self.zygote.stdout.readline())
+        if kill_after is not None:
+            time.sleep(kill_after)  # the fault's own moment; nothing is waited for
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        return int(self.zygote.stdout.readline()), said.with_suffix(".out")
+
+    def record(self, grid: Path) -> dict[str, Any]:
+        """A whole launch's record."""
+        code, said = self.launch(grid)
+        assert code == 0, said.with_suffix(".err").read_text()
+        return dict(json.loads(said.read_text()))
+
+    def runs(self, name: str = "*") -> list[Path]:
+        return sorted((self.home / "comborun").glob(f"{name}-????????T??????Z-????"))
+
+
+@contextlib.contextmanager
+def launching(desk: Desk, home: Path, **keys: str) -> Iterator[Launcher]:
+    zygote = subprocess.Popen(
+        [sys.executable, "-c", ZYGOTE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=desk.environment,
+        cwd=desk.home,
+    )
+    try:
+        assert zygote.stdout
+        assert zygote.stdout.readline() == "ready\n"
+        yield Launcher(desk, home, zygote, keys)
+    finally:
+        with contextlib.suppress(Exception):
+            zygote.kill()
+            zygote.communicate(timeout=10)
+
+
+@pytest.fixture
+def here(desk: Desk) -> Iterator[Launcher]:
+    with launching(desk, desk.home, command=evaluate(0.1)) as launcher:
+        yield launcher
+
+
+@pytest.fixture(params=["ssh", "openssh"])
+def there(desk: Desk, ssh_place: Path, request: pytest.FixtureRequest) -> Iterator[Launcher]:
+    with fresh_user() as user, running_sshd(ssh_place / f"launches-{user.name}", user) as server:
+        shutil.copy(EVALUATOR, user.home / "evaluator.py")
+        desk.environment["COMBORUN_SSH_CONFIG"] = str(server.config)
+        command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(0.1).split(' --', 1)[1]}"
+        with launching(desk, user.home, command=command, host="testbox") as launcher:
+            yield launcher
+
+
+def test_a_launch_that_is_killed_at_any_point_and_repeated_is_one_run(here: Launcher) -> None:
+    survive(here)
+
+
+def test_the_same_holds_over_ssh(there: Launcher) -> None:
+    survive(there)
+
+
+def survive(launcher: Launcher) -> None:
+    before = time.monotonic()
+    launcher.record(launcher.grid("whole"))
+    whole = time.monotonic() - before
+    killed = [kill_and_repeat(launcher, number, delay) for number, delay in enumerate(moments(whole))]
+    assert killed.count(True) >= POINTS // 2, f"most launches were killed in time, a whole one takes {whole:.2f} s"
+    for number in range(POINTS):
+        (run,) = launcher.runs(f"killed{number}")
+        until(lambda run=run: (run / "dispatch/done").exists(), f"{run.name} ends", 60)
+        holds_everything_once(run)
+    until(lambda: not list((launcher.home / "comborun/.incoming").iterdir()), "nothing is left of what was sent", 5)
+
+
+def moments(whole: float) -> list[float]:
+    """From nothing to a little more than a whole launch takes."""
+    chance = random.Random(20260729)
+    return [0.0, *(whole * 1.1 * (part + chance.random()) / (POINTS - 1) for part in range(POINTS - 1))]
+
+
+def kill_and_repeat(launcher: Launcher, number: int, delay: float) -> bool:
+    """Whether the kill came in time."""
+    grid = launcher.grid(f"killed{number}")
+    code, _ = launcher.launch(grid, delay)
+    there_were = launcher.runs(f"killed{number}")
+    record = launcher.record(grid)
+    (run,) = launcher.runs(f"killed{number}")
+    assert record["run"] == run.name
+    assert record["state"] in ({"resumed", "finished"} if there_were else {"new", "resumed"})
+    return code == -signal.SIGKILL
+
+
+def holds_everything_once(run: Path) -> None:
+    journal = [line.split()[1:] for line in (run / "dispatch/journal").read_text().splitlines()]
+    launches = Counter(words[1] for words in journal if words[0] == "launch")
+    assert launches == {"maze_good": 1, "field_good": 1}, f"{run.name} started something twice, or nothing"
+    adopted = [words[1] for words in journal if words[0] == "adopted" and words[1].startswith("left=")]
+    assert [left for left in adopted if left != "left=0"] == ["left=2"], "one dispatcher did it all"
+    for session in launches:
+        assert [path.name for path in run.glob(f"sessions/{session}/attempt-*")] == ["attempt-1"]
+        rows = (run / f"sessions/{session}/attempt-1/out/episodes.jsonl").read_text().splitlines()
+        assert [json.loads(row)["episode"] for row in rows] == list(range(EPISODES))
