@@ -48,7 +48,7 @@ host::ask_gpus() { # <file that exists> : the answer comes while other things ar
 }
 
 host::hear_gpus() { # <0,1,2: indexes that are missed when no row names them> -> gpus: a line of the header each; MiB, %
-  local row index rest=',([^,]*),([^,]*),([^,]*)$' deadline=$((SECONDS + 4 + ${COMBORUN_GPU_S:-5}))
+  local row index rest=',([^,]*),([^,]*),([^,]*)$' deadline=$((SECONDS + 3 + ${COMBORUN_GPU_S:-5}))
   local -A told=()
   gpus=()
   while ((SECONDS < deadline)) && IFS= read -r -t "$((deadline - SECONDS))" -u "$host_answer" row && [[ $row != . ]]; do

@@ -1,0 +1,270 @@
+"""What one look tells about the host, about sessions that end while it looks, and how many bytes it costs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from box import Box, bash
+from test_probe import answer, identity, probe, watch_programs
+
+from comborun.state import Cause, Completeness, Outcome
+from monitor.host import MIB, Gpu
+from monitor.progress import pieces_of
+
+END = (
+    "attempt=1\nstarted=1\nended=2\ncode=0\nsignal=\ncause=exited\ncompleteness=complete\nrecords=0\nsuccesses=0\nnote="
+)
+DEAD = "supervisor=2\nsupervisor_start=1\nboot=gone\n"
+
+
+def stand_in(box: Box, folder: Path, program: str, text: str) -> None:
+    """Put a script in the place of a program; its first comment says so."""
+    folder.mkdir(exist_ok=True)
+    script = folder / program
+    script.write_text(f"#!/bin/bash\n# stand-in, not the real {program}\n{text}\n")
+    script.chmod(0o755)
+    if not box.environment["PATH"].startswith(f"{folder}:"):
+        box.environment["PATH"] = f"{folder}:{box.environment['PATH']}"
+
+
+def smi(box: Box, folder: Path, text: str) -> None:
+    """A stand-in for nvidia-smi, whose answers begin with a line that says so."""
+    stand_in(box, folder, "nvidia-smi", f"echo stand-in, not the real nvidia-smi\n{text}")
+
+
+def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
+    """Index, used and total MiB, utilization."""
+
+    def mib(size: int | None) -> int | None:
+        return None if size is None else size // MIB
+
+    return [(gpu.index, mib(gpu.used), mib(gpu.total), gpu.utilization) for gpu in probe(box).use.gpus]
+
+
+H100 = "printf '%s\\n' '0, 42188, 81559, 97'"
+UNKNOWN = (None, None, None)
+
+
+ROWS = {
+    "one": ("0", H100, [(0, 42188, 81559, 97)]),
+    "others too": ("1", "printf '%s\\n' '0, 10, 100, 0' '1, 20, 100, 5'", [(0, 10, 100, 0), (1, 20, 100, 5)]),
+    "no values": ("0", "echo '0, [N/A], [Not Supported], [Unknown Error]'", [(0, *UNKNOWN)]),
+    "no utilization": ("0", "echo '0, 4096, 81559, [N/A]'", [(0, 4096, 81559, None)]),
+    "one is lost": ("0,1", f"{H100}; echo 'GPU1: GPU is lost.'; exit 15", [(0, 42188, 81559, 97), (1, *UNKNOWN)]),
+    "no driver": ("0,1", "echo 'Driver/library version mismatch'; exit 18", [(0, *UNKNOWN), (1, *UNKNOWN)]),
+    "torn": ("0", "printf '0, 42188, 81'; exit 1", [(0, *UNKNOWN)]),
+    "nonsense": ("0", "printf '0, 9999999999999, -5, 1e3\\n1; rm -rf x, 1, 1, 1\\n'", [(0, *UNKNOWN)]),
+    "nothing": ("3", "exit 0", [(3, *UNKNOWN)]),
+}
+
+
+@pytest.mark.parametrize(("allowed", "text", "found"), ROWS.values(), ids=ROWS)
+def test_each_gpu_is_told_or_unknown_and_never_empty_because_nobody_answered(
+    box: Box, tmp_path: Path, allowed: str, text: str, found: list[tuple[int, int | None, int | None, int | None]]
+) -> None:
+    box.plan({"env_one": bash("true")}, gpus=allowed)
+    smi(box, tmp_path / "bin", text)
+    assert gpus(box) == found
+
+
+def test_a_machine_without_nvidia_smi_has_unknown_gpus(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")}, gpus="0")
+    stand_in(box, tmp_path / "bin", "nvidia-smi", "exit 127")
+    assert gpus(box) == [(0, *UNKNOWN)]
+
+
+def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")}, gpus="0")
+    box.environment["COMBORUN_GPU_S"] = "1"
+    smi(box, tmp_path / "bin", "trap '' TERM; printf '0, 42188, '; while :; do sleep 0.1; done")
+    begun = time.monotonic()
+    seen = probe(box)
+    assert time.monotonic() - begun < 5
+    assert seen.use.gpus == (Gpu(0, None, None, None),)
+    assert seen.use.load is not None
+
+
+def test_a_driver_that_no_signal_reaches_holds_up_nobody_and_is_not_asked_twice(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")}, gpus="0")
+    box.environment["COMBORUN_GPU_S"] = "1"
+    pids, folder = tmp_path / "pids", tmp_path / "bin"
+    stand_in(box, folder, "timeout", f"echo $$ >>'{pids}'; exec sleep 60")  # as if it waited for a process in D
+    try:
+        for _ in range(2):
+            begun = time.monotonic()
+            assert gpus(box) == [(0, *UNKNOWN)]
+            assert time.monotonic() - begun < 8
+        assert len(pids.read_text().split()) == 1
+    finally:
+        for pid in pids.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None:
+    calls = tmp_path / "asked"
+    box.plan({"env_one": bash("true")})
+    smi(box, tmp_path / "bin", f"touch '{calls}'; {H100}")
+    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    box.write("sessions/env_one/attempt-1/log", "")
+    assert gpus(box) == []
+    assert not calls.exists()
+
+
+def test_a_grant_made_by_hand_is_reason_enough_to_ask(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")})
+    smi(box, tmp_path / "bin", "exit 1")
+    box.write("sessions/env_one/attempt-1/grant", "gpus=1,2\n")
+    box.write("sessions/env_one/attempt-1/log", "")
+    assert gpus(box) == [(1, *UNKNOWN), (2, *UNKNOWN)]
+
+
+def test_memory_and_disk_are_the_machines(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    use = probe(box).use
+    memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    disk = os.statvfs(box.directory)
+    assert use.memory
+    assert use.disk
+    assert use.memory.total == int(memory["MemTotal"].split()[0]) * 1024
+    assert 0 < use.memory.free <= use.memory.total
+    assert abs(use.disk.total - disk.f_blocks * disk.f_frsize) < 1 << 20
+    assert abs(use.disk.free - disk.f_bavail * disk.f_frsize) < 1 << 30
+
+
+def test_times_are_understood_in_a_locale_with_decimal_commas(box: Box, tmp_path: Path) -> None:
+    made = subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("this machine has no sources of locales")
+    box.environment |= {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+    shown = ["bash", "-c", "printf '%s' \"$EPOCHREALTIME\""]
+    assert b"," in subprocess.run(shown, env=box.environment, capture_output=True, check=True).stdout
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/claim", "")
+    box.write("sessions/env_one/attempt-1/begin", identity())
+    box.write("sessions/env_one/attempt-1/log", "x\n")
+    seen = probe(box)
+    assert abs(seen.now - time.time()) < 60
+    assert seen.attempts[0].log_changed
+    assert abs(seen.attempts[0].log_changed - seen.now) < 60
+
+
+# While it looks
+
+
+def test_a_session_that_ends_between_two_of_its_questions_is_told_as_ended(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/claim", DEAD)
+    box.write("sessions/env_one/attempt-1/begin", DEAD + "pid=2\npid_start=1\n")
+    box.write("sessions/env_one/attempt-1/log", "all done\n")
+    box.write("sessions/env_one/lock", "")
+    end = box.attempt("env_one") / "end"
+    stand_in(box, tmp_path / "bin", "flock", f"printf '%s\\n' '{END}' >'{end}'; exec {shutil.which('flock')} \"$@\"")
+    (one,) = probe(box).attempts
+    assert one.end
+    assert (one.end.cause, one.end.completeness, one.tail) == (Cause.EXITED, Completeness.COMPLETE, b"all done\n")
+
+
+def test_a_session_that_begins_while_it_looks_is_starting_and_not_dead(box: Box, tmp_path: Path) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    at = box.attempt("env_one")
+    late = f"cp '{tmp_path}/begin' '{at}/begin'; exec {shutil.which('stat')} \"$@\""
+    (tmp_path / "begin").write_text(identity())
+    stand_in(box, tmp_path / "bin", "stat", late)
+    (one,) = probe(box).attempts
+    assert (at / "begin").exists()
+    assert (one.begin, one.claimed, one.alive) == (None, False, False)
+
+
+@pytest.mark.parametrize(("claim", "alive"), [(DEAD, False), ("", False), (None, True)])
+def test_a_claim_whose_supervisor_died_before_the_begin_is_told_from_one_that_is_on_its_way(
+    box: Box, claim: str | None, alive: bool
+) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/lock", "")
+    if claim is None:
+        claim = "".join(line for line in identity().splitlines(keepends=True) if not line.startswith("pid"))
+    box.write("sessions/env_one/attempt-1/claim", claim)
+    (one,) = probe(box).attempts
+    assert (one.begin, one.claimed, one.supervised, one.alive) == (None, True, alive, alive)
+
+
+def test_a_supervisor_that_holds_the_lock_and_has_not_signed_its_claim_yet_is_on_its_way(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/claim", "")
+    lock = box.write("sessions/env_one/lock", "")
+    command = ["flock", lock, "bash", "-c", "echo held; read -r"]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout
+    assert holder.stdout.readline() == b"held\n"
+    (one,) = probe(box).attempts
+    holder.communicate(b"\n", timeout=10)
+    assert (one.begin, one.claimed, one.alive) == (None, True, True)
+
+
+def test_the_last_words_of_a_session_come_once_with_its_end(box: Box) -> None:
+    box.run({"env_one": bash("echo setting up; echo 'KeyError: cup' >&2; exit 1"), "env_two": bash("true")}, parallel=2)
+    one, two = probe(box).attempts
+    assert one.end
+    assert two.end
+    assert (one.end.outcome, one.tail, one.log_size) == (Outcome.FAILED, b"setting up\nKeyError: cup\n", 25)
+    assert two.tail == b""
+    assert b"KeyError" not in answer(box, "1,1")
+
+
+# Bytes
+
+
+def test_a_look_at_a_large_run_costs_few_bytes_and_few_processes(box: Box, tmp_path: Path) -> None:
+    running, ended, all_of_them = 32, 4, 500
+    names = [f"environment-{i % 25:02}_policy-{i:03}" for i in range(all_of_them)]
+    box.plan({name: bash("true", results=("*.jsonl",)) for name in names})
+    for i, name in enumerate(names[: running + ended]):
+        box.write(f"sessions/{name}/attempt-1/claim", "count=100\nresults=*.jsonl\nsuccess=true\n")
+        begin = identity() + f"attempt=1\nstarted={time.time()}\nhost=gpu-box-with-a-name\nmultiplexer=tmux\n"
+        box.write(f"sessions/{name}/attempt-1/begin", begin + f"address={name}_ab12\ngpus=0\nfirst=0\ncount=100\n")
+        box.write(f"sessions/{name}/attempt-1/out/r.jsonl", '{"success": true}\n' * 40)
+        log = box.write(f"sessions/{name}/attempt-1/log", "")
+        lines = b"".join(b"  step %d/30000 of episode %d\n" % (step, i) for step in range(400))
+        with log.open("wb") as file:  # 10 MB, of which the end is written
+            file.seek(10_000_000 - len(lines))
+            file.write(lines)
+        if i >= running:
+            box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+    for i, name in enumerate(names[running + ended :]):
+        if i % 2:
+            box.write(f"sessions/{name}/attempt-1/claim", "")
+            box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+    known = ",".join("1" if i >= running + ended and (i - running - ended) % 2 else "0" for i in range(all_of_them))
+    calls = watch_programs(tmp_path / "bin", box)
+    begun = time.monotonic()
+    told = answer(box, known, tail=4096)
+    assert time.monotonic() - begun < 5
+    assert len(told) < 128_000
+    assert len(calls.read_text().split()) <= 8
+    seen = probe(box, known, tail=4096)
+    assert len(seen.attempts) == running + ended
+    for one in seen.attempts:
+        assert one.log_size == 10_000_000
+        assert 2000 < len(one.tail) <= 4096
+        assert list(pieces_of(one.tail, cut=True))[-2].startswith("  step 399/30000 of episode ")
+
+
+def test_the_first_look_at_a_run_that_is_over_brings_a_line_of_each_log(box: Box) -> None:
+    names = [f"env_p{i}" for i in range(300)]
+    box.plan({name: bash("true") for name in names})
+    for name in names:
+        box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+        box.write(f"sessions/{name}/attempt-1/log", "x" * 5000 + f"\nlast words of {name}\n")
+    seen = probe(box, tail=4096)
+    assert len(seen.attempts) == 300
+    assert all(one.tail.endswith(f"\nlast words of {one.session}\n".encode()) for one in seen.attempts)
+    assert {len(one.tail) for one in seen.attempts} == {160}
