@@ -258,6 +258,26 @@ def marked(marker: str) -> list[int]:
 
 
 @contextlib.contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Hold a process still, against CONT and even KILL, with the freezer of cgroup v1."""
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if os.geteuid() != 0 or not freezer.is_dir():
+        pytest.skip("only root can freeze a process, and only where there is a freezer cgroup")
+    group = freezer / f"combo-{pid}-{secrets.token_hex(4)}"
+    group.mkdir()
+    try:
+        (group / "tasks").write_text(str(pid))
+        (group / "freezer.state").write_text("FROZEN")
+        yield
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        for task in (group / "tasks").read_text().split():
+            (freezer / "tasks").write_text(task)
+        until(lambda: not (group / "tasks").read_text(), "nothing is in the freezer")
+        group.rmdir()
+
+
+@contextlib.contextmanager
 def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     """A box below `parent`; nothing that it started outlives the block."""
     token = secrets.token_hex(4)

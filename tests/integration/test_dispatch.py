@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, kill, until
+from box import Box, Script, alive, bash, frozen, kill, until
 
 from comborun.state import Cause, Completeness, Outcome
 
@@ -480,6 +480,22 @@ def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, n
     box.await_done()
     assert all(starts(box, name) == ["1"] for name in NAMES[:3])
     assert box.done["succeeded"] == "3"
+
+
+def test_a_window_that_is_slow_to_go_keeps_its_turn(box: Box) -> None:
+    box.environment["COMBORUN_LAUNCH_S"] = "20"
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
+    box.start()
+    waiting(box, 1)
+    (slow,) = waiters(box)
+    with frozen(slow):
+        box.write("go", "")
+        until(lambda: len(box.told("^launch")) == 2, "the second one is told to go")
+        waiting(box, 2)
+        time.sleep(0.3)  # time enough for the third one to hear what was not for it
+        assert box.begin(NAMES[2]) is None
+    box.await_done()
+    assert all(starts(box, name) == ["1"] for name in NAMES[:3])
 
 
 def test_a_queued_session_that_is_stopped_gives_up_its_window(box: Box) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -326,9 +327,20 @@ def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> Non
     assert end.clean
 
 
-def test_what_is_left_of_the_commands_group_ends_with_it(box: Box) -> None:
+def test_what_is_left_of_the_commands_group_ends_with_it_and_gets_no_grace(box: Box) -> None:
+    box.environment["COMBORUN_GRACE_S"] = "30"
+    began = time.monotonic()
     by_hand(box, bash("trap '' HUP INT TERM; sleep 60 & echo $!"))
     assert not alive(int(box.log("stairs_flat")))
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("setup", ["", "true"])
+def test_the_command_ignores_no_signal_that_its_supervisor_does(box: Box, setup: str) -> None:
+    by_hand(box, Script(("grep", "SigIgn", "/proc/self/status"), setup=setup))
+    ignored = int(box.log("stairs_flat").split()[1], 16)
+    supervisors = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
+    assert [number.name for number in supervisors if ignored >> (number - 1) & 1] == []
 
 
 def test_a_run_directory_that_was_moved_and_has_spaces_still_works(box: Box, tmp_path: Path) -> None:

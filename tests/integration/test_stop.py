@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from box import Box, alive, bash, kill, python, until
+from box import Box, Script, alive, bash, frozen, kill, python, until
 
 from comborun.state import Cause, Completeness, Outcome
 
@@ -192,27 +191,15 @@ def test_a_pid_that_came_again_is_left_alone(box: Box) -> None:
         bystander.wait()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a process that outlives KILL for a while")
 def test_what_survives_is_named(box: Box) -> None:
-    freezer = Path("/sys/fs/cgroup/freezer")
-    if not freezer.is_dir():
-        pytest.skip("no freezer cgroup here to hold a process against KILL")
-    group = freezer / f"combo-{box.id[-8:]}"
-    group.mkdir()
-    try:
-        box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
-        box.plan({"env_one": bash("echo ready; exec sleep 600")})
-        box.start()
-        begin = box.begun("env_one")
-        (group / "tasks").write_text(str(begin.pid))
-        (group / "freezer.state").write_text("FROZEN")
+    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
+    box.plan({"env_one": Script(("sleep", "600"))})
+    box.start()
+    begin = box.begun("env_one")
+    with frozen(begin.pid):
         stopped = box.stop()
         assert stopped.returncode == 1
         assert f"survives: {begin.pid} sleep" in stopped.stdout
-    finally:
-        (group / "freezer.state").write_text("THAWED")
-        until(lambda: not (group / "tasks").read_text(), "the frozen process is gone")
-        group.rmdir()
 
 
 def test_a_name_that_is_no_session_is_refused_and_nothing_is_stopped(box: Box) -> None:
