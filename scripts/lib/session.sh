@@ -88,7 +88,9 @@ session::claim() { # under the lock: an attempt is made once
   process::look $$
   process::boot
   printf '%s\n' "supervisor=$$" "supervisor_start=$start" "boot=$boot" "count=$count" "success=${success-}" \
-    "${results[@]/#/results=}" >"$session_at/claim" && : >>"$session_at/log"
+    "${results[@]/#/results=}" 2>/dev/null >"$session_at/claim" && : >>"$session_at/log" && return
+  rm -f -- "$session_at/claim"
+  session::die 73 "can't write in $session_at: is the disk full?"
 }
 
 session::begin() {

@@ -272,7 +272,8 @@ def frozen(pid: int) -> Iterator[None]:
     finally:
         (group / "freezer.state").write_text("THAWED")
         for task in (group / "tasks").read_text().split():
-            (freezer / "tasks").write_text(task)
+            with contextlib.suppress(ProcessLookupError):  # thawed, it may end at once
+                (freezer / "tasks").write_text(task)
         until(lambda: not (group / "tasks").read_text(), "nothing is in the freezer")
         group.rmdir()
 
