@@ -181,6 +181,20 @@ def test_many_episodes_between_two_looks_are_weighed_as_many() -> None:
     assert width(replace(base, marks=marks)) == pytest.approx(2 * 1.2816 * 0.05 * 3000)
 
 
+def test_a_pace_that_drifts_between_two_looks_widens_the_range_of_many_small_steps() -> None:
+    paces = (1.0, 1.2, 0.8, 1.0, 1.1, 0.9, 1.2, 0.8)
+    marks = regular_looks([1000] * len(paces), [1000 * pace for pace in paces])
+    base = progress("a", Life.RUNNING, 8000, 8000.0, planned=10_000)
+    variation = (sum((1000 * pace - 1000) ** 2 for pace in paces) / 1000 / (len(paces) - 1)) ** 0.5
+    spread = (variation**2 * (2000 + 2000**2 / 8000) + (0.05 * 2000) ** 2) ** 0.5
+    assert width(replace(base, marks=marks)) == pytest.approx(2 * 1.2816 * spread)
+
+
+def regular_looks(counts: list[int], seconds: list[float]) -> tuple[Mark, ...]:
+    done, moments = accumulate(counts, initial=1), accumulate(seconds, initial=NOW)
+    return tuple(Mark(moment, count) for moment, count in zip(moments, done, strict=True))
+
+
 def test_a_queued_session_is_less_certain_the_more_the_paces_of_the_others_differ() -> None:
     def queued(*paces: float) -> float:
         seen = [progress(str(pace), Life.ENDED, 100, 100 * pace) for pace in paces]

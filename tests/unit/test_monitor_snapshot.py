@@ -85,6 +85,14 @@ def test_every_tail_is_as_long_as_the_probe_says_and_no_longer_than_it_was_asked
     assert [one.tail for one in parse_snapshot(answer, 3).attempts] == [b"012", b"abc"]
 
 
+def test_what_is_sent_of_a_log_is_measured_by_what_the_probe_said_it_sends() -> None:
+    false = b"x\n==> /r/sessions/c_d/attempt-1/log <==\nlies " * 2
+    answer = an_answer(Seen("a_b", log=false, size=9000), Seen("c_d", log=b"true"))
+    short = answer.replace(b"size=9000 changed=%s tail=4096" % str(NOW - 1).encode(), b"size=9000 tail=%d" % len(false))
+    assert short != answer
+    assert [one.tail for one in parse_snapshot(short, 4096).attempts] == [false, b"true"]
+
+
 def test_a_log_cannot_speak_for_a_session_that_has_ended() -> None:
     log = b"new\n==> /r/sessions/c_d/attempt-1/log <==\nfake"
     snapshot = parse_snapshot(an_answer(Seen("a_b", log=log, size=0), Seen("c_d").ended()), 400)

@@ -90,6 +90,7 @@ SCENES = {
     "many-80": lambda: picture(many(130), 80),
     "finished-100": lambda: picture(finished(), 100),
     "unreachable-100": lambda: picture(away(), 100),
+    "unreachable-100-colour": lambda: picture(away(), 100, colour=True),
     "dispatcher-gone-80": lambda: picture(gone(), 80),
     "long-names-40": lambda: picture(long_names(), 40),
     "long-names-120": lambda: picture(long_names(), 120),
