@@ -54,7 +54,8 @@ def _open_agent(target: Target) -> tuple[Agent | None, str]:
         agent = Agent(target.agent)
     except (OSError, SSHException) as error:
         return None, f"the ssh agent at {target.agent} does not answer: {error}"
-    return agent, f"an ssh agent with {len(agent.get_keys())} keys"
+    count = len(agent.get_keys())
+    return agent, f"an ssh agent with {count} key{'s' if count != 1 else ''}"
 
 
 def _offer_all(transport: Transport, target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, agent: str) -> None:

@@ -77,7 +77,9 @@ def test_an_ipv6_address_with_a_port_stands_in_brackets(
 def chain(own_sshd: Callable[..., Sshd], tmp_path: Path) -> tuple[Sshd, Sshd, Sshd, Options]:
     """A host that is reached over two others, each with a key of its own."""
     first, second, last = (own_sshd(alias=name) for name in ("first", "second", "last"))
-    stanzas = (first.stanza(), second.stanza(), last.stanza("ProxyJump first,second"))
+    # a list of jumps wins over what the later ones' own stanzas say
+    second_stanza = second.stanza("ProxyJump nowhere.invalid")
+    stanzas = (first.stanza(), second_stanza, last.stanza("ProxyJump first,second"))
     return first, second, last, config(tmp_path, *stanzas)
 
 

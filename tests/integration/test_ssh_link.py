@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -34,6 +35,12 @@ def transport(request: pytest.FixtureRequest, server: Sshd) -> Iterator[Transpor
         yield made
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that does not answer is given up sooner than a person would want."""
+    monkeypatch.setattr("remote.ssh_exchange.GRACE_S", 0.5)
+
+
 def shell_of(transport: Transport) -> int:
     """The process on the host that runs our scripts: a script's parent is `timeout`, whose parent it is."""
     return int(transport.run("read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent").text)
@@ -47,6 +54,24 @@ def test_many_scripts_share_one_connection_and_one_shell(transport: Transport, s
     shells = {shell_of(transport) for _ in range(40)}
     assert len(shells) == 1
     assert connections(server) == 1
+
+
+def test_the_socket_sends_at_once_and_notices_a_dead_link(server: Sshd) -> None:
+    with SshTransport("testbox", server.options()) as transport:
+        transport.run("true")
+        sock = transport._connection.sockets[0]
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 30
+        assert 0 < sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 30_000
+
+
+def test_no_rekey_is_begun_by_us(server: Sshd) -> None:
+    """paramiko hangs when the host closes a channel while a rekey that paramiko began is under way."""
+    with SshTransport("testbox", server.options()) as transport:
+        transport.run("true")
+        packetizer = transport._connection.transport.packetizer
+        assert min(packetizer.REKEY_BYTES, packetizer.REKEY_PACKETS) >= 1 << 40
 
 
 def test_a_server_that_is_killed_and_restarted_between_scripts_goes_unnoticed(
@@ -96,6 +121,7 @@ def test_a_shell_that_dies_is_an_error_and_the_next_script_gets_another(transpor
     assert transport.run("echo on").text == "on\n"
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_frozen_server_is_given_up_in_time_and_works_when_it_thaws(transport: Transport, server: Sshd) -> None:
     transport.run("true")
     server.signal_serving(signal.SIGSTOP)
@@ -107,6 +133,7 @@ def test_a_frozen_server_is_given_up_in_time_and_works_when_it_thaws(transport: 
     assert transport.run("echo on").text == "on\n"
 
 
+@pytest.mark.usefixtures("hasty")
 def test_a_server_that_freezes_while_it_is_sent_megabytes_is_given_up_in_time(
     transport: Transport, server: Sshd
 ) -> None:
@@ -116,6 +143,18 @@ def test_a_server_that_freezes_while_it_is_sent_megabytes_is_given_up_in_time(
     with pytest.raises(HostError, match=r"in time|lost"):
         transport.run("cat >/dev/null", stdin=b"x" * (32 * MIB), timeout=1)
     assert time.monotonic() - before < 8
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_write_that_blocks_is_given_up_in_time(server: Sshd) -> None:
+    with SshTransport("testbox", server.options()) as transport:
+        transport.run("true")
+        transport._connection.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        server.signal_serving(signal.SIGSTOP)
+        before = time.monotonic()
+        with pytest.raises(HostError):
+            transport.run("cat >/dev/null", stdin=b"x" * (8 * MIB), timeout=1)
+        assert time.monotonic() - before < 8
 
 
 def test_a_frozen_listener_is_given_up_in_time(server: Sshd, tmp_path: Path) -> None:

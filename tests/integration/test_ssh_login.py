@@ -87,6 +87,29 @@ def test_a_key_that_the_agent_holds_is_not_asked_a_passphrase_for(sshd: Sshd, ag
     assert reaches(SshTransport("testbox", options), sshd.user.name)
 
 
+def test_a_key_of_the_agent_that_is_not_named_is_not_offered(sshd: Sshd, agent: str, tmp_path: Path) -> None:
+    add(agent, str(sshd.key))
+    other = make_key(tmp_path / "other")
+    error = refusal(SshTransport("testbox", config(tmp_path, sshd.stanza(f"IdentityAgent {agent}", key=other))))
+    assert "an ssh agent with 1 key\n" in error.message
+    assert error.message.count("refused") == 1
+
+
+def test_a_refused_key_of_the_agent_is_not_asked_a_passphrase_for(sshd: Sshd, agent: str, tmp_path: Path) -> None:
+    key = make_key(tmp_path / "stranger")
+    add(agent, str(key))
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(key)], check=True, capture_output=True)
+    prompts: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompts.append(prompt)
+        return "secret"
+
+    options = config(tmp_path, sshd.stanza(f"IdentityAgent {agent}", key=key))
+    refusal(SshTransport("testbox", Options(config=options.config, ask=ask)))
+    assert prompts == []
+
+
 @pytest.fixture
 def locked(sshd: Sshd, tmp_path: Path) -> Path:
     key = tmp_path / "locked"

@@ -166,6 +166,13 @@ def test_what_comes_after_the_script_on_standard_input_is_not_run(transport: Tra
     assert transport.run("cat").stdout == b""
 
 
+@pytest.mark.parametrize("size", [10, 100_000, 300_000, 1_500_000, 4_000_000])
+def test_standard_input_that_is_left_unread_does_not_reach_the_next_script(transport: Transport, size: int) -> None:
+    for _ in range(3):
+        assert transport.run("sleep 0.02; exit 3", stdin=b"echo stray\n" * (size // 11)).code == 3
+        assert transport.run("echo well; cat", stdin=b"fed").stdout == b"well\nfed"
+
+
 def test_two_threads_take_turns(transport: Transport) -> None:
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda number: transport.run("echo $1; sleep 0.01", str(number)).text, range(20)))

@@ -41,7 +41,7 @@ def test_an_address_is_read_as_people_write_it(text: str, address: Address) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["", "me@", "-oProxyCommand=evil", "me@-v", "two words", "box:0", "box:65536", "[]:22"]
+    "text", ["", "me@", "-oProxyCommand=evil", "me@-v", "two words", "box\nbox", "box:0", "box:65536", "[]:22"]
 )
 def test_what_names_no_host_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(HostError, match="names no host") as caught:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -125,15 +129,26 @@ def test_the_shell_answers_one_request_after_the_other(held: Held) -> None:
 
 
 def test_the_shell_ends_with_its_input_and_leaves_no_process(held: Held) -> None:
-    done = held.ask(request("read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent"))
-    children = f"/proc/{int(done.completed().stdout)}/task/{int(done.completed().stdout)}/children"
-    with open(children, encoding="utf-8") as file:  # noqa: PTH123
-        relays = file.read().split()
-    assert relays
+    script = "(trap '' TERM; sleep 20) & read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent $!"
+    shell, child = map(int, held.ask(request(script)).completed().stdout.split())
+    relays = [int(pid) for pid in Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="utf-8").split()]
+    assert len([pid for pid in relays if lives(pid)]) >= 2
     held.process.stdin.close()
     assert held.process.wait(10) == 0
-    for pid in relays:
-        assert subprocess.run(["kill", "-0", pid], capture_output=True, check=False).returncode
+    deadline = time.monotonic() + 10
+    while any(lives(pid) for pid in relays) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(lives(pid) for pid in relays)
+    assert lives(child), "what a script leaves in the background is left alone"
+    os.kill(child, signal.SIGKILL)
+
+
+def lives(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def test_the_shell_is_clean_to_shellcheck() -> None:
