@@ -72,7 +72,8 @@ def remember(launch: Launch) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
-            jsonlines.Writer(file, dumps=json.dumps).write(asdict(launch))
+            writer = jsonlines.Writer(file, dumps=json.dumps)  # pyright: ignore[reportCallIssue] - attrs names it so
+            writer.write(asdict(launch))
     except OSError:
         return
 
@@ -82,7 +83,8 @@ def remembered() -> tuple[Launch, ...]:
     names = {field.name for field in fields(Launch)}
     try:
         with _memory().open(encoding="utf-8", errors="replace") as file:
-            entries = list(jsonlines.Reader(file, loads=json.loads).iter(type=dict, skip_invalid=True))
+            reader = jsonlines.Reader(file, loads=json.loads)  # pyright: ignore[reportCallIssue] - the same
+            entries = list(reader.iter(type=dict, skip_invalid=True))
     except OSError:
         return ()
     return tuple(Launch(**entry) for entry in entries if set(entry) == names)
