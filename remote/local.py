@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
-from typing import IO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.transport import MIB, Completed
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _CHUNK = 1 << 16
+_LONGEST_ARGUMENT = 100_000
+"""bytes; Linux takes 128 KiB"""
 _LINGER_S = 0.2
 """How long after the script's end a stream may stay silent while something that it started still holds it open."""
 
@@ -25,22 +33,36 @@ class LocalTransport:
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
     ) -> Completed:
-        process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-c", script, "comborun", *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            stdout, stderr = _Exchange(process, stdin, limit).until(time.monotonic() + timeout)
-        except BaseException:
-            _end_group(process)
-            raise
-        finally:
-            for stream in (process.stdin, process.stdout, process.stderr):
-                _close(stream)
-        return Completed(process.wait(), stdout, stderr)
+        with _in_a_file(script) as file:
+            what = [str(file)] if file else ["-c", script, "comborun"]
+            return _run(["bash", "--noprofile", "--norc", *what, *args], stdin, timeout, limit)
+
+
+@contextlib.contextmanager
+def _in_a_file(script: str) -> Iterator[Path | None]:
+    """A file for a script that is too long for an argument; None for one that is not."""
+    if len(script.encode()) <= _LONGEST_ARGUMENT:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="comborun-") as folder:
+        file = Path(folder, "script.sh")
+        file.write_text(script, encoding="utf-8")
+        yield file
+
+
+def _run(command: list[str], stdin: bytes, timeout: float, limit: int) -> Completed:
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        stdout, stderr = _Exchange(process, stdin, limit).until(time.monotonic() + timeout)
+    except BaseException:
+        _end_group(process)
+        raise
+    finally:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            _close(stream)
+    return Completed(process.wait(), stdout, stderr)
 
 
 class _Exchange:

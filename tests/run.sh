@@ -8,7 +8,8 @@ set -euo pipefail
 checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=scripts/environment.sh
 . "$checkout/scripts/environment.sh"
-environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git
+environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git \
+  ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2
 environment::venv example
 environment::venv test
 cd "$checkout"
