@@ -8,10 +8,11 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from box import kill, until
+from box import Box, bash, kill, until
 from desk import Desk, desk
 
 from comborun.attempt import parse_record
@@ -167,8 +168,18 @@ def test_stopping_one_session_leaves_them_to_the_others(desk: Desk) -> None:
     subprocess.run(
         ["bash", run / "lib/stop.sh", run, "maze_good"], env=desk.environment, capture_output=True, check=True
     )
+    assert (run / "dispatch/secrets").exists()
     assert found(run, "field_good")["FIRST"] == DIGEST
     finish(run)
+
+
+def test_a_start_that_fails_leaves_none(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("dispatch/secrets.tsv", "FIRST\thost\n")
+    box.environment["FIRST"] = PLANTED
+    box.write("lib/dispatch.sh", "exit 66\n")
+    assert box.start().returncode == 66
+    assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.tsv"]
 
 
 def test_a_run_that_has_finished_gets_none(desk: Desk) -> None:
@@ -208,14 +219,19 @@ def test_a_start_by_hand_takes_them_from_the_environment_or_says_what_is_missing
 
 def test_a_login_shell_is_asked_where_the_launch_has_none_however_noisy_it_is(desk: Desk) -> None:
     value = shlex.quote(PLANTED)
-    profile = f"echo welcome; echo noise >&2; sleep 300 & echo $! >~/agent\nexport FIRST={value}\n"
+    profile = f"echo welcome; echo noise >&2; sleep 300 & echo $! >>~/agent\nexport FIRST={value}\n"
     (desk.home / ".profile").write_text(profile)
     try:
-        run = launch(desk, grid_of(desk, "{FIRST: host}"))
+        grid = grid_of(desk, "{FIRST: host}")
+        run = launch(desk, grid)
         assert found(run, "maze_good")["FIRST"] == DIGEST
+        begun = time.monotonic()
+        launch(desk, grid)
+        assert time.monotonic() - begun < 18, "what the profile left running keeps nobody waiting"
         finish(run)
     finally:
-        kill(int((desk.home / "agent").read_text()), signal.SIGKILL)
+        for pid in (desk.home / "agent").read_text().split():
+            kill(int(pid), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
