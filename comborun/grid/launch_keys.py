@@ -9,6 +9,10 @@ from comborun.errors import Problem
 from comborun.grid.mistakes import Draft
 
 
+_EVERYBODYS = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
+"""a secret is taken out of the environment of everything but the commands"""
+
+
 def launch_problems(draft: Draft) -> Iterator[Problem]:
     """Entries that lack something, that meet, or that contradict another key."""
     yield from _sync_problems(draft)
@@ -30,6 +34,9 @@ def _sync_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _secret_problems(draft: Draft) -> Iterator[Problem]:
+    for name in _EVERYBODYS & set(draft.file.secrets):
+        place = draft.source.key_place("secrets", name)
+        yield draft.source.problem(place, f"{name} is no secret: sessions could not start without it", "remove it")
     layers = chain([((), draft.file)], ((("overrides", i), entry) for i, entry in enumerate(draft.file.overrides)))
     for path, layer in layers:
         for name in layer.variables:
