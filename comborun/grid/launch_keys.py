@@ -8,7 +8,6 @@ from itertools import chain
 from comborun.errors import Problem
 from comborun.grid.mistakes import Draft
 
-
 _EVERYBODYS = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
 """a secret is taken out of the environment of everything but the commands"""
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154,SC2207 # values are handed on through variables; split at newlines on purpose
 # sync.sh: put the user's own files on the host. The laptop sends this text with a call behind it: sync::look, and
-# then sync::receive. Nothing is deleted, nothing is written through a link, and a file takes its place when it is whole.
+# then sync::receive. Nothing is deleted, nothing is written through a link, and a file takes its place when whole.
 set -uo pipefail
 
 sync_drafts=() sync_files=() sync_sums=() # what has arrived under another name, where it belongs, what it must hold
