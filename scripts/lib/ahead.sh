@@ -39,6 +39,7 @@ ahead::dismiss() { # everything that waits, whoever opened it
 
 ahead::fill() { # windows for the first sessions of the queue, as many as there are slots
   local i name now_ms seen=0 most=$((slots < ahead_most ? slots : ahead_most))
+  ((${#ahead_at[@]} < most)) || return 0
   for ((i = next; i < ${#order[@]} && seen < most; i++)); do
     name=${order[i]}
     [[ ${life_of[$name]} == queued ]] || continue

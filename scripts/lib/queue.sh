@@ -150,7 +150,8 @@ queue::sweep() { # what no message told
   for name in "${!life_of[@]}"; do
     [[ ${life_of[$name]} == @(starting|running|orphaned|closing|lost) ]] || continue
     [[ ${undertaker_of[$name]-} ]] && kill -0 "${undertaker_of[$name]}" 2>/dev/null && continue
-    read -r pid born <<<"${supervisor_of[$name]-}"
+    pid=${supervisor_of[$name]-}
+    born=${pid#* } pid=${pid% *}
     if [[ $pid ]] && process::look "$pid" && [[ $start == "$born" && $state != [ZX] ]]; then
       continue
     fi

@@ -30,12 +30,13 @@ record::write() { # <file> <line>... : the file is complete or absent
 }
 
 record::read() { # <file> -> record; 1 when there is no such record. Whatever is no `key=value` is passed over
-  local line key
+  local line key lines
   record=()
-  while IFS= read -r line || [[ $line ]]; do
+  [[ -r $1 ]] && mapfile -t lines 2>/dev/null <"$1" || return
+  for line in "${lines[@]}"; do
     key=${line%%=*}
-    [[ $line == *=* && $key =~ ^[a-z_]+$ ]] && record[$key]=${line#*=}
-  done 2>/dev/null <"$1"
+    [[ $line == *=* && $key && $key != *[!abcdefghijklmnopqrstuvwxyz_]* ]] && record[$key]=${line#*=}
+  done
   ((${#record[@]}))
 }
 
@@ -45,12 +46,14 @@ record::clean() { # <text> -> cleaned: one line of at most 300 characters, nothi
 }
 
 process::look() { # <pid> -> state start; 1 when there is no such process
-  local line='' fields
+  local lines line fields
   state='' start=''
-  [[ $1 =~ ^[0-9]+$ ]] || return 1
-  IFS= read -r -d '' line 2>/dev/null <"/proc/$1/stat"
+  [[ $1 =~ ^[0-9]+$ && -e /proc/$1 ]] || return 1
+  mapfile lines 2>/dev/null <"/proc/$1/stat"
+  line=${lines[*]}
   [[ $line ]] || return 1
-  read -ra fields <<<"${line##*) }" # the command's name may hold anything, a `)` too
+  # shellcheck disable=SC2206 # a letter and numbers; the command's name before them may hold anything, a `)` too
+  fields=(${line##*) })
   state=${fields[0]} start=${fields[19]}
 }
 

@@ -175,7 +175,7 @@ def test_standard_input_that_is_left_unread_does_not_reach_the_next_script(trans
 
 @pytest.mark.parametrize("size", [1000, 99_000, 130_000, 3_000_000])
 def test_a_script_may_be_longer_than_an_argument(transport: Transport, size: int) -> None:
-    script = f"# {'x' * size}\nprintf '%s %s' \"$#\" \"$1\"; exit 4"
+    script = f'# {"x" * size}\nprintf \'%s %s\' "$#" "$1"; exit 4'
     done = transport.run(script, "a b", "c")
     assert (done.code, done.stdout) == (4, b"2 a b")
 
