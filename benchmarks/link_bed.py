@@ -1,0 +1,148 @@
+"""The bed of benchmarks/link.py: a host behind a relay that delays and counts, and what one action on it costs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "testbed"))
+
+from delaynet import enter
+from hosts import Site, site
+from network import HOST_ADDRESS, await_that
+
+from remote.ssh_config import Options
+
+ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
+EPISODES = 2
+LOG_BYTES = 10_000_000
+WORK = """\
+#!/bin/bash
+# a session: NAME EPISODES OUT; one that is named in ~/long has a log of 10 MB and goes on for ever
+if [[ -e ~/long/$1 ]]; then
+  printf '{"episode": 0, "seed": 0, "success": true}\\n' >"$3/episodes.jsonl"
+  cat ~/ten_megabytes
+  exec sleep 100000
+fi
+printf '{"episode": %d, "seed": 0, "success": true}\\n' $(seq 0 $(($2 - 1))) >"$3/episodes.jsonl"
+echo "episode $2 of $2: success"
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an action cost; of several rounds the mean of each, but the median of the seconds."""
+
+    seconds: float
+    connections: float
+    up: float
+    """bytes of IP packets towards the host"""
+    down: float
+    cpu: float
+    """seconds of CPU that the host's processes used"""
+
+    def times(self, factor: float) -> Cost:
+        return Cost(*(factor * value for value in vars(self).values()))
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass
+class Bed:
+    site: Site
+    account: Path | None
+    """the CPU account of all processes of the host"""
+
+    @property
+    def home(self) -> Path:
+        return self.site.host.home
+
+    @property
+    def options(self) -> Options:
+        return Options(config=self.site.host.config)
+
+    def delay(self, milliseconds: float) -> None:
+        self.site.network.link.delay(milliseconds)
+
+    def cpu(self) -> float:
+        return int((self.account / "cpuacct.usage").read_text()) / 1e9 if self.account else float("nan")
+
+    def measure(self, action: Callable[[], object], rounds: int = 1) -> Cost:
+        counted, cpu, taken = self.site.network.link.counted(), self.cpu(), []
+        for _ in range(rounds):
+            begun = time.monotonic()
+            action()
+            taken.append(time.monotonic() - begun)
+        after = self.site.network.link.counted()
+        return Cost(
+            seconds=statistics.median(taken),
+            connections=(after.connections - counted.connections) / rounds,
+            up=(after.bytes_up - counted.bytes_up) / rounds,
+            down=(after.bytes_down - counted.bytes_down) / rounds,
+            cpu=(self.cpu() - cpu) / rounds,
+        )
+
+    def settle(self) -> None:
+        """Wait until the host does nothing: what has just been logged is still being shown in its windows."""
+        if self.account:
+            await_that("the host is at rest", self._rests, 60)
+
+    def _rests(self) -> bool:
+        before = self.cpu()
+        time.sleep(0.5)
+        return self.cpu() - before < 0.02
+
+    def bare_round_trip(self) -> float:
+        """Milliseconds that a TCP connection takes to be made: the best of five."""
+        taken = []
+        for _ in range(5):
+            begun = time.monotonic()
+            socket.create_connection((HOST_ADDRESS, 22), timeout=5).close()
+            taken.append(1000 * (time.monotonic() - begun))
+        return min(taken)
+
+
+@contextlib.contextmanager
+def bed() -> Iterator[Bed]:
+    """A host; this process moves into the laptop's network and stays there."""
+    with site() as made, account() as group:
+        if group:
+            for pid in (made.host.process.pid if made.host.process else 0, made.host.init):
+                (group / "cgroup.procs").write_text(str(pid))
+        enter(os.open(made.network.client.path, os.O_RDONLY))
+        furnish(made.host.home)
+        yield Bed(made, group)
+        made.host.close()
+
+
+@contextlib.contextmanager
+def account() -> Iterator[Path | None]:
+    """A group that counts the CPU time of its processes; None where there is no such thing."""
+    group = ACCOUNTS / f"comborun-link-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        yield group
+    finally:
+        with contextlib.suppress(OSError, TimeoutError):
+            await_that("the group is empty", lambda: not (group / "cgroup.procs").read_text())
+            group.rmdir()
+
+
+def furnish(home: Path) -> None:
+    (home / "work.sh").write_text(WORK)
+    (home / "long").mkdir()
+    line = b"episode %07d: reward 12.375, success, 14.2 s, a line as evaluation programs print them\n"
+    lines = b"".join(line % number for number in range(LOG_BYTES // len(line % 0) + 1))
+    (home / "ten_megabytes").write_bytes(lines[:LOG_BYTES])
