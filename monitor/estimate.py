@@ -124,7 +124,8 @@ def _length(status: SessionStatus, paces: Mapping[Unit, _Pace], level: float) ->
 def _paces(progress: Sequence[Progress]) -> Mapping[Unit, _Pace]:
     """The mean pace of the run, for episodes and for steps; none where too little was done."""
     paces: dict[Unit, _Pace] = {}
-    for unit in {one.status.unit for one in progress}:
+    units: set[Unit] = {one.status.unit for one in progress}
+    for unit in units:
         telling = [one for one in progress if one.status.unit == unit and one.tells]
         done = sum(one.done for one in telling)
         if done >= ENOUGH:
