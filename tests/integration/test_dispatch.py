@@ -435,8 +435,10 @@ def waiters(box: Box) -> list[int]:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = file.read_bytes().split(b"\0")
-            if words[0] == b"bash" and b"ahead" in words and str(box.directory).encode() in words[1]:
-                found.append(int(file.parent.name))
+            waits = words[0] == b"bash" and b"ahead" in words and str(box.directory).encode() in words[1]
+            pid = int(file.parent.name)
+            if waits and os.getsid(pid) == pid:  # what it starts looks like it for a moment
+                found.append(pid)
     return found
 
 
