@@ -41,6 +41,8 @@ class Begin:
     """tmux, screen, or none when the script was started by hand"""
     address: str
     """what attaches to it: the exact tmux session name, or screen's PID.name"""
+    screendir: str
+    """where screen keeps its windows, when that is not the user's own place"""
     gpus: str
     first: int
     count: int
@@ -57,6 +59,7 @@ class Begin:
             host=record.get("host", ""),
             multiplexer=record.get("multiplexer", "none"),
             address=record.get("address", ""),
+            screendir=record.get("screendir", ""),
             gpus=record.get("gpus", ""),
             first=integer(record, "first") or 0,
             count=integer(record, "count") or 0,

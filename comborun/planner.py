@@ -43,6 +43,21 @@ def lay_out(grid: Grid, host: HostFacts, shipped: str = "") -> Plan:
     )
 
 
+def not_taken_over(before: Plan, now: Plan) -> tuple[str, ...]:
+    """What a grid says otherwise than the plan of its run, which goes on as it was planned: a sentence each."""
+    told = {
+        "limits.per_gpu": (before.limits.per_gpu, now.limits.per_gpu),
+        "limits.stagger": (before.limits.stagger, now.limits.stagger),
+        "limits.attempts": (before.limits.attempts, now.limits.attempts),
+        "use_gpus": (before.gpus, now.gpus),
+        "poll": (before.poll, now.poll),
+        "progress": tuple([session.progress for session in plan.sessions] for plan in (before, now)),
+    }
+    return tuple(
+        f"{key} has changed, and this run keeps what it was planned with" for key, (a, b) in told.items() if a != b
+    )
+
+
 def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
     settings = combo.settings
     name = session_name(combo.environment.name, combo.policy.name)

@@ -5,20 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from comborun.plaintext import ESCAPE, INVISIBLE
+
 LONGEST = 200
 """characters that are kept of a line"""
 _FARTHEST = 1000
 """columns: programs that jump further to the right are not followed"""
-_ESCAPE = re.compile(
-    r"""
-      \x1b\[ (?P<numbers>[0-?]*) [ -/]* (?P<verb>[@-~])     # control sequence
-    | \x1b[\]PX^_] [^\x07\x1b]* (?:\x07|\x1b\\|\Z|(?=\x1b)) # title, device and other strings
-    | \x1b\[ [0-?]* [ -/]* \Z                               # cut off
-    | \x1b [ -/]* [0-~]?                                    # everything else that starts with ESC
-    """,
-    re.VERBOSE,
-)
-_INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def last_line(log: bytes) -> str:
@@ -32,7 +24,7 @@ def last_line(log: bytes) -> str:
 
 def without_escapes(text: str) -> str:
     """`text` without escape sequences, not carried out but left out; other characters stay."""
-    return _ESCAPE.sub("", text)
+    return ESCAPE.sub("", text)
 
 
 def visible(line: str) -> str:
@@ -40,7 +32,7 @@ def visible(line: str) -> str:
     cells: list[str] = []
     column = position = 0
     while position < len(line):
-        escape = _ESCAPE.match(line, position)
+        escape = ESCAPE.match(line, position)
         if escape:
             column = _moved(cells, column, escape)
             position = escape.end()
@@ -58,7 +50,7 @@ def _written(cells: list[str], column: int, character: str) -> int:
         return max(0, column - 1)
     if character == "\t":
         character = " "
-    if unicodedata.category(character) in _INVISIBLE:
+    if unicodedata.category(character) in INVISIBLE:
         return column
     cells.extend(" " * (column - len(cells)))
     cells[column : column + 1] = [character]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comborun.attempt import Begin
 from comborun.errors import UserError
 from comborun.layout import RunLayout
+from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,24 +17,33 @@ if TYPE_CHECKING:
     from comborun.transport import Transport
 
 _STOP = 'directory=$1; shift; exec bash "$directory/lib/stop.sh" "$directory" "$@"'
+_STOP_S = 900.0
+"""seconds; stop.sh is bounded by itself, and cutting it off would leave things half ended"""
+
+_NEWEST = """
+newest() { # <session> <file> -> n: its highest attempt that has the file, 0 for none
+  local directory
+  n=0
+  for directory in "$1"/attempt-*; do
+    [[ ${directory##*-} =~ ^[1-9][0-9]*$ && -e $directory/$2 ]] && ((${directory##*-} > n)) && n=${directory##*-}
+  done
+}
+cd -- "$1/sessions" 2>/dev/null || exit 66
+shift
+"""
 
 _LATEST = """
-cd -- "$1/sessions/$2" 2>/dev/null || exit 66
-n=0
-while [[ -e attempt-$((n + 1)) ]]; do n=$((n + 1)); done
+[[ -d $1 ]] || exit 66
+newest "$1" log
 ((n)) || exit 69
 printf '%s\\n' "$n"
-cat "attempt-$n/begin" 2>/dev/null
+cat "$1/attempt-$n/begin" 2>/dev/null
 exit 0
 """
 
-
 _BEGINS = """
-cd -- "$1/sessions" || exit 66
-shift
 for name in "$@"; do
-  n=0
-  while [[ -e $name/attempt-$((n + 1)) ]]; do n=$((n + 1)); done
+  newest "$name" begin
   printf '%s\\0' "$name"
   cat "$name/attempt-$n/begin" 2>/dev/null
   printf '\\0'
@@ -60,14 +70,14 @@ class Latest:
 
 def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
     """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker."""
-    done = transport.run(_STOP, directory, *sessions, timeout=180)
-    lines = (done.text + done.stderr.decode("utf-8", "replace")).splitlines()
+    done = transport.run(_STOP, directory, *sessions, timeout=_STOP_S)
+    lines = harmless(done.text + done.stderr.decode("utf-8", "replace")).splitlines()
     return Stopped(tuple(line for line in lines if line.strip()), clean=done.code == 0)
 
 
 def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
     """The newest attempt of `session`. Raises UserError when it has none, or when there is no such session."""
-    done = transport.run(_LATEST, str(layout.directory), session, timeout=30)
+    done = transport.run(_NEWEST + _LATEST, str(layout.directory), session, timeout=30)
     if done.code == 69:
         raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
     if done.code:
@@ -79,16 +89,20 @@ def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
 
 def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
     """The begin records of the sessions' newest attempts, where there are any; one round trip."""
-    words = transport.run(_BEGINS, str(layout.directory), *sessions, timeout=60).text.split("\0")
+    words = transport.run(_NEWEST + _BEGINS, str(layout.directory), *sessions, timeout=60).text.split("\0")
     pairs = zip(words[0::2], words[1::2], strict=False)
     return {name: Begin.parse(record) for name, record in pairs if record.strip()}
 
 
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only, read-only unless asked."""
+    """The command that opens a session's window: exact names only; tmux's is read-only unless asked.
+
+    screen knows no read-only view: whoever opens its window can type into it.
+    """
     if begin.multiplexer == "tmux":
         read_only = [] if write else ["-r"]
         return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
     if begin.multiplexer == "screen":
-        return ["screen", "-x", begin.address]
+        place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
+        return [*place, "screen", "-x", begin.address]
     raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")

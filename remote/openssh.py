@@ -58,7 +58,6 @@ class OpensshTransport(ShellTransport):
         self._arguments = ssh_arguments(Address.parse(host), self._options.config)
         self._folder: Path | None = None
         self._held: PipeShell | None = None
-        self.warnings: tuple[str, ...] = ()
 
     def _open_shell(self) -> PipeShell:
         if not shutil.which("ssh"):

@@ -23,6 +23,7 @@ DEFAULT_ROOT = "~/comborun"
 _LIST = """
 for root in "$@"; do
   [[ $root == [~] || $root == [~]/* ]] && root=$HOME${root:1}
+  root=$(cd -P -- "$root" 2>/dev/null && pwd) || continue
   for directory in "$root"/*-????????T??????Z-????; do
     [[ -f $directory/run.json ]] || continue
     printf '%s\\0' "$directory"
@@ -42,6 +43,7 @@ class Launch:
     root: str
     directory: str
     grid: str
+    transport: str = "ssh"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def _memory() -> Path:
 def remember(launch: Launch) -> None:
     """Keep in mind where a run is. A laptop that can't write its memory still launches."""
     path = _memory()
-    if launch in remembered():
+    if remembered()[-1:] == (launch,):
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,15 +81,16 @@ def remember(launch: Launch) -> None:
 
 
 def remembered() -> tuple[Launch, ...]:
-    """The launches from this machine, oldest first; lines that can't be read are passed over."""
+    """The launches from this machine, the latest last; lines that can't be read are passed over."""
     names = {field.name for field in fields(Launch)}
+    needed = names - {"transport"}
     try:
         with _memory().open(encoding="utf-8", errors="replace") as file:
             reader = jsonlines.Reader(file, loads=json.loads)  # pyright: ignore[reportCallIssue] - the same
             entries = list(reader.iter(type=dict, skip_invalid=True))
     except OSError:
         return ()
-    return tuple(Launch(**entry) for entry in entries if set(entry) == names)
+    return tuple(Launch(**entry) for entry in entries if needed <= set(entry) <= names)
 
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:

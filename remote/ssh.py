@@ -38,8 +38,6 @@ class SshTransport(ShellTransport):
         self._options = options or Options()
         self._files = KeyFiles(self._options.ask)
         self._connection: Connection | None = None
-        self.warnings: tuple[str, ...] = ()
-        """what of the ssh config and of the known hosts was passed over; known after the first connection"""
 
     def _open_shell(self) -> ChannelShell:
         if self._connection and self._connection.lost:

@@ -51,6 +51,8 @@ class ShellTransport(ABC):
 
     foreign: tuple[type[Exception], ...] = (OSError, EOFError)
     """what may be raised on the way, to be explained"""
+    warnings: tuple[str, ...] = ()
+    """sentences for people: what of the ssh config and of the known hosts was passed over, whose key was trusted"""
 
     def __init__(self, host: str) -> None:
         self.host = host

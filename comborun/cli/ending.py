@@ -9,6 +9,7 @@ import click
 from comborun.cli.frame import SOME_DID_NOT, answer, json_option
 from comborun.cli.reporting import report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
+from comborun.errors import UserError
 from remote.control import stop as stop_sessions
 
 
@@ -51,7 +52,7 @@ def report(run: str | None, where: Where, root: str | None, output: Path | None,
     combo report
     combo report ~/old_results
     """
-    if run and Path(run).is_dir() and not (Path(run) / "run.json").is_file():
+    if run and _is_folder(run, where, root):
         from reporter import report_folder
 
         target = output or Path(run) / "report"
@@ -60,3 +61,17 @@ def report(run: str | None, where: Where, root: str | None, output: Path | None,
         transport, found = where.find(run, root)
         summary, target = report_on(transport, found.id, found.directory, output)
     tell_report(summary, target, as_json=as_json)
+
+
+def _is_folder(word: str, where: Where, root: str | None) -> bool:
+    """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
+    folder = Path(word)
+    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
+        return False
+    if "/" in word or word in {".", ".."}:
+        return True
+    try:
+        where.find(word, root)
+    except UserError:
+        return True
+    return False

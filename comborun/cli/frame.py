@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.errors import UserError
+from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Answer with 
 
 def guarded(command: click.Command) -> int:
     """Run a command; errors that a person can mend are shown without a traceback. Returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our signs
     try:
         code = command.main(standalone_mode=False)
     except click.exceptions.Exit as exit_:
@@ -46,12 +51,12 @@ def guarded(command: click.Command) -> int:
 
 
 def complain(error: UserError) -> None:
-    """Show a mistake and its hint."""
+    """Show a mistake and its hint; both may hold what a host said."""
     click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(error.message, err=True)
+    click.echo(harmless(error.message), err=True)
     if error.hint:
         click.secho("  hint: ", fg="cyan", nl=False, err=True)
-        click.echo(error.hint, err=True)
+        click.echo(harmless(error.hint), err=True)
 
 
 def answer(document: Any) -> None:

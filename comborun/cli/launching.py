@@ -14,7 +14,9 @@ from comborun.cli.watching import Watching, watch_until_the_end
 from comborun.cli.where import Where, where_options
 from comborun.errors import UserError
 from comborun.grid import load_grid
-from comborun.planner import lay_out
+from comborun.plaintext import harmless
+from comborun.planner import lay_out, not_taken_over
+from monitor.observe import load_run
 from remote.host import ask, check
 from remote.launch import Publication, StartOptions, await_first, publish, start
 from remote.provenance import provenance, shipped_origin
@@ -60,8 +62,12 @@ class Launched:
     transport: Transport
     plan: Plan
     publication: Publication
-    said: str
-    shipped: tuple[str, ...]
+    options: str
+    """what every later command needs to find the host, as it is typed"""
+    shipped: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """what of a changed grid its run does not take over"""
 
 
 @click.command()
@@ -115,20 +121,36 @@ def start_run(request: Request) -> Launched:
     deliveries = compare(transport, shipments)
     origin = {**provenance(grid.path, grid.text, facts), "sync": shipped_origin(shipments)}
     publication = publish(transport, plan, grid.text, grid.root, origin, new=request.new)
+    _refuse_changed(publication)
+    root = publication.directory.removesuffix(f"/{publication.run}")
+    way = request.where.way(transport.host)
+    remember(Launch(publication.run, transport.host, root, publication.directory, grid.name, way))
+    options = request.where.options(transport.host)
+    if publication.state == "finished":
+        return Launched(transport, plan, publication, options)
+    deliver(transport, deliveries, root)
+    kept, parallel = _resumed(transport, publication, plan)
+    begin = StartOptions(request.parallel or parallel, request.multiplexer, secrets)
+    said = start(transport, publication.directory, begin)
+    await_first(transport, publication.directory)
+    return Launched(transport, plan, publication, options, tuple(lines(deliveries)), replaced(said), kept)
+
+
+def _refuse_changed(publication: Publication) -> None:
     if publication.state == "changed":
         raise UserError(
             f"the run {publication.run} of this grid has not ended, and the grid or what it ships has changed since",
             f"let it end, stop it ({program()} stop {publication.run}), or start another run with --new",
         )
-    root = publication.directory.removesuffix(f"/{publication.run}")
-    remember(Launch(publication.run, transport.host, root, publication.directory, grid.name))
-    said = ""
-    if publication.state != "finished":
-        deliver(transport, deliveries, root)
-        said = start(transport, publication.directory, StartOptions(request.parallel, request.multiplexer, secrets))
-        await_first(transport, publication.directory)
-    shipped = tuple(lines(deliveries)) if said else ()
-    return Launched(transport, plan, publication, said, shipped)
+
+
+def _resumed(transport: Transport, publication: Publication, plan: Plan) -> tuple[tuple[str, ...], int | None]:
+    """What a run that goes on does not take over from its grid, in sentences; and the grid's slots, if they changed."""
+    if publication.state != "resumed":
+        return (), None
+    before = load_run(transport, publication.directory).plan
+    changed = before.limits.parallel != plan.limits.parallel
+    return not_taken_over(before, plan), plan.limits.parallel if changed else None
 
 
 def _record(launched: Launched) -> dict[str, Any]:
@@ -140,7 +162,8 @@ def _record(launched: Launched) -> dict[str, Any]:
         "state": publication.state,
         "sessions": [session.name for session in launched.plan.sessions],
         "shipped": list(launched.shipped),
-        "replaced": list(replaced(launched.said)),
+        "replaced": list(launched.replaced),
+        "kept": list(launched.kept),
     }
 
 
@@ -152,13 +175,13 @@ def _tell(launched: Launched) -> None:
         "finished": "this grid's run has finished: nothing is missing; --new starts another",
     }[publication.state]
     click.echo(f"{click.style(launched.plan.grid, bold=True)}: {sentence}")
-    for note in (*(f"shipped {line}" for line in launched.shipped), *replaced(launched.said)):
-        click.echo(f"  {note}")
+    for note in (*(f"shipped {line}" for line in launched.shipped), *launched.replaced, *launched.kept):
+        click.echo(f"  {harmless(note)}")
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
         rows |= {
-            "watch": f"{program()} monitor {publication.run}",
-            "attach": f"{program()} attach {launched.plan.sessions[0].name}",
-            "stop": f"{program()} stop {publication.run}",
+            "watch": f"{program()} monitor {publication.run}{launched.options}",
+            "attach": f"{program()} attach {launched.plan.sessions[0].name} --run {publication.run}{launched.options}",
+            "stop": f"{program()} stop {publication.run}{launched.options}",
         }
     tell(rows)

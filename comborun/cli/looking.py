@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shlex
 import shutil
+import stat
 import sys
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -16,12 +18,11 @@ from comborun.cli.frame import answer, json_option
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.errors import UserError
 from comborun.layout import RunLayout
-from monitor.lastline import visible
+from comborun.plaintext import harmless
 from monitor.observe import load_run
 from monitor.watch import Source, once
 from remote.control import attach_command, begins, latest
 from remote.follow import follow as follow_log
-from remote.runs import DEFAULT_ROOT, list_runs, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,14 +50,7 @@ def logs(session: str, wanted: str | None, where: Where, root: str | None, follo
     transport, found = where.find(wanted, root)
     layout = RunLayout(PurePosixPath(found.directory))
     attempt = latest(transport, layout, session)
-    pieces = follow_log(transport, attempt.log, lines, on=follow)
-    if sys.stdout.isatty():
-        for line in _lines(pieces):
-            click.echo(visible(line))
-        return
-    for piece in pieces:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+    _print(follow_log(transport, attempt.log, lines, on=follow))
 
 
 @click.command()
@@ -67,30 +61,34 @@ def logs(session: str, wanted: str | None, where: Where, root: str | None, follo
 @click.option("--all", "tiled", is_flag=True, help="A tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Let keys through: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(
-    session: str | None, wanted: str | None, where: Where, root: str | None, tiled: bool, write: bool, show: bool
-) -> None:
+def attach(session: str | None, wanted: str | None, where: Where, root: str | None, **how: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
+
+    screen has no read-only view: without --write its log is followed instead.
 
     \b
     combo attach stairs_flat
     combo attach --all
     """
     transport, found = where.find(wanted, root)
-    if tiled:
-        _attach_all(transport, found.directory)
+    if how["tiled"]:
+        _become(_tiled(transport, found.directory))
         return
     if not session:
         raise UserError("name a session, or give --all", "combo status names them")
-    begin = latest(transport, RunLayout(PurePosixPath(found.directory)), session).begin
-    if begin is None:
+    seen = latest(transport, RunLayout(PurePosixPath(found.directory)), session)
+    if seen.begin is None:
         raise UserError(f"{session} is only just starting", "try again in a moment")
-    command = _way(transport.host, attach_command(begin, _socket(), write=write))
-    if show:
+    command = _way(transport.host, _view(seen.begin, seen.log, write=how["write"]))
+    if how["show"]:
         click.echo(shlex.join(command))
         return
-    _refuse_closed(transport.host, session, begin)
-    os.execvp(command[0], command)
+    if seen.begin.multiplexer == "screen" and not how["write"]:
+        click.echo("screen has no read-only view: this follows the log; --write opens the window", err=True)
+        _print(follow_log(transport, seen.log, 50, on=True))
+        return
+    _refuse_closed(transport.host, session, seen.begin)
+    _become(command)
 
 
 @click.command()
@@ -104,8 +102,7 @@ def runs(where: Where, root: str | None, as_json: bool) -> None:
     combo runs --host h100
     """
     transport = where.connect()
-    roots = (root,) if root else (DEFAULT_ROOT, *(launch.root for launch in remembered()))
-    found = list_runs(transport, roots)
+    found = where.runs(transport, root)
     if as_json:
         answer([{"run": run.id, "directory": run.directory, "done": dict(run.done)} for run in found])
         return
@@ -115,19 +112,34 @@ def runs(where: Where, root: str | None, as_json: bool) -> None:
             for outcome in ("succeeded", "partial", "failed", "cancelled", "lost")
             if run.done.get(outcome, "0") != "0"
         )
-        click.echo(f"{run.id}  {state or 'not ended'}  {click.style(run.directory, dim=True)}")
+        click.echo(harmless(f"{run.id}  {state or 'not ended'}  ") + click.style(harmless(run.directory), dim=True))
     if not found:
         click.echo(f"no runs on {transport.host}")
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterable[str]:
-    """Whole lines of a stream of bytes; a last piece without its newline comes when the stream ends."""
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in whole)
-    if rest:
-        yield rest.decode("utf-8", "replace")
+def _print(pieces: Iterable[bytes]) -> None:
+    """A log on standard output: every byte as it is, or on a terminal without what would act on it."""
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:  # \r stays: progress bars draw over themselves
+        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+
+
+def _view(begin: Begin, log: PurePosixPath, *, write: bool) -> list[str]:
+    """What shows a session: its window, or its log where a window can't be shown read-only."""
+    if begin.multiplexer == "screen" and not write:
+        return ["tail", "-n", "50", "-F", "--", str(log)]
+    return attach_command(begin, _socket(), write=write)
+
+
+def _become(command: list[str]) -> None:
+    """Leave the host and go on as another program."""
+    click.get_current_context().close()
+    os.execvp(command[0], command)
 
 
 def _socket() -> str:
@@ -154,28 +166,28 @@ def _refuse_closed(host: str, session: str, begin: Begin) -> None:
         raise UserError(f"the window of {session} is closed: it has ended", f"combo logs {session} shows its output")
 
 
-def _attach_all(transport: Transport, directory: str) -> None:
+def _tiled(transport: Transport, directory: str) -> list[str]:
     """Every running session in a pane of one window; a host is reached over one connection for all of them."""
     from remote.windows import tile
 
     seen = once(Source(transport, load_run(transport, directory)))
     running = [session.name for session in seen.sessions if session.alive]
-    records = begins(transport, RunLayout(PurePosixPath(directory)), running)
+    layout = RunLayout(PurePosixPath(directory))
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
-    panes = {
-        name: "TMUX= " + shlex.join(_way(transport.host, attach_command(begin, _socket(), write=False), *shared))
-        for name, begin in records.items()
-        if begin.multiplexer != "none"
-    }
+    panes: dict[str, str] = {}
+    for name, begin in begins(transport, layout, running).items():
+        if begin.multiplexer != "none":
+            view = _view(begin, layout.attempt(name, begin.attempt).log, write=False)
+            panes[name] = "TMUX= " + shlex.join(_way(transport.host, view, *shared))
     if not panes:
         raise UserError("no session is running that has a window", "combo status shows them all")
-    command = tile(f"combo-{seen.run[-4:]}", panes)
-    os.execvp(command[0], command)
+    return tile(f"combo-{seen.run[-4:]}", panes)
 
 
 def _control_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"comborun-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise UserError(f"{folder} belongs to somebody else", "set TMPDIR to a folder of your own")
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
+        raise UserError(f"{folder} is not a folder of yours alone", "set TMPDIR to a folder of your own")
     return folder

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.plaintext import harmless
 from remote.local import LocalTransport
 from remote.runs import DEFAULT_ROOT, Launch, Run, choose, list_runs, remembered
 
@@ -23,7 +25,7 @@ LOCAL = "local"
 
 _OPTIONS = (
     click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
-    click.option("--transport", type=click.Choice(["ssh", "openssh"]), default="ssh", help="How to reach it [ssh]."),
+    click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
 root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
@@ -34,7 +36,8 @@ class Where:
     """The host that a person named, if they did."""
 
     host: str | None
-    transport: Literal["ssh", "openssh"]
+    transport: str | None
+    """ssh or openssh"""
     accept_new: bool
 
     def connect(self, otherwise: str | None = None) -> Transport:
@@ -43,18 +46,33 @@ class Where:
         if host == LOCAL:
             return LocalTransport()
         opened = self._open(host)
-        click.get_current_context().call_on_close(opened.close)
+        click.get_current_context().call_on_close(lambda: _close(opened))
         return opened
+
+    def way(self, host: str) -> str:
+        """ssh or openssh: as it was asked for, else as the latest launch on that host was made."""
+        launches = [launch.transport for launch in remembered() if launch.host == host]
+        return self.transport or (launches[-1] if launches else "ssh")
+
+    def options(self, host: str) -> str:
+        """What a command needs to be about the same host from any laptop, as it is typed."""
+        if host == LOCAL:
+            return ""
+        way = self.way(host)
+        return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "")
 
     def find(self, wanted: str | None, root: str | None) -> tuple[Transport, Run]:
         """The run that a person means, and its host: by id or its beginning, grid, directory; or the newest."""
-        if wanted and (Path(wanted) / "run.json").is_file():
+        if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
             return LocalTransport(), Run(directory.name, str(directory), {})
         transport = self.connect(_host_of(wanted))
+        return transport, choose(self.runs(transport, root), wanted, transport.host)
+
+    def runs(self, transport: Transport, root: str | None) -> tuple[Run, ...]:
+        """The runs on a host: below `root`, or below every root that is known there."""
         memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
-        roots = (root,) if root else (DEFAULT_ROOT, *memory)
-        return transport, choose(list_runs(transport, roots), wanted, transport.host)
+        return list_runs(transport, (root,) if root else (DEFAULT_ROOT, *memory))
 
     def _open(self, host: str) -> ShellTransport:
         from remote.openssh import OpensshTransport
@@ -62,7 +80,7 @@ class Where:
         from remote.ssh_config import Options
 
         options = Options(accept_new=self.accept_new, ask=_ask if sys.stdin.isatty() else None)
-        return OpensshTransport(host, options) if self.transport == "openssh" else SshTransport(host, options)
+        return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
 
 
 def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,6 +93,13 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         with_where = option(with_where)
     return with_where
+
+
+def _close(opened: ShellTransport) -> None:
+    """Leave the host, and say what of the user's ssh settings was passed over or written down."""
+    opened.close()
+    for warning in opened.warnings:
+        click.echo(f"Note: {harmless(warning)}", err=True)
 
 
 def _ask(question: str) -> str:

@@ -256,3 +256,43 @@ def test_no_run_and_an_unknown_run_are_told(desk: Desk) -> None:
 def test_runs_lists_what_there_is(desk: Desk) -> None:
     desk.combo("run", desk.grid())
     assert f"{run_id(desk)}  4 succeeded" in desk.combo("runs").stdout
+
+
+def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_own(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=30), limits="{parallel: 1}")
+    desk.combo("launch", grid)
+    until(lambda: list(desk.runs[-1].glob("sessions/field_good/attempt-1")), "the next window is opened ahead")
+    waiting = desk.combo("logs", "field_good")
+    assert waiting.returncode == 2
+    assert "has not started yet" in waiting.stderr
+
+
+def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=1)), "--multiplexer", "screen")
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    assert desk.combo("attach", "maze_good", "--show").stdout.startswith("tail ")
+    assert " screen -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
+    followed = desk.combo("attach", "maze_good")
+    assert "no read-only view" in followed.stderr
+    assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
+
+
+def test_more_slots_in_the_grid_are_taken_over_and_the_rest_is_told(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
+    resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
+    assert "limits.stagger has changed, and this run keeps what it was planned with" in resumed.stdout
+    assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
+
+
+def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    (desk.home / "little").mkdir()
+    assert f"{run_id(desk)}/report" in desk.combo("report", "little").stdout
+    assert "no .jsonl" in desk.combo("report", "./little").stderr
+
+
+def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
+    desk.environment |= {"PYTHONIOENCODING": "ascii", "LANG": "C"}
+    assert "Traceback" not in desk.combo("doctor").stderr
+    evil = desk.combo("status", "no\x1b]0;owned\x07run")
+    assert "\x1b" not in evil.stderr

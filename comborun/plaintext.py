@@ -1,0 +1,24 @@
+"""Text from logs and hosts, made harmless: nothing in it acts on the terminal that shows it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+ESCAPE = re.compile(
+    r"""
+      \x1b\[ (?P<numbers>[0-?]*) [ -/]* (?P<verb>[@-~])     # control sequence
+    | \x1b[\]PX^_] [^\x07\x1b]* (?:\x07|\x1b\\|\Z|(?=\x1b)) # title, device and other strings
+    | \x1b\[ [0-?]* [ -/]* \Z                               # cut off
+    | \x1b [ -/]* [0-~]?                                    # everything else that starts with ESC
+    """,
+    re.VERBOSE,
+)
+INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Unicode categories of characters that show nothing and may do something"""
+
+
+def harmless(text: str, keep: str = "\n\t") -> str:
+    """`text` without escape sequences and control characters, but for those in `keep`."""
+    plain = ESCAPE.sub("", text)
+    return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)

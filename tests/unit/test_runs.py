@@ -1,0 +1,74 @@
+"""Which run a person means, and what this machine remembers of launches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import UserError
+from remote.local import LocalTransport
+from remote.runs import Launch, Run, choose, list_runs, remember, remembered
+
+NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
+OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})
+RUNS = (NEWEST, OLDER)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "comborun" / "launches.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [(None, NEWEST), ("maze", NEWEST), ("maze-2", OLDER), ("maze-2026", NEWEST), (OLDER.id, OLDER)],
+)
+def test_a_run_is_meant_by_its_id_its_beginning_or_its_grid(wanted: str | None, meant: Run) -> None:
+    assert choose(RUNS, wanted, "local") == meant
+
+
+def test_a_beginning_of_several_runs_names_them() -> None:
+    with pytest.raises(UserError, match="could be any of 2 runs"):
+        choose(RUNS, "ma", "local")
+
+
+def test_a_run_that_is_not_there_names_the_newest() -> None:
+    with pytest.raises(UserError) as caught:
+        choose(RUNS, "other", "h100")
+    assert NEWEST.id in caught.value.hint
+    with pytest.raises(UserError, match="no runs on h100"):
+        choose((), None, "h100")
+
+
+def test_the_latest_launch_comes_last_also_when_it_was_made_before(state: Path) -> None:
+    far = Launch("a-1", "h100", "/r", "/r/a-1", "a", "openssh")
+    near = Launch("b-1", "local", "/r", "/r/b-1", "b")
+    for launch in (far, near, far, far):
+        remember(launch)
+    assert remembered() == (far, near, far)
+
+
+def test_a_memory_of_an_earlier_version_and_torn_lines_are_understood(state: Path) -> None:
+    state.parent.mkdir()
+    old = {"run": "a-1", "host": "local", "root": "/r", "directory": "/r/a-1", "grid": "a"}
+    state.write_text(json.dumps(old) + '\n{"run": "torn\n[1]\n' + json.dumps({**old, "unknown": 1}) + "\n")
+    assert remembered() == (Launch(**old),)
+
+
+def test_a_memory_that_can_not_be_written_does_not_hinder(state: Path) -> None:
+    state.parent.write_text("not a folder")
+    remember(Launch("a-1", "local", "/r", "/r/a-1", "a"))
+    assert remembered() == ()
+
+
+def test_a_root_that_is_reached_by_two_names_lists_its_runs_once(tmp_path: Path) -> None:
+    run = tmp_path / "root" / NEWEST.id
+    (run / "dispatch").mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    (run / "dispatch/done").write_text("succeeded=2\n")
+    (tmp_path / "link").symlink_to("root")
+    (found,) = list_runs(LocalTransport(), [str(tmp_path / "link"), str(tmp_path / "root"), str(tmp_path / "none")])
+    assert (found.id, found.directory, found.done) == (NEWEST.id, str(run), {"succeeded": "2"})
