@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from comborun.command import fill
+from comborun.episode import Verdict
 from comborun.plan import After, BashWord, Limits, Plan, ResultRules, Session
 from comborun.script import FRONT, after_script, scripts, session_script, success_pattern
+from reporter.adapters import Context, jsonl_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scripts"
 
@@ -90,9 +93,16 @@ def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "found"),
-    [(True, True), (1, True), (1.0, True), (False, False), (0, False), (None, False), ("true", False)],
-)
-def test_the_success_pattern_finds_true_and_one(value: object, found: bool) -> None:
+    [
+        (True, True), (1, True), (1.0, True), ("true", True), ("True", True), (" TRUE ", True),
+        (False, False), (0, False), (10, False), (None, False), ("1", False), ("untrue", False), ("false", False),
+    ],
+)  # fmt: skip
+def test_the_success_pattern_finds_what_the_report_takes_for_a_success(value: object, found: bool) -> None:
+    context = Context(path="x", policy="p", environment="e", rules=ResultRules(success="completion"))
+    record = json.dumps({"episode": 0, "completion": value})
+    (read,) = jsonl_rows.read(io.BytesIO(record.encode()), context).records
+    assert (read.verdict is Verdict.SUCCESS) == found
     for separators in ((",", ":"), (", ", ": ")):
         line = json.dumps({"a": 1, "completion": value, "z": 2}, separators=separators)
         last = json.dumps({"completion": value}, separators=separators)

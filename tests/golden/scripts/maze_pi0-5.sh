@@ -5,7 +5,7 @@ unit=step
 first=0
 count=0
 results=()
-success='"success" *: *(true|1(\.0*)?) *[,}]'
+success='"success" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}]'
 source "${0%session.sh}../../lib/session.sh"
 session::prepare "$@"
 command=(

@@ -6,7 +6,7 @@ first=0
 count=100
 workdir="$HOME"/IsaacLab
 results=('*_episodes.jsonl')
-success='"completion" *: *(true|1(\.0*)?) *[,}]'
+success='"completion" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}]'
 variables=(
   OMNI_KIT_ACCEPT_EULA=YES
 )
