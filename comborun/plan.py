@@ -20,7 +20,7 @@ SCHEMA = 1
 class ResultRules:
     """Where a session's records are and which of their fields say what."""
 
-    files: tuple[str, ...] = ("*.jsonl",)
+    files: tuple[str, ...] = ("**/*.jsonl",)
     """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
     success: str = "success"
     episode: str = "episode"

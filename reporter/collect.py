@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -62,11 +63,15 @@ class Collected:
     provenance: Mapping[str, str]
 
 
-def collect_run(directory: Path) -> Collected:
-    """Everything in a run directory, from all attempts of all sessions."""
+def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
+    """Everything in a run directory, from all attempts of all sessions.
+
+    `unread` are result files that the directory lacks or should not be asked for, each with the reason. They are told
+    like files that can't be read here, so that a copy of a run gives the report that the run itself gives.
+    """
     plan = _plan(directory)
     histories = tuple(SessionHistory(session, _attempts(directory, session.name)) for session in plan.sessions)
-    shelf = _Shelf(directory)
+    shelf = _Shelf(directory, unread)
     for history in histories:
         if history.session.unit == "episode":
             for attempt in history.attempts:
@@ -84,7 +89,9 @@ def collect_folder(directory: Path) -> Collected:
     """Every .jsonl file below a folder; its records name their own combos, and `attempt-N` in a path is its attempt."""
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of .jsonl files")
-    shelf = _Shelf(directory)
+    if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
+        raise _half(directory, RUN.plan(1), RUN.manifest)
+    shelf = _Shelf(directory, {})
     for path in _distinct(_walk(directory)):
         name = path.relative_to(directory)
         shelf.take(path, Context(path=name.as_posix(), attempt=_attempt_in(name)))
@@ -100,15 +107,18 @@ def collect_folder(directory: Path) -> Collected:
 class _Shelf:
     """What has been read so far. A file's bytes are gone as soon as its records are there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, unread: Mapping[PurePosixPath, str]) -> None:
         self._directory = directory
+        self._unread = unread
         self._readings: list[Reading] = []
         self._files: list[ResultFile] = []
 
     def take_attempt(self, session: Session, number: int) -> None:
-        output = self._directory / RUN.attempt(session.name, number).output
-        found = {path for pattern in session.results.files for path in output.glob(pattern)}
-        for path in sorted(path for path in found if _shown(path.relative_to(output)) and _readable(path)):
+        output = RUN.attempt(session.name, number).output
+        here = self._directory / output
+        found = {path for pattern in session.results.files for path in _matching(here, pattern) if not _empty(path)}
+        found |= {self._directory / name for name in self._unread if name.is_relative_to(output)}
+        for path in sorted(found):
             context = Context(
                 path=path.relative_to(self._directory).as_posix(),
                 policy=session.policy,
@@ -120,13 +130,8 @@ class _Shelf:
             self.take(path, context)
 
     def take(self, path: Path, context: Context) -> None:
-        try:
-            with path.open("rb") as stream:
-                reading = jsonl_rows.read(stream, context)
-                size = stream.tell()
-        except OSError as error:
-            reason = f"can't be read: {error.strerror}"
-            reading, size = Reading(rejects=(Reject(context.path, 0, RejectKind.UNREADABLE, reason),)), 0
+        reason = self._unread.get(PurePosixPath(context.path)) or _broken(path)
+        reading, size = _unreadable(context, reason) if reason else _read(path, context)
         self._readings.append(reading)
         self._files.append(ResultFile(context.path, size, len(reading.records)))
 
@@ -151,17 +156,48 @@ class _Shelf:
         )
 
 
+def _read(path: Path, context: Context) -> tuple[Reading, int]:
+    """What a file says, and its size."""
+    try:
+        with path.open("rb") as stream:
+            return jsonl_rows.read(stream, context), stream.tell()
+    except OSError as error:
+        return _unreadable(context, f"can't be read: {error.strerror}")
+
+
+def _unreadable(context: Context, reason: str) -> tuple[Reading, int]:
+    return Reading(rejects=(Reject(context.path, 0, RejectKind.UNREADABLE, reason),)), 0
+
+
+def _broken(path: Path) -> str:
+    return "a link that leads nowhere" if path.is_symlink() and not path.exists() else ""
+
+
+def _empty(path: Path) -> bool:
+    """What holds nothing yet is no result, here as in evidence.sh."""
+    return path.exists() and path.stat().st_size == 0
+
+
 def _plan(directory: Path) -> Plan:
     path = directory / RUN.plan(1)
     try:
         return Plan.from_json(path.read_text("utf-8", "surrogateescape"))
     except OSError as error:
+        if (directory / RUN.manifest).is_file():
+            raise _half(directory, RUN.manifest, RUN.plan(1)) from None
         raise UserError(
             f"{directory} is no run directory: {path.name}: {error.strerror}",
             "give a run directory, or report a folder of .jsonl files",
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} can't be read as a plan: {error!r}", "was it written by this version?") from None
+
+
+def _half(directory: Path, held: PurePosixPath, lacking: PurePosixPath) -> UserError:
+    return UserError(
+        f"{directory} is a run directory that was not copied whole: it holds {held} but no {lacking}",
+        f"copy it again with all that is in it, or report its results alone: combo report {directory / RUN.sessions}",
+    )
 
 
 def _attempts(directory: Path, name: str) -> tuple[Attempt, ...]:
@@ -205,6 +241,21 @@ def _walk(directory: Path) -> Iterator[Path]:
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         paths = (Path(folder, name) for name in sorted(names) if name.endswith(".jsonl"))
         yield from (path for path in paths if _shown(Path(path.name)) and _readable(path))
+
+
+def _matching(directory: Path, pattern: str) -> Iterator[Path]:
+    """What evidence.sh takes the pattern for, beginning with bash's own ways: `a/**` has files, `**.x` is `*.x`."""
+    parts = [part if part == "**" else re.sub(r"\*\*+", "*", part.replace("[^", "[!")) for part in pattern.split("/")]
+    deep = "**" in pattern
+    for path in directory.glob("/".join([*parts, "*"] if parts[-1] == "**" else parts)):
+        inner = path.relative_to(directory)
+        if _shown(inner) and _readable(path) and not (deep and _through_link(directory, inner)):
+            yield path
+
+
+def _through_link(directory: Path, inner: Path) -> bool:
+    """Whether a folder on the way is a link: `latest` leads to files that are found without it."""
+    return any((directory / folder).is_symlink() for folder in list(inner.parents)[:-1])
 
 
 def _shown(path: Path) -> bool:

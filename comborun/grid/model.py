@@ -133,7 +133,7 @@ class ResourceKeys(Keys):
 
 class ResultKeys(Keys):
     files: Annotated[tuple[Glob, ...], OneOrMany()] = Field(
-        default=("*.jsonl",), description="patterns of the record files below {output_dir}, one JSON object a line"
+        default=("**/*.jsonl",), description="patterns of the record files below {output_dir}, one JSON object a line"
     )
     success: Line = Field(default="success", description="the field that says whether an episode succeeded")
     episode: Line = Field(default="episode", description="the field that holds the episode's index")

@@ -39,7 +39,7 @@ limits:
   # stagger: 30 s                   # between two starts
 
 # One JSON object a line and an episode, such as {"episode": 0, "success": true, "reward": 1.5}
-results: {files: "*.jsonl", success: success}
+results: {files: "**/*.jsonl", success: success}
 
 # after: python report.py --input {results_dir}     # once, on the host, when all has ended
 """

@@ -6,17 +6,33 @@
 
 evidence_record='^[[:space:]]*\{.*\}[[:space:]]*$'
 
-evidence::files() { # <directory> <glob>... -> files
-  local directory=$1 glob file IFS=
+evidence::files() { # <directory> <glob>... -> files, each once; nothing hidden. reporter/collect.py lists the same
+  local directory=$1 glob file inner IFS=
+  local -A seen=()
   shift
   files=()
   shopt -s nullglob globstar
   for glob in "$@"; do
     for file in "$directory"/$glob; do # the pattern is meant to be one
-      [[ -f $file && -s $file ]] && files+=("$file")
+      inner=/${file#"$directory"/}
+      inner=${inner//\/.\///} # the pattern may hold a ./
+      file=$directory$inner
+      [[ -f $file && -s $file && ! ${seen[$file]-} && $inner != */.* ]] || continue
+      [[ $glob == *'**'* ]] && evidence::through_link "$directory" "$file" && continue
+      seen[$file]=1
+      files+=("$file")
     done
   done
   shopt -u nullglob globstar
+}
+
+evidence::through_link() { # <directory> <file> : whether a folder between them is a link, which `**` does not enter
+  local folder=${2%/*}
+  while [[ $folder != "$1" ]]; do
+    [[ -L $folder ]] && return
+    folder=${folder%/*}
+  done
+  return 1
 }
 
 evidence::lines() { # <file>... : the distinct records, without the CR that some programs write

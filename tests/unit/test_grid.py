@@ -48,7 +48,7 @@ def test_a_grid_that_says_little_has_the_defaults() -> None:
         workdir=None,
         variables={},
         gpus=0,
-        results=ResultRules(files=("*.jsonl",), success="success", episode="episode", metrics=()),
+        results=ResultRules(files=("**/*.jsonl",), success="success", episode="episode", metrics=()),
     )
     assert grid.warnings == ()
 
