@@ -9,7 +9,7 @@ checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=scripts/environment.sh
 . "$checkout/scripts/environment.sh"
 environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git \
-  ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2
+  ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 || exit 69
 environment::venv example
 environment::venv test
 cd "$checkout"

@@ -1,0 +1,220 @@
+"""The front door, in a checkout of its own: a copy below a path with spaces, started from elsewhere, through a link.
+
+The copy's `.venv` holds the environment that runs these tests, so that nothing is installed here. Installing for real,
+with pip and with uv, is what `tests/run.sh` and the first `scripts/run_parallel.sh` on a fresh machine do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from box import until
+from desk import CHECKOUT, Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+UNAVAILABLE = 69
+UNREACHABLE = 3
+ENTRY = "#!{python}\nimport sys\nfrom comborun.cli import main\nsys.exit(main())\n"
+"""what pip makes of `combo = "comborun.cli:main"`"""
+
+
+@dataclass
+class Door:
+    desk: Desk
+    checkout: Path
+    link: Path
+
+    def command(self, *arguments: object) -> list[str]:
+        return [str(self.link), *map(str, arguments)]
+
+    def run(self, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            capture_output=True,
+            text=True,
+            env={**self.desk.environment, **variables},
+            cwd="/",
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.desk.environment,
+            cwd="/",
+        )
+
+    @property
+    def begun(self) -> list[Path]:
+        return [begin for run in self.desk.runs for begin in run.glob("sessions/*/attempt-1/begin")]
+
+    def without(self, *programs: str) -> str:
+        """A PATH that has every program of this machine but these."""
+        folder = self.desk.home / "programs"
+        folder.mkdir()
+        for program in (file for place in os.get_exec_path() if Path(place).is_dir() for file in Path(place).iterdir()):
+            link = folder / program.name
+            if not any(re.fullmatch(name, program.name) for name in programs) and not link.is_symlink():
+                link.symlink_to(program)
+        return str(folder)
+
+
+@pytest.fixture
+def door(desk: Desk) -> Door:
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("which files make a checkout is git's to say")
+    checkout = desk.home / "my projects/the checkout"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (CHECKOUT / name).is_file():
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, checkout / name)
+    furnish(checkout)
+    link = desk.home / "bin/evaluate grids"
+    link.parent.mkdir()
+    link.symlink_to("../my projects/the checkout/scripts/run_parallel.sh")
+    desk.environment["PYTHONPATH"] = str(checkout)
+    return Door(desk, checkout, link)
+
+
+def furnish(checkout: Path) -> None:
+    """Give a checkout an environment that counts as set up."""
+    programs = checkout / ".venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    combo = programs / "combo"
+    combo.write_text(ENTRY.format(python=sys.executable))
+    combo.chmod(0o755)
+    (programs / "activate").write_text(f"PATH={checkout}/.venv/bin:$PATH\n")
+    with (checkout / "pyproject.toml").open() as pyproject:
+        sum_ = subprocess.run(["cksum"], stdin=pyproject, capture_output=True, text=True, check=True).stdout.strip()
+    (checkout / ".venv/.comborun-example").write_text(f"{sum_} {checkout.resolve()}/.venv\n")
+
+
+def test_a_grid_goes_from_the_front_door_to_its_report(door: Door) -> None:
+    ended = door.run(door.desk.grid())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Setting up" not in ended.stderr
+    assert door.desk.report()["totals"]["completed"] == 16
+    assert (door.desk.runs[-1] / "lib/start.sh").read_bytes() == (door.checkout / "scripts/lib/start.sh").read_bytes()
+
+
+def test_options_need_no_grid_beside_them(door: Door) -> None:
+    ended = door.run("--parallel", 1, "--plain", COMBORUN_GRID=str(door.desk.grid()))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert door.desk.report()["totals"]["completed"] == 16
+    assert "--parallel N" in door.run("--help").stdout
+
+
+def test_without_a_grid_the_example_of_this_checkout_is_meant(door: Door) -> None:
+    example = door.checkout / "examples/quadruped/grid.yaml"
+    example.write_text(example.read_text() + "colour: red\n")
+    for arguments in ((), ("--parallel", "2")):
+        refused = door.run(*arguments)
+        assert refused.returncode == 2
+        assert re.search(rf"{re.escape(str(example.resolve()))}:\d+:.*colour", refused.stderr), refused.stderr
+    assert not door.desk.runs
+
+
+def test_interrupting_it_tells_how_to_come_back_and_ends_no_session(door: Door) -> None:
+    front = door.start(door.desk.grid(command=evaluate(pace=0.5)))
+    until(lambda: door.begun, "a session begins")
+    assert front.stdout
+    assert any("running" in line for line in iter(front.stdout.readline, "")), "the monitor shows them"
+    front.send_signal(signal.SIGINT)
+    said, _ = front.communicate(timeout=20)
+    assert front.returncode == 130
+    assert "The sessions go on" in said
+    back = re.search(r"watch +('.*?/\.venv/bin/combo'|\S+) (monitor \S+)", said)
+    assert back, said
+    assert door.desk.combo(*back[2].split()).returncode == 0
+    assert door.desk.report()["totals"]["completed"] == 16
+
+
+def test_a_second_start_is_at_its_first_session_in_no_time(door: Door) -> None:
+    grid = door.desk.grid(command=evaluate(pace=0.1))
+    assert door.run(grid).returncode == 0
+    before, started = len(door.begun), time.monotonic()
+    front = door.start(grid, "--new")
+    until(lambda: len(door.begun) > before, "another session begins")
+    took = time.monotonic() - started
+    print(f"from the start of the front door to the first session: {took:.2f} s")
+    front.communicate(timeout=60)
+    assert took < 10, "it takes under 2 s on a machine with nothing else to do"
+
+
+@pytest.fixture
+def bare(door: Door) -> str:
+    """A PATH without tmux, screen and what could install them; `id` stands in for a user who is not root."""
+    path = door.without("tmux", "screen", "sudo", "apt-get", "id")
+    user = Path(path, "id")
+    user.write_text("#!/bin/sh\necho 1000\n")
+    user.chmod(0o755)
+    return path
+
+
+def test_without_tmux_screen_and_root_it_says_what_is_missing(door: Door, bare: str) -> None:
+    for here in ([], ["--host", "local"], ["--host=local"]):
+        refused = door.run(door.desk.grid(), *here, PATH=bare)
+        assert refused.returncode == UNREACHABLE, refused.stderr
+        assert "these system packages are missing: tmux" in refused.stderr
+        assert "sudo apt-get install tmux" in refused.stderr
+        assert "local lacks what sessions need: tmux" in refused.stderr
+    assert not door.desk.runs
+
+
+def test_the_multiplexer_that_is_asked_for_is_the_one_that_is_missed(door: Door, bare: str) -> None:
+    refused = door.run(door.desk.grid(), "--multiplexer", "screen", PATH=bare)
+    assert "these system packages are missing: screen" in refused.stderr
+
+
+@pytest.mark.parametrize("said", ["in the grid", "--host X", "--host=X", "through COMBORUN_GRID"])
+def test_sessions_elsewhere_need_no_multiplexer_here(door: Door, bare: str, said: str) -> None:
+    name = "nobody@127.0.0.1:9"
+    in_grid = {} if said.startswith("--") else {"host": f'"{name}" # not here'}
+    grid = door.desk.grid(**in_grid)
+    if said.startswith("through"):
+        ended = door.run(PATH=bare, COMBORUN_GRID=str(grid))
+    else:
+        ended = door.run(grid, *said.replace("X", name).split() if said.startswith("--") else (), PATH=bare)
+    assert ended.returncode == UNREACHABLE, ended.stderr
+    assert "127.0.0.1" in ended.stderr
+    assert "missing" not in ended.stderr
+
+
+def test_without_a_python_that_will_do_it_says_what_to_install(door: Door) -> None:
+    shutil.rmtree(door.checkout / ".venv")
+    path = door.without(r"python[\d.]*", "uv")
+    for old in (False, True):
+        if old:
+            python = Path(path, "python3")  # one that is too old says no to the question for its version
+            python.write_text("#!/bin/sh\nexit 1\n")
+            python.chmod(0o755)
+        refused = door.run(door.desk.grid(), PATH=path)
+        assert refused.returncode == UNAVAILABLE
+        assert "Python 3.11 or newer is missing" in refused.stderr
+        assert "install it, or install uv" in refused.stderr
+
+
+def test_a_checkout_that_was_moved_does_not_run_the_code_of_its_old_place(door: Door) -> None:
+    moved = door.desk.home / "moved"
+    door.checkout.rename(moved)
+    door.link.unlink()
+    door.link.symlink_to(moved / "scripts/run_parallel.sh")
+    refused = door.run(door.desk.grid(), PATH=door.without(r"python[\d.]*", "uv"))
+    assert f"Setting up the Python environment in {moved.resolve()}/.venv" in refused.stderr
+    assert not (moved / ".venv").exists(), "what names the old place is gone"
