@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from comborun.errors import HostError
 from comborun.transport import Transport
@@ -24,6 +24,7 @@ from monitor.screen import Screen
 from monitor.status import Link, RunStatus
 
 _TICK_S = 1.0
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -74,8 +75,6 @@ class Source:
 class Settings:
     interval: float
     """seconds from one look to the next, at most (pace.py)"""
-    on_finished: Callable[[RunStatus], None] = lambda _: None
-    """called once, after the screen was closed: makes the report"""
     chance: Callable[[], float] = random.random
     """numbers from 0 to 1: so that not all watchers come back at once"""
 
@@ -103,7 +102,7 @@ class _Memory:
 
 
 def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> RunStatus:
-    """Show the run until it has finished, then call `settings.on_finished`; the last status."""
+    """Show the run until it has finished; the last status."""
     memory, begun = _Memory(), clock.elapsed()
     try:
         while True:
@@ -116,8 +115,19 @@ def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> R
             _wait(_until_next(status, settings, clock.elapsed() - begun), clock, tick)
     finally:
         screen.close()
-    settings.on_finished(status)
     return status
+
+
+def until_answered(act: Callable[[], T], clock: Clock, settings: Settings, tell: Callable[[Link], object]) -> T:
+    """What `act` gives as soon as the host lets it: each time when it raises HostError, `tell` hears of the link."""
+    memory = _Memory()
+    while True:
+        try:
+            return act()
+        except HostError as error:
+            memory = _missed(memory, error, clock)
+        tell(memory.link)
+        _wait(backoff(settings.interval, memory.link.failures, settings.chance()), clock, None)
 
 
 def once(source: Source) -> RunStatus:
@@ -135,11 +145,15 @@ def _look(source: Source, memory: _Memory, clock: Clock) -> _Memory:
     try:
         history = source.fold(memory.history)
     except HostError as error:
-        before = memory.link
-        since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
-        link = Link(reachable=False, since=since, failures=before.failures + 1, complaint=error.message.split("\n")[0])
-        return replace(memory, link=link, lost=lost)
+        return _missed(memory, error, clock)
     return _Memory(history, clock.elapsed(), Link())
+
+
+def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
+    before = memory.link
+    since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
+    link = Link(reachable=False, since=since, failures=before.failures + 1, complaint=error.message.split("\n")[0])
+    return replace(memory, link=link, lost=lost)
 
 
 def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:

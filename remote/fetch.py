@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from comborun.errors import HostError
 from comborun.names import clean
 from comborun.transport import MIB
-from remote.fetch_answer import HEAD, Piece, parse_answer
+from remote.fetch_answer import HEAD, Piece, Skipped, parse_answer
 from remote.fetch_mirror import Draft, Mirror
 from remote.fetch_request import RUN, Held, Request
 
@@ -46,8 +46,8 @@ class Fetched:
     """of their contents, as they travelled: the new end only of a file that grew"""
     kept: int
     """files of attempts that are gone on the host and stay in the mirror"""
-    skipped: tuple[str, ...] = ()
-    """results that were not brought, each with the reason"""
+    skipped: tuple[Skipped, ...] = ()
+    """results that were not brought: a report is not whole without naming them"""
 
 
 def mirror_directory(host: str, run: str) -> Path:
@@ -58,13 +58,13 @@ def mirror_directory(host: str, run: str) -> Path:
     return Path(base).expanduser() / "comborun" / clean(host) / run
 
 
-def fetch(transport: Transport, run_dir: str, mirror: Path, *, logs: bool = False, limit: int = LIMIT) -> Fetched:
-    """Make `mirror` hold what the run directory holds of records and results, and the logs if they are asked for.
+def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMIT) -> Fetched:
+    """Make `mirror` hold what the run directory holds of records and results, those that a link leads to too.
 
     Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
     UserError when the mirror can't be written. Two fetches into one mirror wait for each other.
     """
-    copy = Mirror(mirror, logs=logs)
+    copy = Mirror(mirror)
     with copy.locked():
         return _Fetching(transport, run_dir, copy, limit).finish()
 
@@ -86,7 +86,7 @@ class _Fetching:
         self._files = 0
         self._bytes = 0
         self._kept: set[PurePosixPath] = set()
-        self._skipped: dict[str, None] = {}
+        self._skipped: dict[Skipped, None] = {}
 
     def finish(self) -> Fetched:
         try:
@@ -94,7 +94,7 @@ class _Fetching:
                 pass
         finally:
             self._drop()
-        restless = [f"{path}: it does not hold still" for path, how in self._again() if how == "skip"]
+        restless = [Skipped(path, "it does not hold still") for path, how in self._again() if how == "skip"]
         return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless))
 
     def _round(self) -> bool:
@@ -128,7 +128,7 @@ class _Fetching:
         part = (self._draft.first, self._draft.size) if self._draft else None
         request = Request(self._held, self._mirror.queue(), dict(self._again()), part)
         self._mark = secrets.token_hex(16).encode()
-        arguments = (self._run_dir, self._mark.decode(), str(self._limit), "1" if self._mirror.logs else "0")
+        arguments = (self._run_dir, self._mark.decode(), str(self._limit))
         stdin = request.encode(trusting=self._trusting)
         done = self._transport.run(_FETCH, *arguments, stdin=stdin, timeout=_TIMEOUT_S, limit=self._limit + _OVERHEAD)
         if not done.stdout.startswith(HEAD + b"\0"):

@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from comborun.errors import HostError
 
@@ -19,7 +20,7 @@ _ATTEMPT = rb"sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{0,8}"
 _ALLOWED = re.compile(
     rb"(?:id|digest|run\.json|plan-[0-9]{1,9}\.json|grid\.yaml"
     rb"|dispatch/(?:queue\.tsv|slots|multiplexer|stopped|journal|done)"
-    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|log|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
+    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
 )
 
 
@@ -38,13 +39,19 @@ class Piece:
     data: bytes | None
 
 
+class Skipped(NamedTuple):
+    """A result that is not sent."""
+
+    path: PurePosixPath
+    reason: str
+
+
 @dataclass(frozen=True)
 class Answer:
     pieces: tuple[Piece, ...]
     gone: tuple[PurePosixPath, ...]
     """what the asker has and the host has not"""
-    skipped: tuple[str, ...]
-    """results that are not sent, each with the reason"""
+    skipped: tuple[Skipped, ...]
     differs: bool
     """what the asker holds to be final is not as it is here: nothing else was said"""
     more: bool
@@ -96,7 +103,7 @@ class _Reader:
         self._pieces: list[Piece] = []
         self._announced: list[_Announced] = []
         self._gone: list[PurePosixPath] = []
-        self._skipped: list[str] = []
+        self._skipped: list[Skipped] = []
         self._differs = False
         self._over: bytes | None = None
 
@@ -131,7 +138,7 @@ class _Reader:
                     self._gone.append(safe_path(rest.partition(b" ")[2]))
                 case b"skipped":
                     reason, _, name = rest.partition(b" ")
-                    self._skipped.append(f"{os.fsdecode(name)}: {_REASONS.get(reason, 'not sent')}")
+                    self._skipped.append(Skipped(safe_path(name), _REASONS.get(reason, "not sent")))
                 case b"differs":
                     self._differs = True
                 case b"over":
@@ -155,7 +162,8 @@ class _Reader:
         return True
 
 
-_REASONS = {b"outside": "a link that leads out of the run is not followed", b"unreadable": "it can't be read there"}
+_REASONS = {b"broken": "a link that leads nowhere", b"unreadable": "can't be read: Permission denied"}
+"""the words of reporter/collect.py, so that the report is the same from a mirror"""
 
 
 def _announced(text: bytes) -> _Announced:

@@ -73,9 +73,8 @@ class Draft:
 class Mirror:
     """One copy. Use it under `locked()`."""
 
-    def __init__(self, directory: Path, *, logs: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.logs = logs
         self._inside: set[Path] = set()
 
     @contextlib.contextmanager
@@ -99,13 +98,10 @@ class Mirror:
                 path = Path(folder, name)
                 if name.startswith(_DRAFT):
                     path.unlink(missing_ok=True)
-                elif self._wanted(below / name) and not path.is_symlink():
+                elif is_run_file(os.fsencode(below / name)) and not path.is_symlink():
                     status = path.stat()
                     held[below / name] = Held(status.st_size, status.st_mtime_ns // 1000)
         return held
-
-    def _wanted(self, path: PurePosixPath) -> bool:
-        return is_run_file(os.fsencode(path)) and (self.logs or len(path.parts) != 4 or path.name != "log")
 
     def queue(self) -> tuple[str, ...]:
         """The sessions in queue order."""

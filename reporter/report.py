@@ -7,7 +7,8 @@ import tempfile
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
@@ -27,9 +28,12 @@ class ReportFiles:
     episodes: Path
 
 
-def report_run(directory: Path, output: Path) -> Summary:
-    """Report a run directory, finished or not, into the folder `output`."""
-    return write_report(collect_run(directory), output).summary
+def report_run(directory: Path, output: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Summary:
+    """Report a run directory, finished or not, into the folder `output`.
+
+    `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable.
+    """
+    return write_report(collect_run(directory, unread), output).summary
 
 
 def report_folder(directory: Path, output: Path) -> Summary:

@@ -9,24 +9,42 @@ import click
 
 from comborun.cli.frame import answer, tell
 from comborun.cli.where import LOCAL
+from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from comborun.transport import Transport
+    from remote.fetch import Fetched
+    from remote.fetch_answer import Skipped
     from reporter.summary import Summary
 
+    Patience = Callable[[Callable[[], Fetched]], Fetched]
+    """how a fetch is made: once, or until the host answers"""
 
-def report_on(transport: Transport, run: str, directory: str, output: Path | None = None) -> tuple[Summary, Path]:
+_MOST_SKIPPED = 5
+
+
+def report_on(
+    transport: Transport,
+    run: str,
+    directory: str,
+    output: Path | None = None,
+    patience: Patience = lambda bring: bring(),
+) -> tuple[Summary, Path]:
     """The report of a run, made from its own directory on this machine, else from a mirror of it."""
     from reporter import report_run
 
     source = Path(directory)
+    skipped: tuple[Skipped, ...] = ()
     if transport.host != LOCAL:
         from remote.fetch import fetch, mirror_directory
 
         source = mirror_directory(transport.host, run)
-        fetch(transport, directory, source)
+        skipped = patience(lambda: fetch(transport, directory, source)).skipped
+        _tell_skipped(skipped)
     target = output or source / "report"
-    return report_run(source, target), target
+    return report_run(source, target, dict(skipped)), target
 
 
 def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
@@ -36,6 +54,14 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
         return
     click.echo(f"\nReport: {click.style(str(target), bold=True)}")
     tell({path.name: _purpose(path.name) for path in sorted(target.iterdir()) if path.is_file()})
+
+
+def _tell_skipped(skipped: Sequence[Skipped]) -> None:
+    """Name what the report has to do without."""
+    for path, reason in skipped[:_MOST_SKIPPED]:
+        click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
+    if len(skipped) > _MOST_SKIPPED:
+        click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
 
 
 def _purpose(name: str) -> str:

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_argument, tell
+from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, run_argument, tell
 from comborun.cli.reporting import report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
+from comborun.plaintext import harmless
 from comborun.state import Outcome
-from monitor.jsonform import document
+from monitor.jsonform import to_json
 from monitor.observe import load_run
 from monitor.screen import JsonScreen, Screen, open_screen, show_once
-from monitor.watch import Settings, Source, SystemClock, once, watch
+from monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from monitor.wording import clock
 
 if TYPE_CHECKING:
+    from comborun.cli.reporting import Patience
     from comborun.transport import Transport
-    from monitor.status import RunStatus
+    from monitor.status import Link, RunStatus
 
 
 @dataclass(frozen=True)
@@ -80,23 +83,36 @@ def status(run: str | None, where: Where, root: str | None, as_json: bool) -> in
 
 def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     """Watch a run, report when it has ended; the exit code says whether all succeeded."""
+    ended = None
     try:
         source = Source(transport, load_run(transport, watching.directory))
-        interval = watching.interval or source.view.plan.poll
-        ended = watch(source, watching.screen(), SystemClock(), Settings(interval))
-        summary, target = report_on(transport, watching.run, watching.directory)
+        settings = Settings(watching.interval or source.view.plan.poll)
+        ended = watch(source, watching.screen(), SystemClock(), settings)
+        summary, target = report_on(transport, watching.run, watching.directory, patience=_patience(settings))
     except KeyboardInterrupt:
-        _tell_how_to_come_back(watching)
+        _tell_how_to_come_back(watching, ended)
         return INTERRUPTED
     if not watching.as_json:  # a stream of statuses stays one
         tell_report(summary, target)
     return _code(ended)
 
 
+def _patience(settings: Settings) -> Patience:
+    """A host that went away just when the report was to be made is waited for, and that is said once."""
+
+    def tell_link(link: Link) -> None:
+        if link.failures == 1:
+            why = f" ({harmless(link.complaint)})" if link.complaint else ""
+            since = f"! unreachable since {clock(link.since, None)}{why}"
+            click.echo(f"{since}; the report follows when the host answers", err=True)
+
+    return lambda bring: until_answered(bring, SystemClock(), settings, tell_link)
+
+
 def _look_once(transport: Transport, watching: Watching) -> int:
     seen = once(Source(transport, load_run(transport, watching.directory)))
     if watching.as_json:
-        answer(document(seen))
+        click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
     return _code(seen)
@@ -110,7 +126,11 @@ def _code(seen: RunStatus) -> int:
     return 0 if all(session.outcome is Outcome.SUCCEEDED for session in sessions) else SOME_DID_NOT
 
 
-def _tell_how_to_come_back(watching: Watching) -> None:
-    click.echo("\nNo longer watching. The sessions go on.", err=True)
-    rows = {"watch": f"{program()} monitor {watching.run}", "stop": f"{program()} stop {watching.run}"}
+def _tell_how_to_come_back(watching: Watching, ended: RunStatus | None) -> None:
+    if ended:
+        click.echo("\nNo longer waiting. All sessions have ended; there is no report of them yet.", err=True)
+        rows = {"report": f"{program()} report {watching.run}"}
+    else:
+        click.echo("\nNo longer watching. The sessions go on.", err=True)
+        rows = {"watch": f"{program()} monitor {watching.run}", "stop": f"{program()} stop {watching.run}"}
     tell(rows, lambda line: click.echo(line, err=True))

@@ -2,25 +2,26 @@
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # evidence.sh: what the result files of an attempt say. To be sourced.
 # A record is a line that is one whole JSON object; a torn last line is none. The same line twice is one record: a
-# program that writes its file again must not look as if it had done more.
+# program that writes its file again must not look as if it had done more. reporter/collect.py reads the same files.
 
 evidence_record='^[[:space:]]*\{.*\}[[:space:]]*$'
 
-evidence::files() { # <directory> <glob>... -> files, each once; nothing hidden. reporter/collect.py lists the same
+evidence::files() { # <directory> <glob>... -> files, each once, wherever a link leads; nothing hidden
   local directory=$1 glob file inner IFS=
   local -A seen=()
   shift
-  files=()
+  files=() broken=() # broken: links that lead nowhere
   shopt -s nullglob globstar
   for glob in "$@"; do
     for file in "$directory"/$glob; do # the pattern is meant to be one
       inner=/${file#"$directory"/}
       inner=${inner//\/.\///} # the pattern may hold a ./
       file=$directory$inner
-      [[ -f $file && -s $file && ! ${seen[$file]-} && $inner != */.* ]] || continue
+      [[ ! ${seen[$file]-} && $inner != */.* ]] || continue
       [[ $glob == *'**'* ]] && evidence::through_link "$directory" "$file" && continue
       seen[$file]=1
-      files+=("$file")
+      [[ -f $file && -s $file ]] && files+=("$file")
+      [[ -L $file && ! -e $file ]] && broken+=("$file")
     done
   done
   shopt -u nullglob globstar

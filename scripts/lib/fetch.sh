@@ -2,7 +2,7 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # shellcheck disable=SC2206,SC2207 # split on purpose: mapfile and read take a pipe byte by byte
-# fetch.sh RUN MARK LIMIT LOGS: send what the asker lacks of a run's records and results (docs/architecture.md). What it
+# fetch.sh RUN MARK LIMIT: send what the asker lacks of a run's records and results (docs/architecture.md). What it
 # has comes on standard input. A handful of processes however many files there are, and one for each file that grows.
 #
 # Order is a promise: an attempt's end comes after its results, dispatch/done after everything, and neither is sent
@@ -26,8 +26,8 @@ fetch::die() { # <code> <message>
   exit "$1"
 }
 
-fetch::main() { # <run> <mark> <limit> <logs: 0 or 1>
-  local mark=$2 limit=$3 logs=$4 chosen=() continued=0 more=0 over=''
+fetch::main() { # <run> <mark> <limit>
+  local mark=$2 limit=$3 chosen=() continued=0 more=0 over=''
   { cd -P -- "$1" && [[ -f id && -d sessions ]]; } 2>/dev/null || fetch::die 66 "$1 is no run directory"
   fetch::hear
   printf 'comborun-fetch 1\0'
@@ -37,7 +37,6 @@ fetch::main() { # <run> <mark> <limit> <logs: 0 or 1>
   fetch::files id digest run.json plan-*.json grid.yaml dispatch/queue.tsv
   fetch::each open
   fetch::files dispatch/slots dispatch/multiplexer dispatch/stopped dispatch/journal $over
-  fetch::resolve
   fetch::look
   fetch::gone
   fetch::choose
@@ -87,7 +86,7 @@ fetch::choose() { # -> chosen continued more: what goes into this answer, in ord
     old=${have[$path]-0,0}
     [[ $path == "$part" || ${again[$path]-} == skip || $old == "${size_of[$path]},${time_of[$path]/./}" ]] && continue
     old=${old%,*} size=${size_of[$path]}
-    [[ $path == @(*.jsonl|dispatch/journal|*/log) && ! ${again[$path]-} ]] && ((old < size)) || old=0
+    [[ $path == @(*.jsonl|dispatch/journal) && ! ${again[$path]-} ]] && ((old < size)) || old=0
     fetch::take "$path" "$old"
     ((more)) && return
   done

@@ -5,7 +5,6 @@
 # fetch.sh, with the run as the working directory.
 
 found=()                         # paths below the run, in that order
-linked=()                        # those among them that a link leads to
 declare -A seen=() live=()       # paths that were found; paths that may be growing
 declare -A size_of=() time_of=() # bytes; seconds with six digits
 
@@ -34,24 +33,26 @@ fetch::each() { # <closed|open> : the files of all attempts that the asker holds
 }
 
 fetch::attempt() { # <attempt directory> : its results, then its records, the end last
-  local at=$1 file end='' success planned globs files
+  local at=$1 file end='' success planned globs files broken
   [[ -f $at/end ]] && end=$at/end
   attempt::rules "$at"
   evidence::files "$at/out" "${globs[@]}"
   for file in "${files[@]}"; do
-    while [[ $file == *//* ]]; do file=${file//\/\//\/}; done
-    [[ ${seen[$file]-} || /${file#"$at/"} == */.* ]] && continue # hidden files and `..` are nobody's results
-    fetch::linked "$at/out" "$file" && linked+=("$file")
-    fetch::add "$file"
+    fetch::own && fetch::add "$file"
     [[ $end ]] || live[$file]=1
   done
-  fetch::files "$at/claim" "$at/grant" "$at/begin" "$at/stop"
-  ((logs)) && fetch::files "$at/log"
-  fetch::files ${end:+"$end"}
+  for file in "${broken[@]}"; do
+    fetch::own && printf 'skipped broken %s\0' "$file"
+  done
+  fetch::files "$at/claim" "$at/grant" "$at/begin" "$at/stop" ${end:+"$end"}
+}
+
+fetch::own() { # -> file without doubled slashes; 1 for hidden files and `..`, which are nobody's results, and known ones
+  while [[ $file == *//* ]]; do file=${file//\/\//\/}; done
+  [[ ! ${seen[$file]-} && /${file#"$at/"} != */.* ]] && seen[$file]=1
 }
 
 fetch::add() { # <path>
-  seen[$1]=1
   if [[ -r $1 ]]; then
     found+=("$1")
   else
@@ -59,43 +60,19 @@ fetch::add() { # <path>
   fi
 }
 
-fetch::files() { # <path>... : those that are there, and no links
+fetch::files() { # <path>... : those of our own that are there; a link is none of them
   local file
   for file in "$@"; do
     [[ -f $file && ! -L $file ]] || continue
     fetch::add "$file"
-    [[ $file == */@(journal|log) ]] && live[$file]=1
+    [[ $file == */journal ]] && live[$file]=1
   done
-}
-
-fetch::linked() { # <output folder> <file below it> : whether a link leads there
-  local at=$1 rest=${2#"$1/"}
-  while [[ ! -L $at && $rest ]]; do
-    at=$at/${rest%%/*}
-    [[ $rest == */* ]] && rest=${rest#*/} || rest=''
-  done
-  [[ -L $at ]]
-}
-
-fetch::resolve() { # links that lead out of the run are followed by nobody
-  local i real=() kept=()
-  ((${#linked[@]})) || return 0
-  local -A outside=()
-  mapfile -d '' -t real < <(realpath -zm -- "${linked[@]}")
-  for i in "${!linked[@]}"; do
-    [[ ${real[i]-} == "$PWD"/* ]] && continue
-    outside[${linked[i]}]=1
-    printf 'skipped outside %s\0' "${linked[i]}"
-  done
-  for i in "${found[@]}"; do [[ ${outside[$i]-} ]] || kept+=("$i"); done
-  found=("${kept[@]}") linked=()
 }
 
 fetch::compare() { # one digest tells whether all that the asker holds to be final is as it was
   local digest i
   [[ $closed ]] || return 0
   fetch::each closed
-  fetch::resolve
   digest=$(for ((i = 0; i < ${#found[@]}; i += 2000)); do
     LC_ALL=C stat -L --printf '%s %.6Y %n\0' -- "${found[@]:i:2000}" 2>/dev/null
   done | LC_ALL=C sort -z | sha256sum)

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from comborun.errors import HostError
 from comborun.library import scripts_directory
 from comborun.transport import Completed
 from remote.fetch import Fetched, fetch
+from remote.fetch_answer import Skipped
 from remote.local import LocalTransport
 
 OLD = 1_700_000_000
@@ -236,17 +237,6 @@ def test_new_attempts_and_an_after_session_are_found(run: Run, mirror: Path) -> 
     assert contents(mirror) == run.files()
 
 
-def test_logs_come_only_when_they_are_asked_for(run: Run, mirror: Path) -> None:
-    run.end("e_p")
-    get(run, mirror)
-    log = "sessions/e_p/attempt-1/log"
-    assert log not in contents(mirror)
-    assert get(run, mirror, logs=True) == Fetched(1, 5000, 0)
-    assert (mirror / log).read_bytes() == (run.path / log).read_bytes()
-    assert get(run, mirror, link := Link()).files == 0
-    assert len(link.sent) == 1
-
-
 def test_an_end_that_a_mirror_holds_means_that_its_results_are_there(run: Run, mirror: Path) -> None:
     """However the stream is cut: first the results, then the end, and `done` after all ends."""
     for number in range(4):
@@ -358,27 +348,56 @@ def test_two_fetches_at_once_into_one_mirror_do_not_hurt_each_other(run: Run, mi
     assert sorted(fetched.files > 0 for fetched in outcomes) == [False, False, False, True]
 
 
-def test_a_link_that_leads_out_of_the_run_is_not_followed_and_told(run: Run, mirror: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.jsonl"
-    secret.write_text("{}\n")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/b.jsonl").write_text("{}\n")
-    output = run.path / "sessions/e_p/attempt-1/out"
-    (output / "s.jsonl").symlink_to(secret)
-    (output / "sub").symlink_to(tmp_path / "folder")
-    run.attempt("e_p", {"a.jsonl": '{"episode": 0}\n'}, rules="*.jsonl|sub/*.jsonl")
+def test_results_are_brought_from_wherever_a_link_leads(run: Run, mirror: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    (scratch / "deep").mkdir(parents=True)
+    (scratch / "s.jsonl").write_text("{}\n" * 9)
+    (scratch / "deep/b.jsonl").write_text("{}\n" * 5)
+    output = run.attempt("e_p", {"a.jsonl": '{"episode": 0}\n'}, rules="*.jsonl|sub/*.jsonl") / "out"
+    (output / "s.jsonl").symlink_to(scratch / "s.jsonl")
     (output / "in.jsonl").symlink_to("a.jsonl")
+    (output / "sub").symlink_to(scratch / "deep")
+    for ended in (False, True):
+        if ended:
+            run.end("e_p")
+        assert get(run, mirror).skipped == ()
+        copy = mirror / output.relative_to(run.path)
+        assert contents(copy) == contents(output) | {"sub/b.jsonl": b"{}\n" * 5}
+        assert not any(path.is_symlink() for path in copy.rglob("*"))
+    assert get(run, mirror) == Fetched(0, 0, 0)
+
+
+def test_what_a_link_leads_to_may_grow_after_the_end(run: Run, mirror: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "s.jsonl"
+    scratch.write_text("{}\n")
+    (run.path / "sessions/e_p/attempt-1/out/s.jsonl").symlink_to(scratch)
+    run.end("e_p")
+    get(run, mirror)
+    with scratch.open("a") as file:
+        file.write('{"late": 1}\n')
+    assert get(run, mirror) == Fetched(1, 12, 0)
+    assert (mirror / "sessions/e_p/attempt-1/out/s.jsonl").read_bytes() == scratch.read_bytes()
+
+
+def test_a_link_that_leads_nowhere_is_told_each_time(run: Run, mirror: Path, tmp_path: Path) -> None:
+    output = run.path / "sessions/e_p/attempt-1/out"
+    (output / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (output / "round.jsonl").symlink_to("round.jsonl")
+    (output / ".hidden.jsonl").symlink_to(tmp_path / "nowhere")
     run.end("e_p")
     for _ in range(2):
-        fetched = get(run, mirror)
-        names = [f"sessions/e_p/attempt-1/out/{leaf}" for leaf in ("s.jsonl", "sub/b.jsonl")]
-        assert sorted(fetched.skipped) == [
-            f"{name}: a link that leads out of the run is not followed" for name in names
-        ]
-    assert (mirror / "sessions/e_p/attempt-1/out/in.jsonl").read_text() == '{"episode": 0}\n'
-    assert not (mirror / "sessions/e_p/attempt-1/out/in.jsonl").is_symlink()
-    assert not (mirror / names[0]).exists()
-    assert not (mirror / names[1]).exists()
+        at = PurePosixPath("sessions/e_p/attempt-1/out")
+        told = {Skipped(at / leaf, "a link that leads nowhere") for leaf in ("gone.jsonl", "round.jsonl")}
+        assert set(get(run, mirror).skipped) == told
+
+
+def test_no_record_is_read_through_a_link(run: Run, mirror: Path, tmp_path: Path) -> None:
+    """What the run itself consists of is never elsewhere."""
+    (tmp_path / "secret").write_text("secret")
+    run.put("digest").unlink()
+    (run.path / "digest").symlink_to(tmp_path / "secret")
+    get(run, mirror)
+    assert "digest" not in contents(mirror)
 
 
 def test_pipes_and_folders_among_the_results_are_passed_over(run: Run, mirror: Path) -> None:

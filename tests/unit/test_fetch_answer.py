@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from comborun.errors import HostError, UserError
 from comborun.transport import MIB, Completed
 from remote.fetch import Fetched, fetch, mirror_directory
-from remote.fetch_answer import Piece, parse_answer, safe_path
+from remote.fetch_answer import Piece, Skipped, parse_answer, safe_path
 from remote.fetch_request import Held, Request, digest
 
 MARK = b"0123456789abcdef"
@@ -138,8 +138,18 @@ def test_what_is_no_answer_is_told_as_that(answer: bytes) -> None:
 
 
 def test_links_and_files_that_are_not_sent_are_told_with_the_reason() -> None:
-    answer = parse_answer(stream(b"skipped outside " + bytes(RESULT) + b"\0"), MARK)
-    assert answer.skipped == (f"{RESULT}: a link that leads out of the run is not followed",)
+    told = b"".join(b"skipped %s %s\0" % (word, bytes(RESULT)) for word in (b"broken", b"unreadable", b"tired"))
+    assert parse_answer(stream(told), MARK).skipped == (
+        Skipped(RESULT, "a link that leads nowhere"),
+        Skipped(RESULT, "can't be read: Permission denied"),
+        Skipped(RESULT, "not sent"),
+    )
+
+
+@pytest.mark.parametrize("name", [b"/etc/passwd", b"sessions/e_p/attempt-1/out/../../x", b"\x1b[31m"])
+def test_a_file_that_no_run_has_is_not_told_as_left_out_either(name: bytes) -> None:
+    with pytest.raises(HostError, match="no run has"):
+        parse_answer(stream(b"skipped broken " + name + b"\0"), MARK)
 
 
 def test_one_digest_stands_for_all_attempts_that_have_their_end() -> None:
@@ -197,7 +207,7 @@ def test_a_file_that_never_holds_still_is_told_and_neither_end_nor_done_is_taken
     wrong = stream(announced(RESULT, b"right\n") + b"data\0wrong\n" + MARK, batch((END, b"e=1\n"), (DONE, b"at=1\n")))
     host = Host(wrong, wrong, wrong, stream())
     fetched = fetch(host, "/run", tmp_path)
-    assert fetched == Fetched(0, 18, 0, (f"{RESULT}: it does not hold still",))
+    assert fetched == Fetched(0, 18, 0, (Skipped(RESULT, "it does not hold still"),))
     assert len(host.asked) == 3
     assert contents(tmp_path) == {}
 

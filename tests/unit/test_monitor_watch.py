@@ -11,7 +11,7 @@ from comborun.errors import HostError, UserError
 from comborun.state import Life
 from comborun.transport import Completed
 from monitor.status import Link, RunStatus
-from monitor.watch import Settings, Source, SystemClock, once, watch
+from monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)
@@ -60,14 +60,6 @@ def test_it_asks_only_for_what_it_does_not_know() -> None:
     assert [known for _, known, _ in host.asked] == ["0,0", "1,0"]
 
 
-def test_what_follows_the_end_is_called_once_after_the_screen_was_closed() -> None:
-    called: list[tuple[bool, int]] = []
-    screen = Pictures()
-    settings = Settings(60, lambda status: called.append((status.finished, screen.closed)))
-    watch(Source(StagedHost([GOES_ON, HAS_ENDED]), VIEW), screen, HandClock(), settings)
-    assert called == [(True, 1)]
-
-
 def test_between_two_looks_time_is_shown_passing_without_asking_the_host() -> None:
     _, screen, clock = play(GOES_ON, HAS_ENDED, interval=4.0, ticking=True)
     assert [shown.sessions[0].idle for shown in screen.seen] == [3, 4, 5, 6, None]
@@ -111,9 +103,9 @@ OUTAGES = {
 def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: str, outage: str) -> None:
     away = OUTAGES[outage]
     host = StagedHost([PHASES[phase], away, away, away, PHASES[phase], ALL_DONE])
-    screen, called = Pictures(), []
+    screen = Pictures()
     view = a_view(a_plan([a_session("act", "grass")], after=True))
-    status = watch(Source(host, view), screen, HandClock(), Settings(60, called.append, lambda: 0.5))
+    status = watch(Source(host, view), screen, HandClock(), Settings(60, lambda: 0.5))
     before, *during, after, end = screen.seen
     assert [shown.link.reachable for shown in screen.seen] == [True, False, False, False, True, True]
     for shown in during:
@@ -121,7 +113,7 @@ def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: 
         assert shown.link.since == during[0].link.since
     assert (after.sessions, after.link.reachable) == (before.sessions, True)
     assert end is status
-    assert (status.finished, called, screen.closed) == (True, [status], 1)
+    assert (status.finished, screen.closed) == (True, 1)
 
 
 def test_an_outage_before_the_first_answer_is_over_by_itself_too() -> None:
@@ -182,17 +174,53 @@ def test_a_host_that_was_never_seen_shows_the_plan() -> None:
     assert (screen.seen[0].now, screen.seen[0].link.last_seen) == (None, None)
 
 
-def test_ctrl_c_leaves_at_once_closes_the_screen_and_makes_no_report() -> None:
-    screen, called = Pictures(), []
+def test_ctrl_c_leaves_at_once_and_closes_the_screen() -> None:
+    screen = Pictures()
     host = StagedHost([GOES_ON])
     with pytest.raises(KeyboardInterrupt):
-        watch(Source(host, VIEW), screen, HandClock(interrupt_at=1.0), Settings(60, called.append))
-    assert (len(host.asked), screen.closed, called) == (1, 1, [])
+        watch(Source(host, VIEW), screen, HandClock(interrupt_at=1.0), Settings(60))
+    assert (len(host.asked), screen.closed) == (1, 1)
 
 
 def test_ctrl_c_during_a_look_closes_the_screen_too() -> None:
     with pytest.raises(KeyboardInterrupt):
         play(GOES_ON, KeyboardInterrupt())
+
+
+def waited_for(*outcomes: str | BaseException, clock: HandClock) -> tuple[str, list[Link]]:
+    """What comes of an act with these outcomes, one after the other, and what was told of the link."""
+    left, told = iter(outcomes), []
+
+    def act() -> str:
+        outcome = next(left)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return until_answered(act, clock, Settings(60, lambda: 1.0), told.append), told
+
+
+def test_what_follows_the_end_waits_for_a_host_that_went_away_as_the_looks_do() -> None:
+    clock = HandClock()
+    fetched, told = waited_for(CUT, CUT, CUT, "fetched", clock=clock)
+    assert fetched == "fetched"
+    assert clock.passed == 2 + 4 + 8
+    assert [link.failures for link in told] == [1, 2, 3]
+    assert {link.since for link in told} == {clock.wall}
+    assert told[0].complaint == "gpu-box does not answer"
+
+
+def test_what_follows_the_end_waits_for_nothing_when_the_host_answers() -> None:
+    clock = HandClock()
+    assert waited_for("fetched", clock=clock) == ("fetched", [])
+    assert clock.passed == 0
+
+
+def test_ctrl_c_and_what_is_no_matter_of_the_link_end_the_waiting() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        waited_for(CUT, "fetched", clock=HandClock(interrupt_at=1.0))
+    with pytest.raises(UserError, match="disk is full"):
+        waited_for(UserError("the disk is full"), clock=HandClock())
 
 
 def test_what_is_no_matter_of_the_link_ends_the_loop() -> None:

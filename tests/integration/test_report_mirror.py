@@ -1,0 +1,145 @@
+"""The report of a run on a host, made on a laptop: the same as on the host itself, and not lost with the link."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.cli.frame import INTERRUPTED
+from comborun.cli.reporting import report_on
+from comborun.cli.watching import Watching, watch_until_the_end
+from comborun.errors import HostError
+from comborun.library import scripts_directory
+from comborun.plan import ResultRules
+from comborun.transport import Completed
+from remote.local import LocalTransport
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from report_runs import RUN, RunDirectory, row
+
+ID = "grid-20260509T073525Z-1a2b"
+LOST = ("broken", "round")
+CUT = HostError("gpubox: the connection was lost", "the same command again goes on")
+
+
+class Laptop(LocalTransport):
+    """The way to a host that is this machine under another name; `faults` come in place of the first fetches."""
+
+    host = "gpubox"
+
+    def __init__(self, *faults: BaseException) -> None:
+        self.faults = list(faults)
+
+    def run(self, script: str, *args: str, **options: Any) -> Completed:
+        if "fetch.sh" in script and self.faults:
+            raise self.faults.pop(0)
+        return super().run(script, *args, **options)
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the laptop keeps its mirrors."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "laptop"))
+    return tmp_path / "laptop"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run that has ended, as it lies on the host: results behind links, behind broken ones, and empty ones."""
+    run = RunDirectory(tmp_path / "host" / ID)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    files = ("*.jsonl", "sub/*.jsonl")
+    for policy in ("flat", "rough"):
+        session = run.session(policy, "stairs", 4, results=ResultRules(files=files))
+        run.attempt(session, row(0) + row(1, False))
+        attempt = RUN.attempt(session.name, 1)
+        run.put(attempt.claim, f"count=4\nresults={files[0]}\nresults={files[1]}\n")
+        output = run.path / attempt.output
+        (scratch / f"{policy}.jsonl").write_text(row(2))
+        (output / "linked.jsonl").symlink_to(scratch / f"{policy}.jsonl")
+        (output / "broken.jsonl").symlink_to(scratch / "nowhere")
+        (output / "round.jsonl").symlink_to("round.jsonl")
+        (output / "empty.jsonl").touch()
+        (scratch / policy).mkdir()
+        (scratch / policy / "three.jsonl").write_text(row(3))
+        (output / "sub").symlink_to(scratch / policy)
+    run.put(RUN.queue, "stairs_flat\t0\nstairs_rough\t0\n")
+    run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
+    run.write(run=ID)
+    shutil.copytree(scripts_directory() / "lib", run.path / "lib")
+    return run.path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary, here = report_on(LocalTransport(), ID, str(run), tmp_path / "on the host")
+    assert (summary.counts.completed, summary.counts.missing, summary.quality.files) == (8, 0, 10)
+    reports = []
+    for laptop in ("first", "second"):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / laptop))
+        reports += [files(report_on(Laptop(), ID, str(run))[1]) for _ in range(2)]
+    assert reports == [files(here)] * 4
+
+
+def test_results_that_were_not_brought_are_named_in_the_report_and_on_the_terminal(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary, _ = report_on(Laptop(), ID, str(run))
+    broken = [f"sessions/stairs_{policy}/attempt-1/out/{leaf}.jsonl" for policy in ("flat", "rough") for leaf in LOST]
+    found = [finding.where for finding in summary.quality.findings if "leads nowhere" in finding.what]
+    assert found == broken
+    told = capsys.readouterr().err.splitlines()
+    assert sorted(told) == sorted(f"not brought: {path}: a link that leads nowhere" for path in broken)
+
+
+def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(20):
+        (run / f"sessions/stairs_flat/attempt-1/out/{number}.jsonl").symlink_to("nowhere")
+    report_on(Laptop(), ID, str(run))
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 6
+    assert told[-1] == "and 19 more: the report names them all"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_link_that_is_cut_while_results_are_fetched_costs_time_and_no_report(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    watching = Watching(ID, str(run), interval=0.2, plain=True, as_json=as_json)
+    assert watch_until_the_end(Laptop(CUT, CUT), watching) == 0
+    assert (data / "comborun/gpubox" / ID / "report/report.html").is_file()
+    said = capsys.readouterr()
+    waiting = [line for line in said.err.splitlines() if "unreachable" in line]
+    assert len(waiting) == 1
+    assert waiting[0].endswith("(gpubox: the connection was lost); the report follows when the host answers")
+    assert ("Report:" in said.out) is not as_json
+
+
+def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watching = Watching(ID, str(run), interval=0.2, plain=True)
+    assert watch_until_the_end(Laptop(CUT, KeyboardInterrupt()), watching) == INTERRUPTED
+    said = capsys.readouterr().err
+    assert "All sessions have ended; there is no report of them yet." in said
+    assert f"report {ID}" in said
+    assert "The sessions go on" not in said
+    assert not list(data.rglob("report.html"))
+
+
+def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:
+    with pytest.raises(HostError, match="connection was lost"):
+        report_on(Laptop(CUT), ID, str(run))
