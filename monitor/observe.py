@@ -15,6 +15,8 @@ TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
 LONG_TAIL = 4096
 """the same where a pattern looks for progress in it; the probe gives less when many sessions run"""
+ANSWER_S = 20.0
+"""How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
 
 _EXPAND = 'case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac\n'
 _PROBE = _EXPAND + 'exec bash "$run/lib/probe.sh" "$run" "$2" "$3"\n'
@@ -44,7 +46,7 @@ class RunView:
 def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:
     """Look at a run once. Raises HostError when the host can't be reached or gives no answer that can be read."""
     asked = ",".join(map(str, known))
-    answer = transport.run(_PROBE, run_dir, asked, str(tail))
+    answer = transport.run(_PROBE, run_dir, asked, str(tail), timeout=ANSWER_S)
     if answer.code != 0:
         complaint = answer.complaint.rpartition("\n")[2] or f"exit code {answer.code}"
         raise HostError(f"the probe of {run_dir} on {transport.host} failed: {complaint}")

@@ -24,9 +24,10 @@ from comborun.attempt import Begin
 GATED = Path(__file__).with_name("gated.py")
 MONITOR = """
 import sys
+import monitor.observe as observe
 import remote.ssh_exchange as link
 from comborun.cli import main
-link.ANSWER_S = float(sys.argv.pop(1))
+observe.ANSWER_S = link.ANSWER_S = float(sys.argv.pop(1))
 main()
 """
 """the monitor, with a patience of its own"""

@@ -25,7 +25,8 @@ from laptop import ANSWER_S, FarRun, Laptop, Watcher, episodes, only_run, planne
 from sshd import Sshd, fresh_user, running_sshd
 
 FULL = bool(os.environ.get("COMBORUN_SLOW"))
-EPISODES = 40
+EPISODES = 400
+"""more than a fault has time for: at the gate they go fast"""
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,20 @@ def test_a_slow_link_that_is_cut_changes_no_session(far: tuple[Laptop, Site], se
     laptop, site = far
     link = site.network.link
     endures(laptop, Fault(link.cut, link.mend, seconds, patience(seconds)))
+
+
+def test_a_host_that_hangs_in_the_middle_of_an_answer_is_noticed_too(near: tuple[Laptop, Sshd]) -> None:
+    """As when the link is cut after the first words have come: what has begun to answer gets no more time for it."""
+    laptop, _ = near
+    laptop.launch(laptop.grid(pace=0.2, episodes=EPISODES))
+    probe = only_run(laptop.far_home).directory / "lib/probe.sh"
+    watcher = laptop.watch("--plain", patience=2)
+    until(lambda: "4 running" in watcher.text, "the monitor shows the run")
+    text = probe.read_text()
+    probe.write_text("echo comborun-probe 1; sleep 100\n")
+    until(lambda: unreachable(watcher), "it is noticed", 20)
+    probe.write_text(text)
+    until(lambda: "reachable again" in watcher.text, f"it is found again; it says\n{watcher.text}", 20)
 
 
 def endures(laptop: Laptop, fault: Fault) -> None:
