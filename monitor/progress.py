@@ -96,8 +96,8 @@ def _number(match: re.Match[str], name: str, place: int) -> int | None:
         return None
     if not names and match.re.groups < place:
         return None
-    text = (match[name] if names else match[place]) or ""
-    return int(text) if re.fullmatch(r"\s*[0-9]{1,15}\s*", text) else None
+    text = ((match[name] if names else match[place]) or "").strip()  # int() knows less white space than strip() does
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
 def _guess(piece: str, share: Share) -> int | None:

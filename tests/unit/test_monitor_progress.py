@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
@@ -139,6 +139,7 @@ def test_the_first_piece_of_a_cut_tail_is_not_whole_and_is_left_out() -> None:
     assert list(pieces_of(b"2/100\r\x1b[1m93/100\x1b[0m", cut=False)) == ["2/100", "93/100"]
 
 
+@example(b"\x1c0", False, 0)
 @given(st.binary(max_size=300), st.booleans(), st.integers(0, 200))
 def test_any_bytes_are_counted_without_complaint_and_never_beyond_what_is_planned(
     log: bytes, cut: bool, count: int
