@@ -104,6 +104,35 @@ def test_logs_follow_until_the_session_has_ended(far: Desk) -> None:
     assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
 
 
+CUTTING = """
+if [[ ! -e $1/cut ]]; then # half an answer, and then the server of this connection dies
+  : >"$1/cut"
+  bash "$0" "$@" | head -c 900
+  pid=$$
+  until [[ $(</proc/$pid/comm) == sshd* ]]; do read -r _ _ _ pid _ </proc/$pid/stat; done
+  kill -KILL "$pid"
+  exit 1
+fi
+"""
+
+
+def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_report_follows(
+    far: Desk, far_host: Sshd
+) -> None:
+    far.combo("launch", far_grid(far, pace="0.3"))
+    (run,) = far_runs(far_host)
+    script = run / "lib/fetch.sh"
+    script.write_text(script.read_text().replace("\n", f"\n{CUTTING}", 1))
+    watched = far.combo("monitor", "--interval", "0.3")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert (run / "cut").exists()
+    assert re.search(r"! unreachable since [0-9:]+ \(.+\); the report follows when the host answers\n", watched.stderr)
+    folder = re.search(r"Report: (.*)", watched.stdout)
+    assert folder
+    document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())
+    assert document["totals"]["completed"] == 16
+
+
 def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
     far.combo("launch", far_grid(far, pace="30"))
     far_host.stop_all()
