@@ -43,7 +43,7 @@ class _Level:
     without: tuple[str, ...] = ()
 
 
-_DROPPED = (LAST_LINE, "attempt", "idle", "left", "state", "successes")
+_DROPPED = (LAST_LINE, "attempt", "GPU", "idle", "left", "state", "successes")
 _LEVELS = (
     _Level(),
     _Level(names=24, bar=10, last_line=24),
@@ -89,6 +89,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
         Column("idle", _idle, justify="right"),
         Column("left", _Left(status.now, level.ranges), justify="right"),
         Column("attempt", _attempt, justify="right"),
+        Column("GPU", _gpus),
     )
     kept = [column for column in every if column.title not in level.without and _needed(column, status)]
     return tuple(replace(column, width=_width(column, status, level)) for column in kept)
@@ -98,6 +99,8 @@ def _needed(column: Column, status: RunStatus) -> bool:
     """Columns that would be empty from top to bottom are left out."""
     if column.title == "attempt":
         return any(session.attempt > 1 for session in status.sessions)
+    if column.title == "GPU":
+        return any(session.gpus for session in status.sessions)
     if column.title == "idle":
         return any(session.idle is not None for session in status.sessions)
     return column.title != "left" or any(session.life is not Life.ENDED for session in status.sessions)
@@ -196,6 +199,10 @@ class _Left:
 
 def _attempt(session: SessionStatus, _: int) -> Text:
     return Text(str(session.attempt) if session.attempt > 1 else "")
+
+
+def _gpus(session: SessionStatus, _: int) -> Text:
+    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
 
 
 def _last_line(session: SessionStatus, width: int) -> Text:

@@ -58,6 +58,8 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "state": str(session.life),
         "outcome": str(session.outcome) if session.outcome else None,
         "attempt": session.attempt,
+        "gpus": list(session.gpus),
+        "window": session.window or None,
         "episodes_done": session.done,
         "episodes_recorded": session.recorded,
         "episodes_planned": session.planned,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -58,6 +59,8 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         life=life,
         outcome=outcome,
         attempt=one.number,
+        gpus=_granted(one.begin.gpus) if one.begin else (),
+        window=one.begin.address if one.begin else "",
         idle=max(0.0, now - idle) if one.alive and idle else None,
         progressed=one.marks[-1].time if one.marks else None,
         last_line=last_line(one.tail),
@@ -65,6 +68,11 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         seconds=length(started, ended, now) if ended or one.alive else None,
         note=note(one.end, session) if one.end else _lost(one) if outcome else "",
     )
+
+
+def _granted(gpus: str) -> tuple[int, ...]:
+    """`0,1` as the dispatcher wrote it; anything else is none of ours."""
+    return tuple(int(word) for word in gpus.split(",") if re.fullmatch(r"[0-9]{1,9}", word))
 
 
 def _lost(one: Attempt) -> str:

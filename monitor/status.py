@@ -64,6 +64,10 @@ class SessionStatus:
     """None until it has ended"""
     attempt: int = 0
     """0 before the first"""
+    gpus: tuple[int, ...] = ()
+    """those that its latest attempt was granted"""
+    window: str = ""
+    """what attaches to that attempt: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
     """seconds since its log last grew; None unless it is alive"""
     progressed: float | None = None

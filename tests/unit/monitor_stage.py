@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from comborun.plan import After, BashWord, Limits, Plan, ProgressRules, ResultRules, Session
 from comborun.transport import MIB, Completed
@@ -73,11 +73,14 @@ class Seen:
     end: dict[str, object] | None = None
     first: int = 0
     size: int | None = None
+    gpus: str = ""
+    address: str = ""
 
     def block(self) -> str:
         lines = [f"session {self.session} {self.attempt}"]
         if self.started is not None:
             begin = {"attempt": self.attempt, "started": self.started, "boot": BOOT, "first": self.first}
+            begin |= {"gpus": self.gpus, "address": self.address}
             lines += ["begin", *_lines(begin), "."]
         if self.end is not None:
             lines += ["end", *_lines(self.end), "."]
@@ -95,7 +98,7 @@ class Seen:
         base = {"started": "" if started is None else started, "code": "0", "signal": "", "note": ""}
         log = fields.pop("log", None)
         assert log is None or isinstance(log, bytes)
-        return Seen(self.session, self.attempt, started, first=self.first, log=log, end={**base, **end, **fields})
+        return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
 
 
 def _lines(record: dict[str, object]) -> list[str]:

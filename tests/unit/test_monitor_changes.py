@@ -114,6 +114,13 @@ def test_the_document_has_what_was_promised() -> None:
     assert shown["after"]["state"] == "queued"
 
 
+def test_the_document_says_where_each_session_runs() -> None:
+    plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
+    seen = Seen("grass_act", gpus="0,3", address="grass_act_ab12")
+    shown = document(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400))))["sessions"]
+    assert [(one["gpus"], one["window"]) for one in shown] == [([0, 3], "grass_act_ab12"), ([], None)]
+
+
 def test_the_document_of_a_run_that_was_never_seen_claims_nothing() -> None:
     shown = document(classify(VIEW, History(), link=Link(reachable=False, since=NOW)))
     assert (shown["reachable"], shown["now"], shown["dispatcher"], shown["finished"]) == (False, None, None, False)

@@ -62,6 +62,22 @@ def test_with_a_living_supervisor_it_is_running() -> None:
     assert (session.idle, session.seconds, session.last_line) == (14, 100, "episode 61")
 
 
+@pytest.mark.parametrize(
+    ("written", "held"), [("", ()), ("3", (3,)), ("0,1,10", (0, 1, 10)), ("\x1b[31m", ()), ("0,-1,x,9999999999", (0,))]
+)
+def test_it_is_known_which_gpus_a_session_was_granted(written: str, held: tuple[int, ...]) -> None:
+    assert only(Seen("grass_act", gpus=written)).gpus == held
+    assert only(Seen("grass_act", gpus=written).ended()).gpus == held
+
+
+def test_the_window_of_a_session_is_that_of_its_latest_attempt() -> None:
+    first = Seen("grass_act", 1, address="grass_act_ab12", gpus="1")
+    second = Seen("grass_act", 2, address="grass_act_ab12_a2", gpus="2")
+    session = only(first.ended(completeness="none"), second)
+    assert (session.window, session.gpus) == ("grass_act_ab12_a2", (2,))
+    assert only(Seen("grass_act", started=None)).window == ""
+
+
 def test_a_run_that_wrote_no_log_yet_is_idle_since_its_start() -> None:
     assert only(Seen("grass_act", log=None)).idle == 100
 

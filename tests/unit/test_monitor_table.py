@@ -76,6 +76,14 @@ def long_names() -> RunStatus:
     return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
 
 
+def granted(each: str) -> RunStatus:
+    """A busy box whose sessions hold a GPU each, or several."""
+    status = busy(FOUR_GPUS)
+    gpus = [tuple(map(int, word.split("+"))) if word else () for word in each.split(" ")]
+    sessions = tuple(replace(one, gpus=held) for one, held in zip(status.sessions, gpus, strict=True))
+    return replace(status, sessions=sessions)
+
+
 ONE_GPU = a_host("42188 81559 97")
 FOUR_GPUS = a_host("30105 32607 100", "2 32607 0", "17001 32607 61", "  ")
 SCENES = {
@@ -102,6 +110,9 @@ SCENES = {
     "gpus-120": lambda: picture(busy(FOUR_GPUS), 120),
     "gpus-200-colour": lambda: picture(busy(FOUR_GPUS), 200, colour=True),
     "gpus-15-high": lambda: picture(busy(FOUR_GPUS), 120, height=15),
+    "granted-60": lambda: picture(granted("0 1 2 3 0 1 2 "), 60),
+    "granted-80": lambda: picture(granted("0 1 2 3 0 1 2 "), 80),
+    "granted-160": lambda: picture(granted("0+1 2+3 0+1 2+3 0+1 2+3 0+1 "), 160),
     "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
 }
 
