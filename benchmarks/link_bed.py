@@ -119,8 +119,10 @@ def bed() -> Iterator[Bed]:
                 (group / "cgroup.procs").write_text(str(pid))
         enter(os.open(made.network.client.path, os.O_RDONLY))
         furnish(made.host.home)
-        yield Bed(made, group)
-        made.host.close()
+        try:
+            yield Bed(made, group)
+        finally:
+            made.host.close()  # before its account
 
 
 @contextlib.contextmanager

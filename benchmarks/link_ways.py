@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import click
 from link_bed import EPISODES, Bed
 
 from comborun.cli.launching import Launched, Request, start_run
+from comborun.cli.where import Where
 from comborun.transport import MIB, Completed
 from monitor.history import History
 from monitor.observe import load_run
@@ -38,15 +38,21 @@ class Counting:
     requests: int = 0
     host: str = ALIAS
 
-    def connect(self, _: str | None) -> Counting:
-        """What launching asks of where it launches to."""
-        return self
-
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
     ) -> Completed:
         self.requests += 1
         return self.inner.run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
+
+
+@dataclass(frozen=True)
+class Through(Where):
+    """Launches go through a transport that is there already."""
+
+    counting: Counting
+
+    def connect(self, otherwise: str | None = None) -> Counting:  # noqa: ARG002 - it is connected
+        return self.counting
 
 
 def write_grid(folder: Path, sessions: int, parallel: int) -> Path:
@@ -83,7 +89,7 @@ class Comborun:
 
     def launch(self, transport: Counting, grid: Path) -> Launched:
         """All that `combo launch` does."""
-        where: Any = transport
+        where = Through(ALIAS, self.kind, accept_new=False, counting=transport)
         with click.Context(click.Command("launch")):
             return start_run(Request(grid, where, None, "screen", new=True))
 
