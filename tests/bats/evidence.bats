@@ -26,6 +26,21 @@ count() { # <glob>... -> records successes
   same "$records/$successes" 3/2
 }
 
+@test "a result may lie wherever a link leads, and a link that leads nowhere is known" {
+  mkdir ../scratch
+  printf '{"success": true}\n' >../scratch/kept
+  ln -s ../scratch/kept linked.jsonl
+  ln -s ../scratch here
+  ln -s nowhere broken.jsonl
+  ln -s round.jsonl round.jsonl
+  ln -s nowhere .hidden.jsonl
+  touch empty.jsonl
+  local files broken
+  evidence::files "$PWD" '*.jsonl' 'here/*' '**/*.jsonl'
+  same "${files[*]#"$PWD/"}" 'linked.jsonl here/kept'
+  same "${broken[*]#"$PWD/"}" 'broken.jsonl round.jsonl'
+}
+
 @test "one line twice is one record, in whichever file" {
   printf '{"episode": 0, "success": true}\n{"episode": 0, "success": true}\n' >a.jsonl
   cp a.jsonl b.jsonl

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from comborun.cli.frame import INTERRUPTED
 from comborun.cli.reporting import report_on
-from comborun.cli.watching import Watching, watch_until_the_end
+from comborun.cli.watching import Watching, monitor, status, watch_until_the_end
 from comborun.errors import HostError
 from comborun.library import scripts_directory
 from comborun.plan import ResultRules
@@ -138,6 +140,20 @@ def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
     assert f"report {ID}" in said
     assert "The sessions go on" not in said
     assert not list(data.rglob("report.html"))
+
+
+@pytest.mark.parametrize("command", [[status], [monitor, "--once"], [monitor]])
+def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, command: list[Any]) -> None:
+    run = RunDirectory(tmp_path / ID)
+    run.attempt(run.session("gr\u00fcn\u202e", "stairs", 1, name="stairs_gr_n"), row(0))
+    run.put(RUN.queue, "stairs_gr_n\t0\n")
+    run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
+    run.write(run=ID)
+    shutil.copytree(scripts_directory() / "lib", run.path / "lib")
+    said = CliRunner().invoke(command[0], [str(run.path), "--json", *command[1:]], standalone_mode=False)
+    assert said.exception is None
+    assert said.stdout.isascii()
+    assert [one["policy"] for one in json.loads(said.stdout)["sessions"]] == ["gr\u00fcn\u202e"]
 
 
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:

@@ -85,6 +85,50 @@ def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     assert "folder of .jsonl files" in refusal.value.hint
 
 
+@pytest.mark.parametrize(("lacking", "held"), [("plan-1.json", "run.json"), ("run.json", "plan-1.json")])
+def test_a_run_that_was_not_copied_whole_is_told_from_a_folder_of_records(
+    tmp_path: Path, lacking: str, held: str
+) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs"), named(0))
+    run.write()
+    (tmp_path / lacking).unlink()
+    with pytest.raises(UserError, match=rf"not copied whole: it holds {held} but no {lacking}") as refusal:
+        collect_run(tmp_path) if held == "run.json" else collect_folder(tmp_path)
+    assert f"combo report {tmp_path}/sessions" in refusal.value.hint
+    assert len(collect_folder(tmp_path / "sessions").records) == 1, "the hint holds"
+
+
+def test_what_holds_nothing_and_what_leads_nowhere_are_no_results_but_the_latter_is_told(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs")
+    run.attempt(session, row(0))
+    output = tmp_path / RUN.attempt(session.name, 1).output
+    (output / "empty.jsonl").touch()
+    (output / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (output / "round.jsonl").symlink_to("round.jsonl")
+    collected = collect_run(run.write())
+    assert [Path(path).name for path in paths(collected)] == ["episodes.jsonl", "gone.jsonl", "round.jsonl"]
+    assert {reject.reason for reject in collected.rejects} == {"a link that leads nowhere"}
+
+
+def test_what_a_copy_lacks_is_told_in_its_place_and_an_old_version_of_it_is_not_read(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs")
+    run.attempt(session, row(0))
+    at = RUN.attempt(session.name, 1).output
+    run.put(at / "b.jsonl", row(1))
+    elsewhere = RUN.attempt("other", 1).output / "a.jsonl"
+    lacking = dict.fromkeys((at / "b.jsonl", at / "a.jsonl", elsewhere), "it does not hold still")
+    collected = collect_run(run.write(), lacking)
+    assert [Path(path).name for path in paths(collected)] == ["a.jsonl", "b.jsonl", "episodes.jsonl"]
+    assert [(Path(reject.path).name, reject.reason) for reject in collected.rejects] == [
+        ("a.jsonl", "it does not hold still"),
+        ("b.jsonl", "it does not hold still"),
+    ]
+    assert [record.episode for record in collected.records] == [0]
+
+
 def test_a_plan_that_is_broken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan-1.json").write_text('{"schema": 1}')
     with pytest.raises(UserError, match="can't be read as a plan"):
