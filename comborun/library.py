@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def scripts_directory() -> Path:
-    """The `scripts/` folder that this installation came with."""
+    """The folder that holds `lib`: `scripts/` of a checkout, or what the wheel has of it."""
     inside = _PACKAGE / "_scripts"
     return inside if inside.is_dir() else _PACKAGE.parent / "scripts"
 

@@ -1,0 +1,108 @@
+"""The wheel: what `uv tool install .` and `pipx install .` put on a laptop has to work without the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from desk import CHECKOUT, Desk, desk
+
+__all__ = ["desk"]
+
+PACKAGES = ("comborun", "monitor", "remote", "reporter")
+LIBRARY = "comborun/_scripts/"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    built = subprocess.run(build, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
+    assert built.returncode == 0, built.stderr
+    (file,) = folder.glob("*.whl")
+    return zipfile.Path(zipfile.ZipFile(file))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: zipfile.Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site packages")
+    wheel.root.extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def installed(desk: Desk, unpacked: Path) -> Desk:
+    """A desk that has the wheel, and not the checkout."""
+    desk.environment["PYTHONPATH"] = str(unpacked)
+    return desk
+
+
+def held(wheel: zipfile.Path) -> set[str]:
+    return {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
+
+
+def shipped() -> set[str]:
+    """What the packages and the bash library consist of, under the names that it has in a wheel."""
+    scripts = CHECKOUT / "scripts"
+    files = {path for package in PACKAGES for path in (CHECKOUT / package).rglob("*") if path.is_file()}
+    library = {path for path in scripts.rglob("*") if path.is_file() and path.parent != scripts}
+    return {
+        *(path.relative_to(CHECKOUT).as_posix() for path in files if path.parent.name != "__pycache__"),
+        *(LIBRARY + path.relative_to(scripts).as_posix() for path in library),
+    }
+
+
+def test_it_holds_the_packages_and_the_library_and_nothing_else(wheel: zipfile.Path) -> None:
+    assert held(wheel) == shipped()
+
+
+def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
+    names = held(wheel)
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert "comborun/grid/grid.schema.json" in names
+    assert {"reporter/templates/report.css", "reporter/templates/report.html.j2"} <= names
+    verbs = ("start", "stop", "dispatch", "session", "probe", "evidence")
+    assert {f"{LIBRARY}lib/{verb}.sh" for verb in verbs} <= names
+    assert [name for name in names if name.endswith("/ssh_shell.sh")]
+
+
+def test_the_two_scripts_for_checkouts_stay_in_checkouts(wheel: zipfile.Path) -> None:
+    assert not {f"{LIBRARY}run_parallel.sh", f"{LIBRARY}environment.sh"} & held(wheel)
+
+
+def test_its_programs_are_combo_and_combo_monitor(wheel: zipfile.Path) -> None:
+    (entries,) = (name for name in wheel.root.namelist() if name.endswith("/entry_points.txt"))
+    programs = [line.partition(" ")[0] for line in wheel.root.read(entries).decode().splitlines() if "=" in line]
+    assert programs == ["combo", "combo-monitor"]
+
+
+def test_the_commands_work_where_there_is_no_checkout(installed: Desk, unpacked: Path) -> None:
+    assert "combo run grid.yaml" in installed.combo("--help").stdout
+    planned = installed.combo("plan", installed.grid())
+    assert planned.returncode == 0, planned.stderr
+    assert "4 sessions, 16 episodes" in planned.stdout
+    assert '"$schema"' in installed.combo("schema").stdout
+    look = "import remote.ssh_shell as s, comborun.library as l; print(len(s.program()), l.scripts_directory())"
+    seen = subprocess.run(
+        [sys.executable, "-c", look],
+        env=installed.environment,
+        cwd=installed.home,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    size, scripts = seen.stdout.strip().split(" ", 1)
+    assert int(size) > 100
+    assert Path(scripts) == unpacked / "comborun/_scripts"
+
+
+def test_a_grid_goes_to_its_report_where_there_is_no_checkout(installed: Desk) -> None:
+    ended = installed.combo("run", installed.grid())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert installed.report()["totals"]["completed"] == 16
+    assert (installed.runs[-1] / "report/report.html").stat().st_size > 10_000
