@@ -258,3 +258,9 @@ def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
 def test_a_silent_program_is_known_to_be_silent() -> None:
     assert seen_of(one(ProgressRules(silent=True)), look(b"")).silent
     assert not seen_of(one(), look(b"")).silent
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\x1c", "\u2003"])
+def test_a_number_counts_with_whatever_blanks_its_group_takes_along(blank: str) -> None:
+    line = f"done{blank}12{blank}of 100".encode()
+    assert counted(NOTHING, pieces_of(line, cut=False), ProgressRules(r"done(\s+\d+\s+)"), HUNDRED).done == 12
