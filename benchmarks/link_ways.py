@@ -20,9 +20,9 @@ from comborun.transport import MIB, Completed
 from monitor.history import History
 from monitor.observe import load_run
 from monitor.watch import Source
-from remote.openssh import OpensshTransport
-from remote.ssh import SshTransport
-from remote.ssh_exchange import ShellTransport
+from remote.ssh.exchange import ShellTransport
+from remote.ssh.openssh import OpensshTransport
+from remote.ssh.transport import SshTransport
 
 ALIAS = "testbox"
 TRANSPORTS: dict[str, type[SshTransport | OpensshTransport]] = {"ssh": SshTransport, "openssh": OpensshTransport}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.facts import HostFacts
-    from remote.survey import Shipment
+    from remote.shipping.survey import Shipment
 
 
 def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from rich.text import Text
 from comborun.cli.frame import SOME_DID_NOT, answer, json_option
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.grid import load_grid
-from remote.doctor import Examination, examine
-from remote.doctor_finding import Facts, Finding, Level, size
-from remote.doctor_grid import named_files
+from remote.doctor.examine import Examination, examine
+from remote.doctor.finding import Facts, Finding, Level, size
+from remote.doctor.grid import named_files
 from remote.runs import DEFAULT_ROOT
 
 if TYPE_CHECKING:

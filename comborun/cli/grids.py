@@ -15,7 +15,7 @@ from comborun.planner import lay_out
 from comborun.script import says_something, scripts
 from remote.host import ask
 from remote.local import LocalTransport
-from remote.survey import digest_of, survey, told
+from remote.shipping.survey import digest_of, survey, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from comborun.cli.where import Where
     from comborun.plan import Plan, Session
-    from remote.survey import Shipment
+    from remote.shipping.survey import Shipment
 
 
 @click.command()

@@ -23,8 +23,8 @@ from remote.provenance import provenance, shipped_origin
 from remote.replace import replaced
 from remote.runs import Launch, remember
 from remote.secrets import asked_of_host, check_host, from_laptop
-from remote.survey import digest_of, survey
-from remote.sync import compare, deliver, lines
+from remote.shipping.survey import digest_of, survey
+from remote.shipping.sync import compare, deliver, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable

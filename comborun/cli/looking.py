@@ -150,7 +150,7 @@ def _way(host: str, command: list[str], *options: str) -> list[str]:
     """The command as it is typed here; on another host through the user's ssh, which has a terminal."""
     if host == LOCAL:
         return command
-    from remote.ssh_config import Address, Options, ssh_arguments
+    from remote.ssh.config import Address, Options, ssh_arguments
 
     if not shutil.which("ssh"):
         raise UserError("opening a window on another host needs the ssh program", "install openssh-client")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from comborun.transport import Transport
-    from remote.fetch import Fetched
-    from remote.fetch_answer import Skipped
+    from remote.fetch.answer import Skipped
+    from remote.fetch.transfer import Fetched
     from reporter.summary import Summary
 
     Patience = Callable[[Callable[[], Fetched]], Fetched]
@@ -38,7 +38,7 @@ def report_on(
     source = Path(directory)
     skipped: tuple[Skipped, ...] = ()
     if transport.host != LOCAL:
-        from remote.fetch import fetch, mirror_directory
+        from remote.fetch.transfer import fetch, mirror_directory
 
         source = mirror_directory(transport.host, run)
         skipped = patience(lambda: fetch(transport, directory, source)).skipped

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.transport import Transport
-    from remote.ssh_exchange import ShellTransport
+    from remote.ssh.exchange import ShellTransport
 
 LOCAL = "local"
 
@@ -75,9 +75,9 @@ class Where:
         return list_runs(transport, (root,) if root else (DEFAULT_ROOT, *memory))
 
     def _open(self, host: str) -> ShellTransport:
-        from remote.openssh import OpensshTransport
-        from remote.ssh import SshTransport
-        from remote.ssh_config import Options
+        from remote.ssh.config import Options
+        from remote.ssh.openssh import OpensshTransport
+        from remote.ssh.transport import SshTransport
 
         options = Options(accept_new=self.accept_new, ask=_ask if sys.stdin.isatty() else None)
         return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)

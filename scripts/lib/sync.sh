@@ -90,7 +90,7 @@ sync::measure() { # <file>... -> found: mode and sha256 of each
   done
 }
 
-sync::receive() { # <root of the runs> ; standard input: see remote/sync.py
+sync::receive() { # <root of the runs> ; standard input: see remote/shipping/sync.py
   local word folder='' mode size sum path target why whole='' draft
   sync_umask=$(umask) sync_token=$$-$RANDOM
   umask 077

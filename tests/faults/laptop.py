@@ -25,7 +25,7 @@ GATED = Path(__file__).with_name("gated.py")
 MONITOR = """
 import sys
 import monitor.observe as observe
-import remote.ssh_exchange as link
+import remote.ssh.exchange as link
 from comborun.cli import main
 observe.ANSWER_S = link.ANSWER_S = float(sys.argv.pop(1))
 main()

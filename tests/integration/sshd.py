@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from remote.ssh_config import Options
+from remote.ssh.config import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

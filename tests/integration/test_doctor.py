@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from comborun.cli.doctor import doctor
-from remote.doctor import _GUARD, Examination, examine
-from remote.doctor_finding import Finding, Level
+from remote.doctor.examine import _GUARD, Examination, examine
+from remote.doctor.finding import Finding, Level
 from remote.local import LocalTransport
 
 HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\nwhile :; do sleep 60; done\n"

@@ -16,8 +16,8 @@ import pytest
 from comborun.errors import HostError
 from comborun.library import scripts_directory
 from comborun.transport import Completed
-from remote.fetch import Fetched, fetch
-from remote.fetch_answer import Skipped
+from remote.fetch.answer import Skipped
+from remote.fetch.transfer import Fetched, fetch
 from remote.local import LocalTransport
 
 OLD = 1_700_000_000

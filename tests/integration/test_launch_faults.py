@@ -33,7 +33,7 @@ EPISODES = 6
 ZYGOTE = """
 import json, os, sys
 import paramiko
-import comborun.cli, remote.launch, remote.local, remote.openssh, remote.ssh
+import comborun.cli, remote.launch, remote.local, remote.ssh.openssh, remote.ssh.transport
 print("ready", flush=True)
 while line := sys.stdin.readline():
     arguments, said = json.loads(line)

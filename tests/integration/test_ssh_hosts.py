@@ -13,9 +13,9 @@ import pytest
 from sshd import Sshd, fresh_user, running_sshd
 
 from comborun.errors import HostError
-from remote.openssh import OpensshTransport
-from remote.ssh import SshTransport
-from remote.ssh_config import Options, resolve
+from remote.ssh.config import Options, resolve
+from remote.ssh.openssh import OpensshTransport
+from remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -266,5 +266,5 @@ def test_a_config_that_ssh_refuses_is_shown_with_its_complaint(tmp_path: Path) -
 
 
 def test_paramiko_is_not_loaded_for_a_local_transport_or_for_openssh() -> None:
-    code = "import sys, remote.local, remote.openssh; sys.exit('paramiko' in sys.modules)"
+    code = "import sys, remote.local, remote.ssh.openssh; sys.exit('paramiko' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,8 +14,8 @@ from sshd import Sshd, until
 
 from comborun.errors import HostError
 from comborun.transport import MIB
-from remote.openssh import OpensshTransport
-from remote.ssh import SshTransport
+from remote.ssh.openssh import OpensshTransport
+from remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,9 @@ import pytest
 from sshd import Sshd, make_key, public, until
 
 from comborun.errors import HostError
-from remote.openssh import OpensshTransport
-from remote.ssh import SshTransport
-from remote.ssh_config import Options
+from remote.ssh.config import Options
+from remote.ssh.openssh import OpensshTransport
+from remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,8 +19,8 @@ from comborun.grid import Shipped
 from comborun.library import library_files
 from comborun.transport import MIB, Completed
 from remote.local import LocalTransport
-from remote.survey import Shipment, survey
-from remote.sync import compare, deliver, lines, stream
+from remote.shipping.survey import Shipment, survey
+from remote.shipping.sync import compare, deliver, lines, stream
 
 SYNC = library_files()["sync.sh"]
 

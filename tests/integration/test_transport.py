@@ -15,8 +15,8 @@ from sshd import until
 from comborun.errors import HostError
 from comborun.transport import MIB, Transport
 from remote.local import LocalTransport
-from remote.openssh import OpensshTransport
-from remote.ssh import SshTransport
+from remote.ssh.openssh import OpensshTransport
+from remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -67,7 +67,7 @@ def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
     assert {"reporter/templates/report.css", "reporter/templates/report.html.j2"} <= names
     verbs = ("start", "stop", "dispatch", "session", "probe", "evidence")
     assert {f"{LIBRARY}lib/{verb}.sh" for verb in verbs} <= names
-    assert [name for name in names if name.endswith("/ssh_shell.sh")]
+    assert [name for name in names if name.endswith("/shell.sh")]
 
 
 def test_the_two_scripts_for_checkouts_stay_in_checkouts(wheel: zipfile.Path) -> None:
@@ -86,7 +86,7 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk, unpacked:
     assert planned.returncode == 0, planned.stderr
     assert "4 sessions, 16 episodes" in planned.stdout
     assert '"$schema"' in installed.combo("schema").stdout
-    look = "import remote.ssh_shell as s, comborun.library as l; print(len(s.program()), l.scripts_directory())"
+    look = "import remote.ssh.shell as s, comborun.library as l; print(len(s.program()), l.scripts_directory())"
     seen = subprocess.run(
         [sys.executable, "-c", look],
         env=installed.environment,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
-from remote.doctor import Examination, judge
-from remote.doctor_finding import Facts, Finding, Level, size
-from remote.doctor_gpus import parse_gpu
-from remote.doctor_grid import named_files
-from remote.doctor_machine import Clock
+from remote.doctor.examine import Examination, judge
+from remote.doctor.finding import Facts, Finding, Level, size
+from remote.doctor.gpus import parse_gpu
+from remote.doctor.grid import named_files
+from remote.doctor.machine import Clock
 
 CHECKOUT = Path(__file__).parents[2]
 GOLDEN = CHECKOUT / "tests/golden/doctor"

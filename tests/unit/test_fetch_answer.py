@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError, UserError
 from comborun.transport import MIB, Completed
-from remote.fetch import Fetched, fetch, mirror_directory
-from remote.fetch_answer import Piece, Skipped, parse_answer, safe_path
-from remote.fetch_request import Held, Request, digest
+from remote.fetch.answer import Piece, Skipped, parse_answer, safe_path
+from remote.fetch.request import Held, Request, digest
+from remote.fetch.transfer import Fetched, fetch, mirror_directory
 
 MARK = b"0123456789abcdef"
 ID = PurePosixPath("id")

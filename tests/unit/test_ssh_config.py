@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
-from remote.ssh_config import Address, Options, Settings, ignored_keywords, parse_settings, ssh_arguments, target
+from remote.ssh.config import Address, Options, Settings, ignored_keywords, parse_settings, ssh_arguments, target
 
 
 def meaning(name: str = "box", **settings: str | list[str]) -> object:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import HostError
-from remote.host_keys import fingerprint, keys_of, read_known_hosts, verify
-from remote.ssh_config import Address, Target, target
+from remote.ssh.config import Address, Target, target
+from remote.ssh.host_keys import fingerprint, keys_of, read_known_hosts, verify
 
 
 def blob_of(kind: str, filling: bytes) -> bytes:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from remote.doctor_finding import Facts, Finding, Level, integer, plural, version
+from remote.doctor.finding import Facts, Finding, Level, integer, plural, version
 
 LONGEST_SOCKET = 107
 """bytes of a Unix socket's path"""

@@ -1,4 +1,4 @@
-"""The words that are exchanged with ssh_shell.sh, the loop on the host that runs scripts one after the other.
+"""The words that are exchanged with shell.sh, the loop on the host that runs scripts one after the other.
 
 One shell is held for many scripts because a script then costs one round trip (a channel of its own costs two more) and
 the user's .bashrc runs once. What start-up files print comes before the first mark and is passed over.
@@ -22,7 +22,7 @@ _NOISE_KEPT = 4096
 
 def program() -> bytes:
     """What the shell reads first."""
-    return resources.files("remote").joinpath("ssh_shell.sh").read_bytes() + b"\0"
+    return resources.files("remote.ssh").joinpath("shell.sh").read_bytes() + b"\0"
 
 
 @dataclass(frozen=True)

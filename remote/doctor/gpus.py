@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from remote.doctor_finding import Facts, Finding, Level, integer, plural, size
+from remote.doctor.finding import Facts, Finding, Level, integer, plural, size
 
 WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _FAULTS = (

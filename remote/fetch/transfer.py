@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal
 from comborun.errors import HostError
 from comborun.names import clean
 from comborun.transport import MIB
-from remote.fetch_answer import HEAD, Piece, Skipped, parse_answer
-from remote.fetch_mirror import Draft, Mirror
-from remote.fetch_request import RUN, Held, Request
+from remote.fetch.answer import HEAD, Piece, Skipped, parse_answer
+from remote.fetch.mirror import Draft, Mirror
+from remote.fetch.request import RUN, Held, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from comborun.layout import AFTER, RunLayout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from remote.fetch_answer import Piece
+    from remote.fetch.answer import Piece
 
 RUN = RunLayout(PurePosixPath())
 """names relative to the run directory"""

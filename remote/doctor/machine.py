@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from remote.doctor_finding import Facts, Finding, Level, real, size, version
+from remote.doctor.finding import Facts, Finding, Level, real, size, version
 
 GIB = 1024 * 1024
 """in KiB"""

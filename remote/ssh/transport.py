@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from paramiko import ChannelException, SSHException
 
 from comborun.errors import HostError
-from remote.ssh_config import Options
-from remote.ssh_connection import Connection, bounded, connect
-from remote.ssh_errors import explain
-from remote.ssh_exchange import ShellTransport
-from remote.ssh_keys import KeyFiles
-from remote.ssh_shell import COMMAND
+from remote.ssh.config import Options
+from remote.ssh.connection import Connection, bounded, connect
+from remote.ssh.errors import explain
+from remote.ssh.exchange import ShellTransport
+from remote.ssh.keys import KeyFiles
+from remote.ssh.shell import COMMAND
 
 if TYPE_CHECKING:
     from paramiko import Channel

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comborun.errors import UserError
 from comborun.grid import Shipped
-from remote.content import Content, measure
+from remote.shipping.content import Content, measure
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
 _KEPT_MODE = 0o755

@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from remote.fetch_answer import is_run_file
-from remote.fetch_request import RUN, Held
+from remote.fetch.answer import is_run_file
+from remote.fetch.request import RUN, Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remote.fetch_answer import Piece
+    from remote.fetch.answer import Piece
 
 _LOCK = ".fetch.lock"
 _DRAFT = ".fetch-"

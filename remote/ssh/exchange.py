@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from comborun.errors import HostError
 from comborun.transport import MIB, Completed
-from remote.ssh_shell import Answer, Request, program
+from remote.ssh.shell import Answer, Request, program
 
 ANSWER_S = 20.0
 """How long a host may take to begin with a script: more than any start-up file, less than anybody waits."""
@@ -19,7 +19,7 @@ GRACE_S = 3.0
 
 
 class Shell(Protocol):
-    """A running ssh_shell.sh and the way to it. Raises OSError, EOFError or the library's own errors."""
+    """A running shell.sh and the way to it. Raises OSError, EOFError or the library's own errors."""
 
     def receive(self) -> tuple[bytes, bytes] | None:
         """What has come on both streams, without waiting; None: nothing more will come."""
@@ -61,7 +61,7 @@ class ShellTransport(ABC):
 
     @abstractmethod
     def _open_shell(self) -> Shell:
-        """Connect where needed, and start ssh_shell.COMMAND there."""
+        """Connect where needed, and start shell.COMMAND there."""
 
     @abstractmethod
     def _interrupt(self) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from remote.ssh_config import Target
+    from remote.ssh.config import Target
 
 Marker = Literal["", "@revoked", "@cert-authority"]
 

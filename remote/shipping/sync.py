@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from comborun.attempt import parse_record
 from comborun.errors import HostError, UserError
 from comborun.library import library_files
-from remote.content import contents
-from remote.survey import Item, Shipment, ShippedFile, told
+from remote.shipping.content import contents
+from remote.shipping.survey import Item, Shipment, ShippedFile, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from paramiko import AuthenticationException, BadAuthenticationType, SSHException
 
 from comborun.errors import HostError
-from remote.host_keys import keys_of, verify
-from remote.ssh_errors import no_key
-from remote.ssh_keys import Agent, Candidate, KeyFiles, candidates
+from remote.ssh.errors import no_key
+from remote.ssh.host_keys import keys_of, verify
+from remote.ssh.keys import Agent, Candidate, KeyFiles, candidates
 
 if TYPE_CHECKING:
     from paramiko import PKey, Transport
 
-    from remote.ssh_config import Target
+    from remote.ssh.config import Target
 
 AUTH_S = 30.0
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")

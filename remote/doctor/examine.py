@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.library import library_files
-from remote import doctor_gpus, doctor_machine, doctor_sessions
-from remote.doctor_finding import Facts, Finding, Level
-from remote.doctor_machine import Clock
+from remote.doctor import gpus, machine, sessions
+from remote.doctor.finding import Facts, Finding, Level
+from remote.doctor.machine import Clock
 from remote.host import NEEDED
 from remote.runs import DEFAULT_ROOT
 
@@ -65,25 +65,25 @@ def examine(
 
 def judge(facts: Facts, clock: Clock) -> tuple[Finding, ...]:
     """All findings, the worst first, else in the order of the checks."""
-    findings = [*doctor_machine.bash(facts)]
+    findings = [*machine.bash(facts)]
     if all(finding.level is Level.OK for finding in findings):
         for check in (
-            doctor_machine.programs,
-            doctor_sessions.multiplexers,
-            doctor_sessions.logout,
-            doctor_sessions.runtime,
-            doctor_sessions.start_up,
-            doctor_gpus.gpus,
-            doctor_machine.folders,
-            doctor_machine.disks,
-            doctor_machine.file_system,
-            doctor_machine.memory,
-            doctor_machine.processors,
-            doctor_machine.limits,
-            doctor_machine.proc,
-            doctor_sessions.earlier_runs,
-            doctor_sessions.files,
+            machine.programs,
+            sessions.multiplexers,
+            sessions.logout,
+            sessions.runtime,
+            sessions.start_up,
+            gpus.gpus,
+            machine.folders,
+            machine.disks,
+            machine.file_system,
+            machine.memory,
+            machine.processors,
+            machine.limits,
+            machine.proc,
+            sessions.earlier_runs,
+            sessions.files,
         ):
             findings += check(facts)
-        findings += doctor_machine.skew(facts, clock)
+        findings += machine.skew(facts, clock)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))

@@ -1,0 +1,1 @@
+"""What on a host would hurt, what it would cost, and the fix."""

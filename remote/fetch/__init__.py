@@ -1,0 +1,1 @@
+"""What the reporter needs from a host, in a mirror on this machine."""

@@ -1,0 +1,1 @@
+"""The user's own files on their way to the host."""

@@ -1,0 +1,1 @@
+"""Hosts over ssh: two transports, one contract."""
