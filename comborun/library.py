@@ -14,6 +14,11 @@ def scripts_directory() -> Path:
 
 
 def library_files() -> dict[str, str]:
-    """File name -> text of `scripts/lib`, sorted by name."""
+    """File name -> text of `scripts/lib`, which travels with every run; sorted by name."""
     folder = scripts_directory() / "lib"
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sh"))}
+
+
+def script_text(path: str) -> str:
+    """The text of one file below `scripts/`."""
+    return (scripts_directory() / path).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.library import library_files
+from comborun.library import script_text
 from remote.doctor import gpus, machine, sessions
 from remote.doctor.finding import Facts, Finding, Level
 from remote.doctor.machine import Clock
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = (*NEEDED, "cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc")
 """what the library calls, without which something of it fails"""
-_PARTS = ("record.sh", "doctor_probes.sh", "doctor.sh")
+_PARTS = ("lib/record.sh", "doctor/probes.sh", "doctor/doctor.sh")
 _TIMEOUT_S = 40.0
 _GUARD = """
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
@@ -52,8 +52,7 @@ def examine(
     clock: Callable[[], float] = time.time,
 ) -> Examination:
     """Look at a host and judge it; `files` are paths there that a grid names. Raises HostError when it can't answer."""
-    library = library_files()
-    script = _GUARD + "\n".join(library[name] for name in _PARTS)
+    script = _GUARD + "\n".join(map(script_text, _PARTS))
     asked = clock()
     done = transport.run(script, root, ",".join(PROGRAMS), *files, timeout=_TIMEOUT_S)
     answered = clock()

@@ -7,9 +7,9 @@
 set -uo pipefail
 
 if ! declare -F process::alive >/dev/null; then
-  library=${BASH_SOURCE[0]%/*}
-  source "$library/record.sh"
-  source "$library/doctor_probes.sh"
+  here=${BASH_SOURCE[0]%/*}
+  source "$here/../lib/record.sh"
+  source "$here/probes.sh"
 fi
 
 doctor_s=${COMBORUN_DOCTOR_S:-9}         # what the driver may take, which wakes up slowly
