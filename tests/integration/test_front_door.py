@@ -24,6 +24,8 @@ __all__ = ["desk"]
 
 UNAVAILABLE = 69
 UNREACHABLE = 3
+NOTHING_IS_INSTALLED = {"PIP_NO_INDEX": "1", "PIP_REQUIRE_VIRTUALENV": "1", "UV_OFFLINE": "1"}
+"""whatever goes wrong"""
 ENTRY = "#!{python}\nimport sys\nfrom comborun.cli import main\nsys.exit(main())\n"
 """what pip makes of `combo = "comborun.cli:main"`"""
 
@@ -94,7 +96,7 @@ def door(desk: Desk) -> Door:
     link = desk.home / "bin/evaluate grids"
     link.parent.mkdir()
     link.symlink_to("../my projects/the checkout/scripts/run_parallel.sh")
-    desk.environment["PYTHONPATH"] = str(checkout)
+    desk.environment |= {"PYTHONPATH": str(checkout), **NOTHING_IS_INSTALLED}
     return Door(desk, checkout, link)
 
 
@@ -102,7 +104,6 @@ def furnish(checkout: Path) -> None:
     """Give a checkout an environment that counts as set up."""
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
-    (programs / "python").symlink_to(sys.executable)
     combo = programs / "combo"
     combo.write_text(ENTRY.format(python=sys.executable))
     combo.chmod(0o755)
