@@ -101,6 +101,8 @@ def _hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], 
     left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in sessions)
     if finished and snapshot.stopped and left:
         return f"stopped with {left} of {len(sessions)} sessions left: {_resume(view)}"
+    if not finished and snapshot.use.disk and not snapshot.use.disk.free:
+        return "the disk of the run is full: free some room, and the run goes on by itself"
     if finished or snapshot.stopped or snapshot.dispatcher is not None:
         return ""
     return f"the dispatcher is gone, nothing new starts: {_resume(view)}"

@@ -81,7 +81,8 @@ def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
     if done.code == 69:
         raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
     if done.code:
-        raise UserError(f"there is no session {session} in {layout.directory}", "combo status names them")
+        run = layout.directory.name
+        raise UserError(f"there is no session {session} in {run}", f"combo status {run} names them")
     number, _, record = done.text.partition("\n")
     attempt = layout.attempt(session, int(number))
     return Latest(int(number), attempt.log, Begin.parse(record) if record.strip() else None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from comborun import __version__
@@ -33,11 +31,4 @@ for _command in (init, check, plan, schema, doctor, launch, run, monitor, status
     combo.add_command(_command)
 
 
-def main() -> None:
-    """The program `combo`."""
-    sys.exit(guarded(combo))
-
-
-def monitor_main() -> None:
-    """The program `combo-monitor`: the same as `combo monitor`."""
-    sys.exit(guarded(monitor))
+__all__ = ["combo", "guarded"]

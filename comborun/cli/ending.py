@@ -35,7 +35,7 @@ def stop(run: str | None, sessions: tuple[str, ...], where: Where, root: str | N
     if as_json:
         answer({"run": found.id, "clean": stopped.clean, "lines": list(stopped.lines)})
     else:
-        click.echo("\n".join(stopped.lines))
+        click.echo("\n".join(stopped.lines) or f"{found.id}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
 
 
@@ -71,7 +71,7 @@ def _is_folder(word: str, where: Where, root: str | None) -> bool:
     if "/" in word or word in {".", ".."}:
         return True
     try:
-        where.find(word, root)
+        _, run = where.find(word, root)
     except UserError:
         return True
-    return False
+    return word not in {run.id, run.id.rsplit("-", 2)[0]}

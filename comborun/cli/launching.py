@@ -108,7 +108,15 @@ def run(grid: Path, interval: float | None, plain: bool, **options: Any) -> int:
 
 
 def start_run(request: Request) -> Launched:
-    """Check, publish and start a grid; safe to repeat."""
+    """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
+    try:
+        return _start_run(request)
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted. What had been started goes on; the same command again does the rest.", err=True)
+        raise
+
+
+def _start_run(request: Request) -> Launched:
     grid = load_grid(request.grid)
     warn(grid)
     check_setup(grid)
@@ -172,7 +180,7 @@ def _tell(launched: Launched) -> None:
     sentence = {
         "new": f"{len(launched.plan.sessions)} sessions planned; the first is running",
         "resumed": "this grid's run is there already: what is missing goes on",
-        "finished": "this grid's run has finished: nothing is missing; --new starts another",
+        "finished": "this grid's run has finished, and no session is started again; --new starts another run",
     }[publication.state]
     click.echo(f"{click.style(launched.plan.grid, bold=True)}: {sentence}")
     for note in (*(f"shipped {line}" for line in launched.shipped), *launched.replaced, *launched.kept):

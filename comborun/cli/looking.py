@@ -21,7 +21,7 @@ from comborun.layout import RunLayout
 from comborun.plaintext import harmless
 from monitor.observe import load_run
 from monitor.watch import Source, once
-from remote.control import attach_command, begins, latest
+from remote.control import Latest, attach_command, begins, latest
 from remote.follow import follow as follow_log
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ def attach(session: str | None, wanted: str | None, where: Where, root: str | No
     """
     transport, found = where.find(wanted, root)
     if how["tiled"]:
-        _become(_tiled(transport, found.directory))
+        _attach_all(found.id, _panes(transport, found.directory), show=how["show"])
         return
     if not session:
         raise UserError("name a session, or give --all", "combo status names them")
     seen = latest(transport, RunLayout(PurePosixPath(found.directory)), session)
     if seen.begin is None:
         raise UserError(f"{session} is only just starting", "try again in a moment")
-    command = _way(transport.host, _view(seen.begin, seen.log, write=how["write"]))
+    command = _way(transport.host, _view(transport.host, seen, write=how["write"]))
     if how["show"]:
         click.echo(shlex.join(command))
         return
@@ -129,11 +129,12 @@ def _print(pieces: Iterable[bytes]) -> None:
         click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
 
 
-def _view(begin: Begin, log: PurePosixPath, *, write: bool) -> list[str]:
+def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
     """What shows a session: its window, or its log where a window can't be shown read-only."""
-    if begin.multiplexer == "screen" and not write:
-        return ["tail", "-n", "50", "-F", "--", str(log)]
-    return attach_command(begin, _socket(), write=write)
+    assert seen.begin
+    if seen.begin.multiplexer == "screen" and not write:
+        return ["tail", "-n", "50", "-F", "--", str(seen.log)]
+    return attach_command(seen.begin, _socket(host), write=write)
 
 
 def _become(command: list[str]) -> None:
@@ -142,8 +143,9 @@ def _become(command: list[str]) -> None:
     os.execvp(command[0], command)
 
 
-def _socket() -> str:
-    return os.environ.get("COMBORUN_TMUX_SOCKET", "comborun")
+def _socket(host: str) -> str:
+    """The socket name of comborun's tmux server on a host."""
+    return os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if host == LOCAL else "comborun"
 
 
 def _way(host: str, command: list[str], *options: str) -> list[str]:
@@ -162,26 +164,36 @@ def _refuse_closed(host: str, session: str, begin: Begin) -> None:
         return
     from remote.windows import open_windows
 
-    if begin.address not in open_windows(_socket()):
+    if begin.address not in open_windows(_socket(host)):
         raise UserError(f"the window of {session} is closed: it has ended", f"combo logs {session} shows its output")
 
 
-def _tiled(transport: Transport, directory: str) -> list[str]:
-    """Every running session in a pane of one window; a host is reached over one connection for all of them."""
-    from remote.windows import tile
-
-    seen = once(Source(transport, load_run(transport, directory)))
-    running = [session.name for session in seen.sessions if session.alive]
+def _panes(transport: Transport, directory: str) -> dict[str, str]:
+    """Session name -> what shows it, for every one that runs; a host is reached over one connection for all of them."""
+    status = once(Source(transport, load_run(transport, directory)))
+    running = [session.name for session in status.sessions if session.alive]
     layout = RunLayout(PurePosixPath(directory))
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}
     for name, begin in begins(transport, layout, running).items():
         if begin.multiplexer != "none":
-            view = _view(begin, layout.attempt(name, begin.attempt).log, write=False)
+            seen = Latest(begin.attempt, layout.attempt(name, begin.attempt).log, begin)
+            view = _view(transport.host, seen, write=False)
             panes[name] = "TMUX= " + shlex.join(_way(transport.host, view, *shared))
     if not panes:
         raise UserError("no session is running that has a window", "combo status shows them all")
-    return tile(f"combo-{seen.run[-4:]}", panes)
+    return panes
+
+
+def _attach_all(run: str, panes: dict[str, str], *, show: bool) -> None:
+    from remote.windows import tile
+
+    if show:
+        click.echo("\n".join(panes.values()))
+        return
+    if not sys.stdout.isatty():
+        raise UserError("a window needs a terminal, and there is none here", "--show prints the commands")
+    _become(tile(f"combo-{run[-4:]}", panes))
 
 
 def _control_folder() -> Path:

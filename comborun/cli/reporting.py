@@ -10,11 +10,13 @@ import click
 from comborun.cli.frame import answer, tell
 from comborun.cli.where import LOCAL
 from comborun.plaintext import harmless
+from comborun.state import Life
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from comborun.transport import Transport
+    from monitor.status import RunStatus
     from remote.fetch.answer import Skipped
     from remote.fetch.transfer import Fetched
     from reporter.summary import Summary
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
     """how a fetch is made: once, or until the host answers"""
 
 _MOST_SKIPPED = 5
+
+
+_PURPOSES = {
+    "report.html": "for reading; one file, opens offline",
+    "report.md": "for pasting",
+    "final_benchmark_report.json": "every number, for programs",
+    "episodes.csv": "every episode",
+}
 
 
 def report_on(
@@ -50,10 +60,16 @@ def report_on(
 def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
     """Say where a report is and what it is about."""
     if as_json:
-        answer({"run": summary.run, "report": str(target), "files": sorted(path.name for path in target.iterdir())})
+        answer(
+            {
+                "run": summary.run,
+                "report": str(target),
+                "files": [name for name in _PURPOSES if (target / name).is_file()],
+            }
+        )
         return
     click.echo(f"\nReport: {click.style(str(target), bold=True)}")
-    tell({path.name: _purpose(path.name) for path in sorted(target.iterdir()) if path.is_file()})
+    tell({name: purpose for name, purpose in _PURPOSES.items() if (target / name).is_file()})
 
 
 def _tell_skipped(skipped: Sequence[Skipped]) -> None:
@@ -64,10 +80,12 @@ def _tell_skipped(skipped: Sequence[Skipped]) -> None:
         click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
 
 
-def _purpose(name: str) -> str:
-    return {
-        "report.html": "for reading; one file, opens offline",
-        "report.md": "for pasting",
-        "final_benchmark_report.json": "every number, for programs",
-        "episodes.csv": "every episode",
-    }.get(name, "")
+def differences(seen: RunStatus, summary: Summary) -> list[str]:
+    """Where the report, which reads every record, comes to another outcome than a session did: a sentence each."""
+    outcomes = {(combo.policy, combo.environment): combo.ending.outcome for combo in summary.combos}
+    lines: list[str] = []
+    for session in seen.sessions:
+        reported = outcomes.get((session.policy, session.environment))
+        if session.life is Life.ENDED and reported not in {None, session.outcome}:
+            lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
+    return lines

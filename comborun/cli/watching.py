@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, run_argument, tell
-from comborun.cli.reporting import report_on, tell_report
+from comborun.cli.reporting import differences, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
 from comborun.plaintext import harmless
 from comborun.state import Outcome
@@ -92,9 +92,12 @@ def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     except KeyboardInterrupt:
         _tell_how_to_come_back(watching, ended)
         return INTERRUPTED
+    differing = differences(ended, summary)
     if not watching.as_json:  # a stream of statuses stays one
         tell_report(summary, target)
-    return _code(ended)
+        for line in differing:
+            click.echo(f"! {harmless(line)}; the report says why", err=True)
+    return SOME_DID_NOT if differing else _code(ended)
 
 
 def _patience(settings: Settings) -> Patience:

@@ -12,10 +12,12 @@ import hmac
 import os
 import re
 import secrets
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError
+from remote.ssh.config import Address, ssh_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,8 +141,14 @@ def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]
         message,
         "compare it with what the host says of itself (there: ssh-keygen -lf /etc/ssh/ssh_host_"
         f"{kind.removeprefix('ssh-').partition('-')[0]}_key.pub); "
-        f"if they are the same, run  ssh {target.name} true  and answer yes, or add --accept-new",
+        f"if they are the same, run  {_login(target)}  and answer yes, or add --accept-new",
     )
+
+
+def _login(target: Target) -> str:
+    """What a person types to log in: ssh takes a port as an option of its own."""
+    arguments = (word for word in ssh_arguments(Address.parse(target.name), None) if word != "--")
+    return shlex.join(["ssh", *arguments, "true"])
 
 
 def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> HostError:

@@ -15,8 +15,18 @@ publish::begin() { # <root> <grid name> <digest> <resume|new>
   publish_name=$2 publish_digest=$3 publish_mode=$4
   mkdir -p -- "$root/.incoming" || publish::die 73 "can't make the folder $root"
   publish_root=$(cd -- "$root" && pwd -P) || publish::die 73 "can't enter the folder $root"
+  publish::tidy
   publish_incoming=$(mktemp -d "$publish_root/.incoming/XXXXXXXX") || publish::die 73 "can't write below $publish_root"
   trap 'rm -rf -- "$publish_incoming"' EXIT
+}
+
+publish::tidy() { # what launches that were killed more than a day ago have left
+  local directory reference=$publish_root/.incoming/.yesterday
+  touch -d '1 day ago' -- "$reference" 2>/dev/null || return 0
+  for directory in "$publish_root/.incoming"/*/; do
+    [[ -d $directory && $directory -ot $reference ]] && rm -rf -- "$directory"
+  done
+  rm -f -- "$reference"
 }
 
 publish::file() { # <path below the run> <mode> <text>

@@ -15,6 +15,7 @@ source "$library/marker.sh"
 source "$library/attempt.sh"
 source "$library/secrets.sh"
 source "$library/ahead.sh"
+source "$library/multiplexer.sh"
 
 active=()                # names of the sessions that are still to end
 declare -A attempt_of=() # name -> the attempt that is stopped
@@ -37,7 +38,12 @@ stop::main() { # <run> [name]...
   for name in "${names[@]}"; do stop::mark "$name" $#; done
   stop::ladder
   (($#)) || secrets::forget
+  (($#)) || stop::windows
   stop::sweep $#
+}
+
+stop::windows() { # the tmux server may end with its last window
+  read -r mux_kind 2>/dev/null <"$run/dispatch/multiplexer" && mux::finish
 }
 
 stop::die() { # <code> <message>

@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output-dir", type=Path, required=True)
     parser.add_argument("--pace", type=float, default=0.0)
-    parser.add_argument("--fail", choices=["exit3", "half", "segfault", "silent"])
+    parser.add_argument("--fail", choices=["exit3", "half", "segfault", "silent", "misnamed"])
     options = parser.parse_args()
     if options.fail == "exit3":
         sys.exit(3)
@@ -35,7 +35,7 @@ def main() -> None:
             time.sleep(options.pace)
             chance = random.Random(f"{options.policy} {options.env} {options.seed + episode}").random()
             record = {
-                "policy": options.policy,
+                "policy": "another" if options.fail == "misnamed" else options.policy,
                 "environment": options.env,
                 "episode": episode,
                 "seed": options.seed + episode,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -296,3 +297,40 @@ def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
     assert "Traceback" not in desk.combo("doctor").stderr
     evil = desk.combo("status", "no\x1b]0;owned\x07run")
     assert "\x1b" not in evil.stderr
+
+
+def test_the_last_word_and_the_exit_code_are_those_of_the_report(desk: Desk) -> None:
+    ended = desk.combo("run", desk.grid(command=evaluate(fail="misnamed"), environments="[maze]"))
+    assert {combo["outcome"] for combo in desk.report()["combos"]} == {"failed"}
+    assert ended.returncode == 1
+    assert "good in maze: succeeded, but failed by its records" in ended.stderr
+
+
+def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    assert desk.combo("stop").returncode == 0
+    assert "nothing was running" in desk.combo("stop").stdout
+    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
+    listed = ["tmux", "-L", socket, "list-sessions"]
+    until(lambda: subprocess.run(listed, capture_output=True, check=False).returncode, "the server is gone")
+
+
+def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+    shown = desk.combo("attach", "--all", "--show")
+    assert len(shown.stdout.splitlines()) == 4, shown.stderr
+    assert "needs a terminal" in desk.combo("attach", "--all").stderr
+
+
+def test_an_interruption_shows_no_traceback_whenever_it_comes(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(pace=30))
+    for delay in (0.1, 0.2, 0.3, 0.5, 0.8):
+        launching = desk.start("launch", grid)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            launching.wait(delay)
+        launching.send_signal(signal.SIGINT)
+        said, _ = launching.communicate(timeout=30)
+        assert not ("Traceback" in said and "/comborun/" in said), said
+    assert desk.combo("launch", grid).returncode == 0
+    assert len(desk.runs) == 1

@@ -134,6 +134,12 @@ def test_an_unknown_key_is_shown_with_the_steps_that_trust_it(file: Path) -> Non
     assert not file.exists()
 
 
+def test_a_port_that_the_user_wrote_is_an_option_in_what_to_type(file: Path) -> None:
+    with pytest.raises(HostError) as caught:
+        check(replace(box(file), name="me@box:2222"))
+    assert "ssh -l me -p 2222 box true" in caught.value.hint
+
+
 def test_an_authority_is_no_key_and_is_named(file: Path) -> None:
     file.write_text(line("*.example.org", marker="@cert-authority"))
     with pytest.raises(HostError, match="is not known") as caught:
