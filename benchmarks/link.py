@@ -240,7 +240,7 @@ def growth(polled: list[Polled]) -> list[tuple[str, ...]]:
 def facts(rows: list[Row], polled: list[Polled], bare: dict[int, float]) -> Iterator[str]:
     """The promises, each with what was measured."""
     most = max(row.requests or 0 for row in rows)
-    yield f"deploying asks {most} times, for 8 sessions as for 500 (promised: at most 4): {kept(most <= 4)}"
+    yield f"deploying asks {most} times, for 8 sessions as for 800 (promised: at most 4): {kept(most <= 4)}"
     for row in polled[-1].rows[:2]:
         over = max(1000 * row.costs[delay].seconds - bare[delay] for delay in DELAYS)
         size = max(cost.up + cost.down for cost in row.costs.values()) / 1000
