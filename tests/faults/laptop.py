@@ -26,7 +26,7 @@ MONITOR = """
 import sys
 import monitor.observe as observe
 import remote.ssh.exchange as link
-from comborun.cli import main
+from comborun.__main__ import main
 observe.ANSWER_S = link.ANSWER_S = float(sys.argv.pop(1))
 main()
 """

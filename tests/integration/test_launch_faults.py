@@ -33,7 +33,7 @@ EPISODES = 6
 ZYGOTE = """
 import json, os, sys
 import paramiko
-import comborun.cli, remote.launch, remote.local, remote.ssh.openssh, remote.ssh.transport
+import comborun.__main__, comborun.cli, remote.launch, remote.local, remote.ssh.openssh, remote.ssh.transport
 print("ready", flush=True)
 while line := sys.stdin.readline():
     arguments, said = json.loads(line)
@@ -42,7 +42,7 @@ while line := sys.stdin.readline():
         sys.argv = ["combo", *arguments]
         for stream, end in ((1, "out"), (2, "err")):
             os.dup2(os.open(f"{said}.{end}", os.O_WRONLY | os.O_CREAT), stream)
-        comborun.cli.main()
+        comborun.__main__.main()
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
