@@ -30,7 +30,7 @@ step 'ruff' ruff check .
 step 'ruff format' ruff format --check .
 step 'mypy' mypy
 step 'pyright' pyright
-step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/doctor/*.sh tests/run.sh .ci/run
-step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh .ci/run
+step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 step 'bats' bats --recursive tests/bats
 step 'pytest' python -m pytest --numprocesses 2 --dist worksteal --durations 10
