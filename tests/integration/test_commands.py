@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 import signal
 import subprocess
 
@@ -334,3 +335,22 @@ def test_an_interruption_shows_no_traceback_whenever_it_comes(desk: Desk) -> Non
         assert not ("Traceback" in said and "/comborun/" in said), said
     assert desk.combo("launch", grid).returncode == 0
     assert len(desk.runs) == 1
+
+
+def test_attach_all_opens_a_window_with_a_pane_for_every_session(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+    terminal = ["tmux", "-L", f"{desk.environment['COMBORUN_TMUX_SOCKET']}-user", "-f", "/dev/null"]
+    inside = shlex.join(desk.command("attach", "--all"))
+    subprocess.run([*terminal, "new-session", "-d", "-x", "160", "-y", "48", inside], env=desk.environment, check=True)
+
+    def titles() -> set[str]:
+        asked = [*terminal, "list-panes", "-a", "-F", "#{window_name} #{pane_title}"]
+        lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
+        return {line.split()[-1] for line in lines if line.startswith("combo-")}
+
+    try:
+        until(lambda: titles() == {"maze_good", "field_good", "maze_poor", "field_poor"}, f"four panes: {titles()}")
+    finally:
+        subprocess.run([*terminal, "kill-server"], capture_output=True, check=False)
+    assert {session["state"] for session in desk.json("status")["sessions"]} == {"running"}
