@@ -23,7 +23,7 @@ __all__ = ["desk"]
 @pytest.fixture
 def far_host(ssh_place: Path, request: pytest.FixtureRequest) -> Iterator[Sshd]:
     """A server of the test's own, and a user whose processes end with the test."""
-    name = re.sub(r"\W", "_", request.node.name)[:50]
+    name = re.sub(r"\W", "_", request.node.name)[-50:]
     with fresh_user() as user, running_sshd(ssh_place / name, user) as server:
         yield server
 
@@ -150,3 +150,20 @@ def test_two_laptops_that_launch_at_once_get_one_run(far: Desk, far_host: Sshd) 
     assert len({answer["run"] for answer in answers}) == 1
     assert sorted(answer["state"] for answer in answers) == ["new", "resumed"]
     assert len(far_runs(far_host)) == 1
+
+
+@pytest.mark.parametrize(("there", "absent"), [("tmux", "screen"), ("screen", "tmux")])
+def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Sshd, there: str, absent: str) -> None:
+    programs = far_host.user.home / "bin"
+    programs.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != absent:
+            (programs / program.name).symlink_to(program)
+    (far_host.user.home / ".bashrc").write_text(f"PATH={programs}\n")
+    ended = far.combo("run", far_grid(far))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (run,) = far_runs(far_host)
+    assert (run / "dispatch/multiplexer").read_text() == f"{there}\n"
+    refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent)
+    assert refused.returncode == 3
+    assert f"lacks what sessions need: {absent}" in refused.stderr
