@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class Desk:
         """A grid file: the little one, with keys replaced or added."""
         path = self.home / name
         entries = {**LITTLE, "command": evaluate(), **keys}
+        entries["command"] = json.dumps(entries["command"])  # it may begin with a quote
         path.write_text("".join(f"{key}: {value}\n" for key, value in entries.items()))
         return path
 
@@ -99,8 +101,9 @@ class Desk:
 def evaluate(pace: float = 0.0, fail: str = "") -> str:
     """The grid's command with an evaluator that takes `pace` seconds for an episode, or goes wrong."""
     wrong = f" --fail {fail}" if fail else ""
+    program = shlex.join([sys.executable, str(EVALUATOR)])
     return (
-        f"{sys.executable} {EVALUATOR} --policy {{policy}} --env {{environment}} --episodes {{episodes}} "
+        f"{program} --policy {{policy}} --env {{environment}} --episodes {{episodes}} "
         f"--first-episode {{first_episode}} --seed {{seed}} --output-dir {{output_dir}} --pace {pace}{wrong}"
     )
 

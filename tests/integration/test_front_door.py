@@ -26,12 +26,19 @@ UNAVAILABLE = 69
 UNREACHABLE = 3
 NOTHING_IS_INSTALLED = {"PIP_NO_INDEX": "1", "PIP_REQUIRE_VIRTUALENV": "1", "UV_OFFLINE": "1"}
 """whatever goes wrong"""
-ENTRY = "#!{python}\nimport sys\nfrom comborun.cli import main\nsys.exit(main())\n"
-"""what pip makes of `combo = "comborun.cli:main"`"""
+ENTRY = """\
+#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
+import sys
+from comborun.__main__ import main
+sys.exit(main())
+"""
+"""what pip makes of `combo = "comborun.__main__:main"` where the path of Python has a blank"""
 
 PYTHON_310 = """\
 #!/bin/sh
-[ "$1" = -c ] && exec {python} -c 'import sys; sys.version_info = (3, 10); exec(sys.argv[1])' "$2"
+[ "$1" = -c ] && exec "{python}" -c 'import sys; sys.version_info = (3, 10); exec(sys.argv[1])' "$2"
 exit 1
 """
 """stands in for a Python that is too old"""

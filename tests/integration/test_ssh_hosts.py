@@ -149,7 +149,7 @@ def test_a_proxy_command_is_run_and_ended(sshd: Sshd, tmp_path: Path, kind: Kind
     relay = tmp_path / "relay.py"
     relay.write_text(RELAY)
     options = config(
-        tmp_path, sshd.stanza(f"ProxyCommand sh -c 'echo $$ >{tmp_path}/pid; exec {sys.executable} {relay} %h %p'")
+        tmp_path, sshd.stanza(f"ProxyCommand sh -c 'echo $$ >{tmp_path}/pid; exec \"{sys.executable}\" {relay} %h %p'")
     )
     assert port_of_peer(kind("testbox", options))[2] == str(sshd.port)
     if kind is SshTransport:

@@ -38,7 +38,7 @@ def transport(request: pytest.FixtureRequest, server: Sshd) -> Iterator[Transpor
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that does not answer is given up sooner than a person would want."""
-    monkeypatch.setattr("remote.ssh_exchange.GRACE_S", 0.5)
+    monkeypatch.setattr("remote.ssh.exchange.GRACE_S", 0.5)
 
 
 def shell_of(transport: Transport) -> int:
