@@ -45,7 +45,7 @@ def grid_of(desk: Desk, secrets: str, **keys: str) -> Path:
     program = desk.home / "program.py"
     program.write_text(PROGRAM)
     words = shlex.join([sys.executable, str(program)])
-    entries = {"episodes": "1", "command": f"{json.dumps(words)}", "secrets": secrets, **keys}
+    entries = {"episodes": "1", "command": words, "secrets": secrets, **keys}
     return desk.grid(policies="[good]", environments="[maze, field]", **entries)
 
 
