@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from comborun.state import Cause, Completeness, Outcome, outcome
+from comborun.state import Cause, Completeness, Failure, Outcome, failure_of, outcome
 
 
 def parse_record(text: str) -> dict[str, str]:
@@ -25,6 +25,15 @@ def seconds(record: Mapping[str, str], key: str) -> float | None:
     """A time or a duration, finite, or None."""
     value = record.get(key, "")
     return float(value) if re.fullmatch(r"[0-9]{1,18}(\.[0-9]*)?", value) else None
+
+
+def own_end(claim: str, end: str) -> bool:
+    """Whether the text of an `end` is that of the start which the `claim` is of.
+
+    Where a task is requeued the process of its earlier start can still be alive, on another node, and write.
+    """
+    nonce = parse_record(claim).get("nonce")
+    return nonce is None or parse_record(end).get("nonce") == nonce
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,11 @@ class End:
     records: int
     successes: int
     note: str
-    """one line for people: why a launch failed, who stopped it"""
+    """one line for people: why a launch failed, who stopped it, why it was ended"""
+    failure: Failure | None = None
+    """None when the work was done, or the user stopped it"""
+    peak_memory: int | None = None
+    """bytes of main memory that the session's processes held together at most, as far as was seen"""
 
     @property
     def outcome(self) -> Outcome:
@@ -94,17 +107,33 @@ class End:
     @classmethod
     def parse(cls, text: str) -> Self:
         record = parse_record(text)
-        cause = record.get("cause", "")
-        completeness = record.get("completeness", "")
+        cause = _cause(record.get("cause", ""))
+        completeness = _completeness(record.get("completeness", ""))
+        code, signal = integer(record, "code"), integer(record, "signal")
+        peak = integer(record, "peak_memory_kib")
         return cls(
             attempt=integer(record, "attempt") or 0,
             started=seconds(record, "started"),
             ended=seconds(record, "ended") or 0.0,
-            code=integer(record, "code"),
-            signal=integer(record, "signal"),
-            cause=Cause(cause) if cause in set(Cause) else Cause.UNKNOWN,
-            completeness=Completeness(completeness) if completeness in set(Completeness) else Completeness.NONE,
+            code=code,
+            signal=signal,
+            cause=cause,
+            completeness=completeness,
             records=integer(record, "records") or 0,
             successes=integer(record, "successes") or 0,
             note=record.get("note", ""),
+            failure=_failure(record.get("class")) or failure_of(completeness, cause, code, signal),
+            peak_memory=None if peak is None else peak * 1024,
         )
+
+
+def _cause(word: str) -> Cause:
+    return Cause(word) if word in set(Cause) else Cause.UNKNOWN
+
+
+def _completeness(word: str) -> Completeness:
+    return Completeness(word) if word in set(Completeness) else Completeness.NONE
+
+
+def _failure(word: str | None) -> Failure | None:
+    return Failure(word) if word in set(Failure) else None

@@ -43,11 +43,11 @@ class Problem:
 
 
 class GridError(UserError):
-    """All mistakes of a grid file at once."""
+    """All mistakes of a grid file at once; `file` names it where they stand in another one that it uses."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
         count = len(problems)
-        first = problems[0].file
+        first = file or problems[0].file
         super().__init__(f"{first} has {count} mistake{'s' if count != 1 else ''}\n" + "\n".join(map(str, problems)))
         self.problems = problems
 

@@ -6,6 +6,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Card:
+    """A GPU, as nvidia-smi tells; what it does not tell is empty or None."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    total: int | None = None
+    """MiB"""
+    used: int | None = None
+    """MiB, when the host was asked"""
+
+
+@dataclass(frozen=True)
 class HostFacts:
     host: str
     """the name that the user gave; `local` for this machine"""
@@ -24,6 +37,20 @@ class HostFacts:
     """programs that the box half needs and that are not there"""
     lacking: tuple[str, ...] = ()
     """secrets that were asked for and are in no environment there"""
+
+    cards: tuple[Card, ...] = ()
+    """one for each of `gpus`"""
+
+    available: int | None = None
+    """bytes of main memory that could be had when the host was asked; None: not told"""
+
+    gpu_trouble: str = ""
+    """what was wrong with nvidia-smi when the host was asked, as a clause; `gpus` may then lack some or all"""
+
+    @property
+    def called(self) -> str:
+        """The host, in a sentence."""
+        return "this machine" if self.local else self.host
 
     @property
     def local(self) -> bool:

@@ -41,6 +41,10 @@ class AttemptLayout:
         return self.directory / "stop"
 
     @property
+    def videos(self) -> PurePosixPath:
+        return self.directory / "videos.tsv"
+
+    @property
     def output(self) -> PurePosixPath:
         return self.directory / "out"
 
@@ -70,6 +74,10 @@ class RunLayout:
     def grid(self) -> PurePosixPath:
         return self.directory / "grid.yaml"
 
+    def amended_grid(self, number: int) -> PurePosixPath:
+        """The grid of which plan-`number` was made, from the second on."""
+        return self.directory / f"grid-{number}.yaml"
+
     @property
     def front(self) -> PurePosixPath:
         return self.directory / "run_parallel.sh"
@@ -94,6 +102,12 @@ class RunLayout:
     def attempt(self, name: str, number: int) -> AttemptLayout:
         return AttemptLayout(self.session(name) / f"attempt-{number}")
 
+    def server_script(self, name: str) -> PurePosixPath:
+        return self.directory / "servers" / name / "session.sh"
+
+    def server_attempt(self, name: str, number: int) -> AttemptLayout:
+        return AttemptLayout(self.directory / "servers" / name / f"attempt-{number}")
+
     @property
     def dispatch(self) -> PurePosixPath:
         return self.directory / "dispatch"
@@ -101,6 +115,11 @@ class RunLayout:
     @property
     def queue(self) -> PurePosixPath:
         return self.dispatch / "queue.tsv"
+
+    @property
+    def server_table(self) -> PurePosixPath:
+        """There for a run with model servers alone."""
+        return self.dispatch / "servers.tsv"
 
     @property
     def policy(self) -> PurePosixPath:
@@ -115,6 +134,10 @@ class RunLayout:
         return self.dispatch / "secrets.tsv"
 
     @property
+    def notify(self) -> PurePosixPath:
+        return self.dispatch / "notify.sh"
+
+    @property
     def secrets(self) -> PurePosixPath:
         return self.dispatch / "secrets"
 
@@ -127,12 +150,60 @@ class RunLayout:
         return self.dispatch / "journal"
 
     @property
+    def usage(self) -> PurePosixPath:
+        return self.dispatch / "usage.tsv"
+
+    @property
     def done(self) -> PurePosixPath:
         return self.dispatch / "done"
 
     @property
+    def engine(self) -> PurePosixPath:
+        """There for a run on Slurm alone."""
+        return self.dispatch / "engine"
+
+    @property
+    def slurm_kinds(self) -> PurePosixPath:
+        return self.dispatch / "slurm.tsv"
+
+    @property
+    def slurm_sessions(self) -> PurePosixPath:
+        return self.dispatch / "slurm.sessions"
+
+    @property
+    def slurm_options(self) -> PurePosixPath:
+        return self.dispatch / "slurm.options"
+
+    @property
+    def slurm(self) -> PurePosixPath:
+        return self.directory / "slurm"
+
+    def array(self, kind: int) -> PurePosixPath:
+        """The job script of the tasks of one kind of request; kinds count from 1."""
+        return self.slurm / f"array-{kind}.sh"
+
+    @property
+    def settle(self) -> PurePosixPath:
+        return self.slurm / "settle.sh"
+
+    def batch(self, number: int) -> PurePosixPath:
+        return self.slurm / f"batch-{number}.tsv"
+
+    @property
+    def jobs(self) -> PurePosixPath:
+        return self.slurm / "jobs"
+
+    @property
+    def states(self) -> PurePosixPath:
+        return self.slurm / "states"
+
+    @property
     def results(self) -> PurePosixPath:
         return self.directory / "results"
+
+    @property
+    def canary(self) -> PurePosixPath:
+        return self.directory / "canary.json"
 
     @property
     def report(self) -> PurePosixPath:

@@ -14,9 +14,10 @@ def scripts_directory() -> Path:
 
 
 def library_files() -> dict[str, str]:
-    """File name -> text of `scripts/lib`, which travels with every run; sorted by name."""
+    """Path below `scripts/lib` -> text of the library that travels with every run; sorted by path."""
     folder = scripts_directory() / "lib"
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sh"))}
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.sh")}
+    return {name: files[name].read_text(encoding="utf-8") for name in sorted(files)}
 
 
 def script_text(path: str) -> str:

@@ -6,14 +6,40 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NewType, Self
 
+from comborun.around import BARE, Around
+from comborun.components import Component
+from comborun.display import Display
+from comborun.policy_files import PolicyFiles
+from comborun.resources import NO_RESERVE, NOTHING, PinMode, Request, Reserve
+from comborun.servers import Server
+from comborun.slurm import Engine, Slurm
+from comborun.state import Failure
+from comborun.stop_rule import StopRule
+from comborun.survival import BY_RECORDS, NO_LIMITS, EvidenceRules, NoticeKind, RetryRule, Signature, WatchRules
+
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
 """in whose environment a secret is"""
+Flag = Literal["", "smoke", "dropped"]
+"""smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
 
 BashWord = NewType("BashWord", str)
 """Text that bash reads as exactly one word: quoted literals and "$COMBORUN_..." (see command.py)."""
 
 SCHEMA = 1
+Source = Literal["output", "log"]
+"""of records: files below the output folder, or the log"""
+ProgramKind = Literal["evaluation", "training", "server"]
+Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
+"""which episodes a program counts: all, one after another; all of each batch; all, of one length; the first K that
+end"""
+FORMATS = (
+    *("jsonl-rows", "completion-rows", "job-rows", "json-per-file", "json-list-last", "eval-info"),
+    *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
+)
+"""how programs write their records; each is read by a module of its own in reporter/adapters"""
+ROWS = {"", "jsonl-rows", "completion-rows", "job-rows"}
+"""formats with one record a line, which the host can count"""
 
 
 @dataclass(frozen=True)
@@ -26,6 +52,21 @@ class ResultRules:
     episode: str = "episode"
     metrics: tuple[str, ...] = ()
     """the fields to report, in this order; empty: every numeric field"""
+    format: str = ""
+    """one of FORMATS; empty: told by what stands in each file"""
+    source: Source = "output"
+    videos: tuple[str, ...] = ()
+    """globs below the output folder of what shows its episodes; no part of the work"""
+
+    @property
+    def told(self) -> bool:
+        """Whether the program leaves records at all."""
+        return bool(self.files) or self.source == "log"
+
+    @property
+    def lines(self) -> bool:
+        """Whether the host can count them; of a format that is not named that is taken for granted."""
+        return bool(self.files) and self.format in ROWS
 
 
 @dataclass(frozen=True)
@@ -62,8 +103,32 @@ class Session:
     results: ResultRules
     digest: str
     """content, not position: of the combo, its episodes and everything that is run for it"""
+    around: Around = BARE
+    servers: tuple[tuple[str, str], ...] = ()
+    """model servers that it asks: name, and the digest of what each runs"""
     progress: ProgressRules = ProgressRules()
-    """not part of the digest: it changes nothing but what is shown"""
+    """not part of the digest, as all that follows: it changes nothing of the work"""
+    evidence: EvidenceRules = BY_RECORDS
+    failures: tuple[Signature, ...] = ()
+    """looked for in the log of a session that failed, before the library's own"""
+    watch: WatchRules = NO_LIMITS
+    counted: bool = False
+    """the command takes {episodes}, {last_episode} or {end_episode}: it can be told to do fewer"""
+    ranged: bool = False
+    """it takes {first_episode} too: it can be told to do any range"""
+    flag: Flag = ""
+    request: Request = NOTHING
+    """beside the GPUs; how much is asked changes nothing of the work"""
+    pin: PinMode = "cvd"
+    expected_s: int = 0
+    """how long it is thought to take; 0: unknown"""
+    display: Display | None = None
+    threads: int = 0
+    """that its libraries start, at most; 0: as many as they like"""
+    components: tuple[Component, ...] = ()
+    """where its program puts its parts, as its command tells it; empty: comborun does not know"""
+    unpaired: str = ""
+    """why its episodes are no pairs of another policy's, as the program's preset knows; else records decide"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +138,17 @@ class Limits:
     stagger: float
     """seconds between two starts, at least"""
     attempts: int
-    """starts of one session, the first included, when it is lost"""
+    """automatic starts of one session, the first included, since a person last asked for it"""
+    breaker: int = 3
+    """failures of one class in a row after which a GPU or the host gets no more starts; 0: off"""
+    fail_fast: int = 0
+    """sessions that ended without success after which nothing new starts; 0: off"""
+    fail_fast_percent: int = 0
+    """the same as a share of all sessions"""
+    warm_up: float = 0.0
+    """seconds that sessions of a kind wait, at most, until the first of them makes progress; 0: they don't"""
+    give_way: float = 0.0
+    """seconds that a GPU may be full before the youngest session there gives way; 0: none does"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +159,18 @@ class After:
     setup: str
     workdir: BashWord | None
     variables: tuple[tuple[str, BashWord], ...]
+
+
+@dataclass(frozen=True)
+class Notify:
+    """The user's own command for news of a run: gets one JSON object on its standard input."""
+
+    command: tuple[BashWord, ...]
+    workdir: BashWord | None
+    variables: tuple[tuple[str, BashWord], ...]
+    kinds: tuple[NoticeKind, ...]
+    every: float
+    """seconds between two notices of one kind, at least"""
 
 
 @dataclass(frozen=True)
@@ -104,6 +191,27 @@ class Plan:
     """the user's own tmux and screen sessions that go before the first start"""
     secrets: tuple[tuple[str, SecretSource], ...] = ()
     """names of environment variables and where their values are; the values are in no file of ours but one"""
+    retry: tuple[RetryRule, ...] = ()
+    """by class; of a class that is not there only `lost` is tried again, as often as `attempts` allows"""
+    notify: Notify | None = None
+    shipped: str = ""
+    """the digest of what `sync` puts on the host for these sessions; empty when it ships nothing"""
+    reserve: Reserve = NO_RESERVE
+    cpus: int = 0
+    """cores that sessions may be promised, in all; 0: unknown"""
+    slurm: Slurm | None = None
+    """how Slurm is asked, where it starts the sessions; None: the run's own dispatcher does"""
+    stop_early: StopRule | None = None
+    """as the run's manifest has it: fixed before the first episode"""
+    servers: tuple[Server, ...] = ()
+    """in the order in which they start"""
+    policy_files: PolicyFiles | None = None
+    """the files that are its policies, as they were found when it was made"""
+
+    @property
+    def engine(self) -> Engine:
+        """Who starts the sessions."""
+        return "slurm" if self.slurm else "local"
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -130,6 +238,15 @@ class Plan:
             digest=data["digest"],
             replaces=tuple(data.get("replaces", ())),
             secrets=tuple((name, source) for name, source in data.get("secrets", ())),
+            retry=tuple(_retry(entry) for entry in data.get("retry", ())),
+            notify=_notify(data.get("notify")),
+            shipped=data.get("shipped", ""),
+            reserve=Reserve(**data.get("reserve", {})),
+            cpus=data.get("cpus", 0),
+            slurm=Slurm.from_data(asked) if (asked := data.get("slurm")) else None,
+            stop_early=StopRule.from_data(rule) if (rule := data.get("stop_early")) else None,
+            servers=tuple(Server.from_data(server) for server in data.get("servers", ())),
+            policy_files=PolicyFiles.from_data(files) if (files := data.get("policy_files")) else None,
         )
 
 
@@ -142,7 +259,28 @@ def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _session(entry: dict[str, Any]) -> Session:
-    rules = entry["results"]
-    results = ResultRules(**{**rules, "files": tuple(rules["files"]), "metrics": tuple(rules["metrics"])})
-    progress = ProgressRules(**entry.get("progress", {}))
-    return Session(**{**_tuples(entry), "results": results, "progress": progress})
+    rules, evidence = entry["results"], entry.get("evidence", {})
+    request = entry.get("request", {})
+    typed = {
+        "request": Request(**{**request, **{key: tuple(request.get(key, ())) for key in ("tokens", "only")}}),
+        "results": ResultRules(
+            **{**rules, **{key: tuple(rules.get(key, ())) for key in ("files", "metrics", "videos")}}
+        ),
+        "around": Around.from_data(entry.get("around", {})),
+        "servers": tuple((name, digest) for name, digest in entry.get("servers", ())),
+        "progress": ProgressRules(**entry.get("progress", {})),
+        "evidence": EvidenceRules(**{**evidence, "files": tuple(evidence.get("files", ()))}),
+        "failures": tuple((failure, pattern) for failure, pattern in entry.get("failures", ())),
+        "watch": WatchRules(**entry.get("watch", {})),
+        "display": Display.from_data(display) if (display := entry.get("display")) else None,
+        "components": tuple(map(Component.from_data, entry.get("components", ()))),
+    }
+    return Session(**{**_tuples(entry), **typed})
+
+
+def _retry(entry: dict[str, Any]) -> RetryRule:
+    return RetryRule(Failure(entry["failure"]), entry["times"], entry["wait"])
+
+
+def _notify(entry: dict[str, Any] | None) -> Notify | None:
+    return Notify(**{**_tuples(entry), "kinds": tuple(entry["kinds"])}) if entry else None

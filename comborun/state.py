@@ -34,11 +34,55 @@ class Cause(StrEnum):
     SIGNAL = "signal"
     STOPPED = "stopped"
     """by the user"""
+    NOT_NEEDED = "not_needed"
+    """it had not begun when all comparisons that its episodes were for were decided"""
+    STALLED = "stalled"
+    """ended by its supervisor: no progress for longer than allowed"""
+    HUNG = "hung"
+    """ended by its supervisor: it had done its work and lived on"""
+    TIMED_OUT = "timed_out"
+    """ended by its supervisor: it ran longer than allowed"""
+    GPU_MEMORY = "gpu_memory"
+    HOST_MEMORY = "host_memory"
+    GPU_FAULT = "gpu_fault"
+    DISK_FULL = "disk_full"
     LAUNCH_FAILED = "launch_failed"
     """the command never ran: setup failed, or there is no such program or folder"""
+    SERVER_LOST = "server_lost"
+    """the server that it was a client of went away"""
+    PREEMPTED = "preempted"
+    """Slurm needed its place for another job, or put it back into the queue"""
     LOST = "lost"
     """nothing lives and nobody recorded an end"""
     UNKNOWN = "unknown"
+
+
+class Failure(StrEnum):
+    """The class of a failure: what budgets of retries, the breaker and the report go by."""
+
+    GPU_MEMORY = "gpu_memory"
+    GPU_FAULT = "gpu_fault"
+    HOST_MEMORY = "host_memory"
+    DISK_FULL = "disk_full"
+    STALLED = "stalled"
+    TIMED_OUT = "timed_out"
+    KILLED = "killed"
+    """by a signal that a program does not give itself"""
+    CRASHED = "crashed"
+    """by a signal that a program gives itself, such as a segfault"""
+    LAUNCH_FAILED = "launch_failed"
+    ERROR = "error"
+    """the program ended with another code than 0"""
+    NO_RESULT = "no_result"
+    """the program ended with 0, and not all of its work is there"""
+    LOST = "lost"
+    SERVER_LOST = "server_lost"
+    PREEMPTED = "preempted"
+
+
+_CRASHES = {4, 5, 6, 7, 8, 11, 31}
+"""ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS"""
+_NAMESAKES = {failure.value: failure for failure in Failure}
 
 
 class Outcome(StrEnum):
@@ -49,6 +93,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     LOST = "lost"
+    NOT_NEEDED = "not needed"
+    """what its episodes were for was decided without them"""
 
 
 def outcome(completeness: Completeness, cause: Cause) -> Outcome:
@@ -57,6 +103,23 @@ def outcome(completeness: Completeness, cause: Cause) -> Outcome:
         return Outcome.SUCCEEDED
     if cause is Cause.STOPPED:
         return Outcome.CANCELLED
+    if cause is Cause.NOT_NEEDED:
+        return Outcome.NOT_NEEDED
     if cause is Cause.LOST:
         return Outcome.LOST
     return Outcome.PARTIAL if completeness is Completeness.PARTIAL else Outcome.FAILED
+
+
+def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
+    """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
+    if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:
+        return None
+    match cause:
+        case Cause.EXITED:
+            return Failure.NO_RESULT if code == 0 else Failure.ERROR
+        case Cause.SIGNAL:
+            return Failure.CRASHED if signal in _CRASHES else Failure.KILLED
+        case Cause.HUNG:  # its evidence was there, and is gone
+            return Failure.STALLED
+        case _:
+            return _NAMESAKES.get(cause.value, Failure.ERROR)

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """The known word that looks most like `word`; empty when none looks alike."""
+    """The known word that looks most like `word`, or the only one that it begins; empty when there is none."""
     folded = {entry.casefold(): entry for entry in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=1)
-    return folded[close[0]] if close else ""
+    begun = [entry for entry in folded if len(word) > 2 and entry.startswith(word.casefold())]
+    return folded[[*close, *begun][0]] if close or len(begun) == 1 else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from comborun.attempt import End
 from comborun.plan import Session
-from comborun.state import Cause, Completeness
+from comborun.reasons import CAUSES, behind
+from comborun.state import Cause, Completeness, Failure
 from monitor.lastline import visible
 
+WRONG_GPU = "WRONG_GPU"
+"""in a note: its memory lay on another GPU than it was granted (scripts/lib/watch/seat.sh)"""
 _SIGNALS = {
     1: "hung up",
     2: "interrupted",
@@ -27,23 +30,29 @@ def note(end: End, session: Session | None) -> str:
     """What the outcome alone does not say; empty for a clean success. `session` is None for `after`."""
     said = visible(end.note)
     if end.completeness is Completeness.COMPLETE:
-        return "" if end.clean else f"{_cause(end)} after complete results"
-    if end.cause in (Cause.STOPPED, Cause.LAUNCH_FAILED):
-        return said or _cause(end)
-    parts = (_missing(end, session) if end.clean else _cause(end), said)
+        how = "" if end.clean else f"{ended_by(end)} after complete results"
+        return "; ".join(filter(None, (how, said if WRONG_GPU in said else "")))
+    if end.cause in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
+        return said or ended_by(end)
+    missing = end.clean and end.failure in (None, Failure.NO_RESULT)
+    parts = (_missing(end, session) if missing else ended_by(end), said)
     return ": ".join(part for part in parts if part)
 
 
-def _cause(end: End) -> str:
+def ended_by(end: End) -> str:
+    """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
+    if end.cause in CAUSES:
+        return CAUSES[end.cause]
+    found, seen = behind(end), _seen(end)
+    return f"{found} ({seen})" if found else seen
+
+
+def _seen(end: End) -> str:
     if end.signal:
         return _SIGNALS.get(end.signal, f"signal {end.signal}")
     if end.cause is Cause.EXITED and end.code is not None:
         return f"exit code {end.code}"
-    return {
-        Cause.STOPPED: "stopped",
-        Cause.LAUNCH_FAILED: "the command never ran",
-        Cause.LOST: "nobody saw it end",
-    }.get(end.cause, "ended for an unknown reason")
+    return "ended for an unknown reason"
 
 
 def _missing(end: End, session: Session | None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from comborun.state import Life
+from comborun.state import Life, Outcome
+from monitor.clusterline import summary
 from monitor.hostline import host_facts
 from monitor.lastline import visible
 from monitor.status import Link, RunStatus, SessionStatus
-from monitor.wording import SYMBOLS, clock, duration, expectation, happening, state
+from monitor.wording import SYMBOLS, clock, duration, expectation, happening, listed, remark, state
 
 _PARTS = 10
 """how often the progress of the whole run is told"""
@@ -19,7 +20,7 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
     """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
     told = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
     told += [*_link(before.link if before else Link(), after.link, zone), *_event(before, after, zone)]
-    told += _sessions(before, after)
+    told += [*_cluster(before, after), *_sessions(before, after)]
     progress = _progress(before, after, zone)
     hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
     told += [line for line in (progress, _host(before, after), f"! {visible(hint)}" if hint else "") if line]
@@ -30,7 +31,8 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
 
 
 def _counts(status: RunStatus) -> str:
-    return ", ".join(f"{count} {word}" for word, count in status.counts().items())
+    smoke = f"; smoke test: {listed(status.smoke())}" if status.smoke() else ""
+    return f"{listed(status.counts())}{smoke}"
 
 
 def _link(before: Link, after: Link, zone: tzinfo | None) -> Iterator[str]:
@@ -45,6 +47,17 @@ def _event(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> I
     event = after.host_event
     if event and not (before and before.host_event and set(before.host_event.sessions) >= set(event.sessions)):
         yield f"! {happening(event, visible(after.host), zone)}"
+
+
+def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    """What Slurm has, at the first look that tells it; then only whether it answers."""
+    if after.scheduler is None or after.now is None:
+        return
+    earlier = before.scheduler if before else None
+    if earlier is None or (earlier.answered and not after.scheduler.answered):
+        yield f"{'' if after.scheduler.answered else '! '}{summary(after.scheduler, after.tasks, after.now)}"
+    elif after.scheduler.answered and not earlier.answered:
+        yield "Slurm answers again"
 
 
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -62,7 +75,7 @@ def _mark(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    name = visible(f"{session.policy} in {session.environment}") if session.policy else session.name
+    name = visible(f"{session.policy} in {session.combo}") if session.policy else session.name
     parts = [f"{SYMBOLS[state(session)]} {name}: {state(session)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
@@ -72,8 +85,10 @@ def _line(session: SessionStatus) -> str:
         parts.append(f"{session.successes} of {session.recorded} successful")
     if session.life is Life.ENDED and session.seconds is not None:
         parts.append(duration(session.seconds))
-    if session.note:
-        parts.append(session.note)
+    if remarked := remark(session):
+        parts.append(remarked)
+        said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
+        parts += [f"last line: {session.last_line}"] if said and session.last_line else []
     return ", ".join(parts)
 
 

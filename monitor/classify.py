@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from comborun.layout import AFTER
-from comborun.state import Life, Outcome
+from comborun.plan import Plan
+from comborun.state import Life
+from monitor.cluster import latest
 from monitor.estimate import Forecast, Progress, forecast
+from monitor.hints import hint
 from monitor.history import History
+from monitor.host import HostUse
 from monitor.host_event import host_event
 from monitor.observe import RunView
-from monitor.session import after_status, length, session_status
+from monitor.session import after_status, length, queued_again, session_status, with_task, without_task
 from monitor.snapshot import Snapshot
-from monitor.status import Link, RunStatus, SessionStatus
+from monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
+from monitor.waits import ROOM, again, room
 
 _UP = Link()
 
@@ -28,9 +33,10 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     if snapshot is None:
         return _unseen(view, link)
     moment = snapshot.now if now is None else now
-    sessions = tuple(session_status(one, history.of(one.name), moment) for one in view.plan.sessions)
+    sessions = _sessions(view.plan, history, snapshot, moment)
     expected = _forecast(view, history, sessions)
-    event = host_event(snapshot, history, sessions)
+    # nodes are started again, and sessions vanish with them, one by one: each is its own to tell of
+    event = None if snapshot.scheduler else host_event(snapshot, history, sessions)
     told = event.sessions if event else ()
     sessions = tuple(
         replace(one, expected=expected.ends.get(one.name), note="" if one.name in told else one.note)
@@ -51,21 +57,68 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         expected=None if finished else expected.run,
         finished=finished,
         stopped=snapshot.stopped,
+        hold=snapshot.hold,
+        quarantine=snapshot.quarantine,
         dispatcher=snapshot.dispatcher,
         slots=snapshot.slots,
-        use=snapshot.use,
+        use=HostUse(disk=snapshot.use.disk) if snapshot.scheduler else snapshot.use,
+        scheduler=snapshot.scheduler,
+        servers=snapshot.servers,
+        server_waits=_server_waits(snapshot),
         multiplexer=snapshot.multiplexer,
         sessions=sessions,
         host_event=event,
         after=after,
-        hint=_hint(view, snapshot, sessions, finished=finished),
+        hint=hint(view, snapshot, sessions, finished=finished),
         link=link,
     )
 
 
+def _server_waits(snapshot: Snapshot) -> dict[str, str]:
+    names = {one.name for one in snapshot.servers} if snapshot.dispatcher is not None else set()
+    return {one.session: one.detail for one in snapshot.waiting if one.session in names}
+
+
+def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
+    """The sessions of a plan; of what was amended away only what lives."""
+    waits = {one.session: one for one in snapshot.waiting} if snapshot.dispatcher is not None else {}
+    parts, tasks = _parts(plan), latest(snapshot.tasks)
+    told = []
+    for session in plan.sessions:
+        attempts = history.of(session.name)
+        status = session_status(session, attempts, now, parts[session.name])
+        if waiting := waits.get(session.name):
+            if status.life is Life.ENDED:
+                status = queued_again(status, waiting, again(waiting, plan, attempts, now))
+            status = replace(status, waiting=waiting if status.life is Life.QUEUED else None)
+            if status.waiting and waiting.reason in ROOM and not status.note:
+                status = replace(status, note=room(waiting))
+        if task := tasks.get(session.name):
+            status = with_task(status, task)
+        elif snapshot.scheduler:
+            status = without_task(status, snapshot.scheduler)
+        if session.flag != "dropped" or status.alive:
+            told.append(status)
+    return tuple(told)
+
+
+def _parts(plan: Plan) -> dict[str, str]:
+    """Session name -> what tells it from others of its combo."""
+    combos = Counter((one.policy, one.environment) for one in plan.sessions if not one.flag)
+    words = {"smoke": SMOKE, "dropped": SUPERSEDED}
+    return {
+        one.name: words.get(one.flag)
+        or (f"{one.first}–{one.first + one.count - 1}" if combos[one.policy, one.environment] > 1 else "")
+        for one in plan.sessions
+    }
+
+
 def _unseen(view: RunView, link: Link) -> RunStatus:
     """A run of which nothing but the plan is known."""
-    sessions = tuple(session_status(one, (), 0.0) for one in view.plan.sessions)
+    parts = _parts(view.plan)
+    sessions = tuple(
+        session_status(one, (), 0.0, parts[one.name]) for one in view.plan.sessions if one.flag != "dropped"
+    )
     return RunStatus(view.id, view.plan.grid, view.host, view.directory, sessions, link=link)
 
 
@@ -78,14 +131,16 @@ def _forecast(view: RunView, history: History, sessions: Sequence[SessionStatus]
         done, marks = (latest.done, latest.marks) if latest else (0, ())
         ended = latest.end.ended if latest and latest.end else None
         progress.append(Progress(status, done, length(status.started, ended, snapshot.now), marks))
-    starts = snapshot.dispatcher is not None and not snapshot.stopped
+    starts = snapshot.dispatcher is not None and not snapshot.stopped and snapshot.hold is None
+    starts = starts and not snapshot.scheduler  # when Slurm starts what it has is nobody's to tell
     slots = view.plan.limits.parallel if snapshot.slots is None else snapshot.slots
     return forecast(progress, slots if starts else None, snapshot.now)
 
 
 def _finished(snapshot: Snapshot, history: History) -> bool:
     alive = any(one.alive for seen in history.attempts.values() for one in seen)
-    return not alive and (snapshot.done is not None or snapshot.stopped)
+    left = snapshot.hold is not None and snapshot.hold.ends and snapshot.dispatcher is None
+    return not alive and (snapshot.done is not None or snapshot.stopped or left)
 
 
 def _span(history: History, *, finished: bool) -> tuple[float | None, float | None]:
@@ -94,22 +149,3 @@ def _span(history: History, *, finished: bool) -> tuple[float | None, float | No
     starts = [one.begin.started for one in seen if one.begin and one.begin.started]
     ends = [one.end.ended for one in seen if one.end]
     return min(starts, default=None), max(ends, default=None) if finished else None
-
-
-def _hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *, finished: bool) -> str:
-    """How to go on when nothing new will start although there is something to start."""
-    left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in sessions)
-    if finished and snapshot.stopped and left:
-        return f"stopped with {left} of {len(sessions)} sessions left: {_resume(view)}"
-    if not finished and snapshot.use.disk and not snapshot.use.disk.free:
-        return "the disk of the run is full: free some room, and the run goes on by itself"
-    if finished or snapshot.stopped or snapshot.dispatcher is not None:
-        return ""
-    return f"the dispatcher is gone, nothing new starts: {_resume(view)}"
-
-
-def _resume(view: RunView) -> str:
-    front = f"{view.directory}/run_parallel.sh"
-    home = "~/" if front.startswith("~/") else ""
-    where = "" if view.host == "local" else f" on {view.host}"
-    return f"`bash {home}{shlex.quote(front[len(home) :])}`{where} resumes"

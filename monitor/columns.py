@@ -13,7 +13,7 @@ from comborun.state import Life, Outcome
 from monitor.lastline import visible
 from monitor.status import RunStatus, SessionStatus
 from monitor.style import STYLES, bar, note_style
-from monitor.wording import SYMBOLS, brief, duration, span, state
+from monitor.wording import SYMBOLS, brief, duration, remark, span, state
 
 PADDING = 2
 LAST_LINE = "last line"
@@ -43,7 +43,7 @@ class _Level:
     without: tuple[str, ...] = ()
 
 
-_DROPPED = (LAST_LINE, "attempt", "GPU", "idle", "left", "state", "successes")
+_DROPPED = (LAST_LINE, "attempt", "node", "GPU", "idle", "left", "state", "successes")
 _LEVELS = (
     _Level(),
     _Level(names=24, bar=10, last_line=24),
@@ -89,6 +89,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
         Column("idle", _idle, justify="right"),
         Column("left", _Left(status.now, level.ranges), justify="right"),
         Column("attempt", _attempt, justify="right"),
+        Column("node", _node),
         Column("GPU", _gpus),
     )
     kept = [column for column in every if column.title not in level.without and _needed(column, status)]
@@ -99,6 +100,8 @@ def _needed(column: Column, status: RunStatus) -> bool:
     """Columns that would be empty from top to bottom are left out."""
     if column.title == "attempt":
         return any(session.attempt > 1 for session in status.sessions)
+    if column.title == "node":
+        return any(session.node for session in status.sessions)
     if column.title == "GPU":
         return any(session.gpus for session in status.sessions)
     if column.title == "idle":
@@ -137,7 +140,7 @@ def _policy(session: SessionStatus, width: int) -> Text:
 
 
 def _environment(session: SessionStatus, width: int) -> Text:
-    return Text(_shortened(visible(session.environment), width), _emphasis(session))
+    return Text(_shortened(visible(session.combo), width), _emphasis(session))
 
 
 def _shortened(name: str, width: int) -> str:
@@ -205,10 +208,14 @@ def _gpus(session: SessionStatus, _: int) -> Text:
     return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
 
 
+def _node(session: SessionStatus, _: int) -> Text:
+    return Text(visible(session.node), "" if session.alive else "dim")
+
+
 def _last_line(session: SessionStatus, width: int) -> Text:
     """How it ended, where that needs words, else what its log says."""
-    if session.note:
-        line = Text(session.note, note_style(session))
+    if remarked := remark(session):
+        line = Text(remarked, note_style(session))
         line.append(f"  {session.last_line}" if session.last_line else "", "dim")
     elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
         line = Text(f"took {duration(session.seconds)}", "dim")

@@ -36,7 +36,8 @@ _SHORTEST_S = 0.001
 _DRIFT = 0.05
 _APART = 0.3
 """how much the paces of sessions differ, before three have shown theirs"""
-_LEVELS = (-1.2816, 0.0, 1.2816)
+_LIKELIEST = 0.0
+_LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
 
 
@@ -93,25 +94,45 @@ def _ends(
 ) -> dict[str, float]:
     running = [one for one in progress if one.status.alive]
     ends = {one.status.name: now + left for one in running if (left := _left(one, paces, level)) is not None}
-    queued = [one for one in progress if one.status.life is Life.QUEUED]
+    queued = [one.status for one in progress if one.status.life is Life.QUEUED]
     if queued and slots and len(ends) == len(running):
         starts = _Slots(slots, list(ends.values()), now)
-        for one in queued:
-            length = _length(one.status, paces, level)
+        while queued:
+            one = _next(queued, starts.free[0])
+            length = _length(one, paces, level)
             if length is None:
                 break
-            ends[one.status.name] = starts.take(length)
+            queued.remove(one)
+            ends[one.name] = starts.take(length, _ready(one))
     return ends
 
 
+def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
+    """Who takes the place that is free from `moment` on: the first that may start then, else the first that may."""
+    return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
+
+
+def _ready(status: SessionStatus) -> float:
+    """When a queued session may start at the earliest, on the host's clock."""
+    return (status.waiting.until if status.waiting else None) or 0.0
+
+
 def _left(one: Progress, paces: Mapping[Unit, _Pace], level: float) -> float | None:
-    """Seconds until a running session ends."""
+    """Seconds until a running session ends; None where it goes at no pace that is known."""
+    if one.status.life is Life.STALLED or _overdue(one, paces):
+        return None
     if one.tells and one.done >= ENOUGH:
         variation = paces[one.status.unit].variation
         return _Pace(one.seconds / one.done, one.done, variation, _DRIFT).seconds(one.status.remaining, level)
     length = _length(one.status, paces, level)
     spent = 0.0 if one.done else one.seconds  # on what is not done yet
     return None if length is None else max(0.0, length - spent)
+
+
+def _overdue(one: Progress, paces: Mapping[Unit, _Pace]) -> bool:
+    """Whether nothing is done where all of it was likely to be: then the pace of its run is not its own."""
+    length = _length(one.status, paces, _LIKELIEST)
+    return not one.done and bool(one.status.remaining) and length is not None and one.seconds > length
 
 
 def _length(status: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
@@ -159,7 +180,8 @@ class _Slots:
         self.free = sorted(ends)[max(0, len(ends) - count) :] + [now] * (count - len(ends))
         heapq.heapify(self.free)
 
-    def take(self, length: float) -> float:
-        end = self.free[0] + length
+    def take(self, length: float, ready: float) -> float:
+        """When a session of this length ends that may start at `ready`."""
+        end = max(self.free[0], ready) + length
         heapq.heapreplace(self.free, end)
         return end

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from monitor.cluster import Scheduler, Task
+from monitor.holds import Hold, Waiting
 from monitor.host import HostUse, Room
+from monitor.servers import server_document
 from monitor.status import Expected, HostEvent, RunStatus, SessionStatus
 
 SCHEMA = 1
@@ -25,9 +28,13 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": status.link.last_seen,
         "finished": status.finished,
         "stopped": status.stopped,
+        "hold": _hold(status.hold),
+        "quarantine": [{"gpu": one.gpu, "failure": one.failure, "since": one.since} for one in status.quarantine],
         "dispatcher": status.dispatcher,
         "slots": status.slots,
+        "servers": [server_document(one) | {"waits": status.server_waits.get(one.name)} for one in status.servers],
         "multiplexer": status.multiplexer or None,
+        "slurm": _scheduler(status.scheduler),
         **_host(status.use),
         "now": status.now,
         "started": status.started,
@@ -38,6 +45,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "episodes_planned": status.planned,
         "successes": status.successes,
         "counts": status.counts(),
+        "smoke": status.smoke(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
         "host_event": _host_event(status.host_event),
@@ -55,13 +63,18 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "name": session.name,
         "policy": session.policy,
         "environment": session.environment,
+        "part": session.part or None,
+        "extra": session.extra,
         "state": str(session.life),
         "outcome": str(session.outcome) if session.outcome else None,
         "attempt": session.attempt,
         "gpus": list(session.gpus),
         "window": session.window or None,
+        "node": session.node or None,
+        "task": _task(session.task),
         "episodes_done": session.done,
         "episodes_recorded": session.recorded,
+        "lines_beyond_plan": session.surplus,
         "episodes_planned": session.planned,
         "unit": session.unit,
         "successes": session.successes,
@@ -72,8 +85,34 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "started": session.started,
         "seconds": session.seconds,
         **_expected(session.expected),
+        "stalled_since": session.stalled,
+        "waiting": _waiting(session.waiting),
+        "failure": str(session.failure) if session.failure else None,
+        "peak_memory": session.peak_memory,
         "note": session.note,
     }
+
+
+def _hold(hold: Hold | None) -> dict[str, Any] | None:
+    return {"kind": hold.kind, "since": hold.since, "why": hold.why} if hold else None
+
+
+def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
+    return {"for": waiting.reason, "until": waiting.until, "detail": waiting.detail} if waiting else None
+
+
+def _scheduler(scheduler: Scheduler | None) -> dict[str, Any] | None:
+    """None unless Slurm starts the sessions."""
+    if scheduler is None:
+        return None
+    return {"answered": scheduler.answered, "last_answer": scheduler.at, "complaint": scheduler.why or None}
+
+
+def _task(task: Task | None) -> dict[str, Any] | None:
+    if task is None:
+        return None
+    told = {"job": task.job, "attempt": task.attempt, "state": task.state, "reason": task.reason or None}
+    return {**told, "node": task.node or None, "start": task.start}
 
 
 def _host_event(event: HostEvent | None) -> dict[str, Any] | None:

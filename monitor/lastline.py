@@ -29,6 +29,15 @@ def without_escapes(text: str) -> str:
 
 def visible(line: str) -> str:
     """One line as it ends up on a terminal; no control characters, no escape sequences, bounded."""
+    return _bounded(_overwritten(line).strip())
+
+
+def indented(line: str) -> str:
+    """The same with the blanks before it, which tell the lines of a traceback apart."""
+    return _bounded(_overwritten(line).rstrip())
+
+
+def _overwritten(line: str) -> str:
     cells: list[str] = []
     column = position = 0
     while position < len(line):
@@ -39,7 +48,7 @@ def visible(line: str) -> str:
         else:
             column = _written(cells, column, line[position])
             position += 1
-    return _bounded("".join(cells).strip())
+    return "".join(cells)
 
 
 def _written(cells: list[str], column: int, character: str) -> int:

@@ -20,7 +20,14 @@ ANSWER_S = 20.0
 
 _EXPAND = 'case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac\n'
 _PROBE = _EXPAND + 'exec bash "$run/lib/probe.sh" "$run" "$2" "$3"\n'
-_LOAD = _EXPAND + 'cd -- "$run" 2>/dev/null && cat -- id plan-1.json 2>/dev/null || exit 66\n'
+_LOAD = (
+    _EXPAND
+    + """
+cd -- "$run" 2>/dev/null && [[ -e plan-1.json ]] || exit 66
+for ((n = 1; n < 100000; n++)); do [[ -e plan-$((n + 1)).json ]] || break; done
+cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/null || exit 66
+"""
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,9 @@ class RunView:
     host: str
     directory: str
     plan: Plan
+    """the newest: a grid that was changed amends its run"""
+    number: int = 1
+    """of that plan"""
 
     @property
     def sessions(self) -> tuple[str, ...]:
@@ -54,16 +64,16 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:
-    """Read a run's id and plan. Raises UserError when the directory is no run, HostError for the link."""
+    """Read a run's id and its newest plan. Raises UserError when the directory is no run, HostError for the link."""
     answer = transport.run(_LOAD, run_dir)
-    name, _, plan = answer.text.partition("\n")
-    if answer.code != 0 or not name:
+    name, number, plan = (*answer.text.split("\n", 2), "", "")[:3]
+    if answer.code != 0 or not name or not number.isdecimal():
         raise UserError(
             f"{run_dir} on {transport.host} is no run directory",
             "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
         )
     try:
-        return RunView(name, transport.host, run_dir, Plan.from_json(plan))
+        return RunView(name, transport.host, run_dir, Plan.from_json(plan), int(number))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",

@@ -55,15 +55,17 @@ def _moments(session: SessionStatus) -> Iterator[float]:
 
 
 def due(status: RunStatus) -> float | None:
-    """Seconds until the first session is expected to end; where it is late, as long as it has shown nothing new."""
+    """Seconds until the first session is expected to end, or to start again.
+
+    Where one is late to end, as long as it has shown nothing new.
+    """
     now = status.now
     if now is None:
         return None
-    return min(
-        (
-            max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
-            for session in status.sessions
-            if session.alive and session.remaining and session.expected
-        ),
-        default=None,
-    )
+    ends = [
+        max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
+        for session in status.sessions
+        if session.alive and session.remaining and session.expected
+    ]
+    retries = [session.waiting.until - now for session in status.sessions if session.waiting and session.waiting.until]
+    return min([*ends, *(left for left in retries if left > 0)], default=None)

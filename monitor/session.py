@@ -8,16 +8,25 @@ from dataclasses import replace
 
 from comborun.layout import AFTER
 from comborun.plan import Session
-from comborun.state import Life, Outcome
-from monitor.causes import note
+from comborun.state import Completeness, Failure, Life, Outcome
+from monitor.causes import WRONG_GPU, note
+from monitor.cluster import Scheduler, Task
+from monitor.holds import Waiting
 from monitor.lastline import last_line
 from monitor.snapshot import Attempt
 from monitor.status import SessionStatus
+from monitor.wording import brief
+
+SLURM = "slurm"
+"""the multiplexer of a session that has none: a task of an array runs it"""
+
+_CLOCKS_S = 5
+"""seconds by which the clocks of a node and of the login node may differ"""
 
 
-def session_status(session: Session, attempts: Sequence[Attempt], now: float) -> SessionStatus:
-    """A combo's session from its attempts, oldest first."""
-    recorded = bool(session.results.files)
+def session_status(session: Session, attempts: Sequence[Attempt], now: float, part: str = "") -> SessionStatus:
+    """A combo's session from its attempts, oldest first; `part` tells it from others of its combo."""
+    recorded = session.results.lines
     told = recorded or session.progress.pattern is not None
     status = SessionStatus(
         name=session.name,
@@ -25,19 +34,24 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float) ->
         environment=session.environment,
         unit=session.unit,
         planned=session.count,
+        first=session.first,
         done=0 if told else None,
         recorded=0 if recorded else None,
         successes=0 if recorded else None,
         silent=session.progress.silent,
+        part=part,
+        extra=bool(session.flag),
     )
     if not attempts:
         return status
     parts = _parts(session, attempts)
     told = told or any(one.counter.done is not None for one in parts)
+    done, lines = sum(one.done for one in parts), sum(one.recorded[0] for one in parts)
     return replace(
-        _of_attempt(status, attempts[-1], now, session),
-        done=sum(one.done for one in parts) if told else None,
-        recorded=sum(one.recorded[0] for one in parts) if recorded else None,
+        _of_attempt(status, _judged(session, attempts, lines), now, session),
+        done=(min(done, session.count) if session.count else done) if told else None,
+        surplus=max(0, lines - session.count) if recorded and session.count else 0,
+        recorded=lines if recorded else None,
         successes=sum(one.recorded[1] for one in parts) if recorded else None,
     )
 
@@ -61,13 +75,48 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         attempt=one.number,
         gpus=_granted(one.begin.gpus) if one.begin else (),
         window=one.begin.address if one.begin else "",
+        node=one.begin.host if one.begin and one.begin.multiplexer == SLURM else "",
         idle=max(0.0, now - idle) if one.alive and idle else None,
         progressed=one.marks[-1].time if one.marks else None,
         last_line=last_line(one.tail),
         started=started,
         seconds=length(started, ended, now) if ended or one.alive else None,
-        note=note(one.end, session) if one.end else _lost(one) if outcome else "",
+        note=note(one.end, session) if one.end else _lost(one) if outcome else _still(one, now),
+        stalled=one.stalled if life is Life.STALLED else None,
+        failure=one.end.failure if one.end else Failure.LOST if outcome else None,
+        peak_memory=one.end.peak_memory if one.end else None,
     )
+
+
+def queued_again(status: SessionStatus, waiting: Waiting, note: str) -> SessionStatus:
+    """A session whose latest attempt failed, and that will be started again."""
+    return replace(status, life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, waiting=waiting, note=note)
+
+
+def with_task(status: SessionStatus, task: Task) -> SessionStatus:
+    """A session as its records tell, and as Slurm has it: files first, for they say what was done."""
+    if status.alive:
+        return replace(status, task=task, node=status.node or task.node)
+    again = status.life is Life.ENDED
+    if again and (status.done_with or task.attempt <= status.attempt):  # it is on its way out, or is left over
+        return status
+    if task.begun:
+        fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
+        return replace(fresh, node=task.node, task=task)
+    if again:
+        status = replace(status, life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, node="")
+        return replace(status, task=task, note=f"attempt {task.attempt} waits, {task.words}")
+    return replace(status, task=task, last_line=task.words)
+
+
+def without_task(status: SessionStatus, scheduler: Scheduler) -> SessionStatus:
+    """A session that lives as its records tell, of which Slurm has no task: said, where its answer is of later."""
+    if not status.alive or not scheduler.answered or scheduler.at is None or status.started is None:
+        return status
+    if scheduler.at < status.started + _CLOCKS_S:
+        return status
+    gone = "Slurm has no task of it any more: it has ended, or Slurm forgot it"
+    return replace(status, note="; ".join(filter(None, (status.note, gone))))
 
 
 def _granted(gpus: str) -> tuple[int, ...]:
@@ -75,7 +124,24 @@ def _granted(gpus: str) -> tuple[int, ...]:
     return tuple(int(word) for word in gpus.split(",") if re.fullmatch(r"[0-9]{1,9}", word))
 
 
+def _still(one: Attempt, now: float) -> str:
+    if not one.alive:
+        return ""
+    stalled = f"no progress for {brief(now - one.stalled)}" if one.stalled is not None else ""
+    return "; ".join(filter(None, (_misplaced(one), stalled)))
+
+
+def _misplaced(one: Attempt) -> str:
+    """Where its memory lies, where that is another GPU than it was granted."""
+    granted = one.begin.gpus if one.begin else ""
+    pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
+    held = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0])))
+    return f"{WRONG_GPU}: {held}, granted {granted or 'none'}" if held else ""
+
+
 def _lost(one: Attempt) -> str:
+    if one.begin and one.begin.multiplexer == SLURM:
+        return "its task is gone; what ended it is not judged yet"
     return "nobody saw it end" if one.begin else "its supervisor died before it began"
 
 
@@ -86,18 +152,38 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
     if one.begin is None and (one.alive or not one.claimed):
         return Life.STARTING, None
     if one.supervised:
-        return Life.RUNNING, None  # or STALLED, once `limits: {stall_after}` says for how long `progressed` may be past
+        return (Life.RUNNING if one.stalled is None else Life.STALLED), None
     return (Life.ORPHANED, None) if one.working else (Life.ENDED, Outcome.LOST)
 
 
+def _judged(session: Session, attempts: Sequence[Attempt], records: int) -> Attempt:
+    """The latest attempt, its end by what all attempts have left: records of earlier ones count in the report, too."""
+    latest = attempts[-1]
+    if latest.end is None or not session.results.lines:
+        return latest
+    found = {one.end.completeness for one in attempts if one.end}
+    if any(one.recorded[0] for one in attempts):
+        found.add(Completeness.PARTIAL)
+    best = next(one for one in Completeness if one in found)  # from complete to none
+    failure = None if best is Completeness.COMPLETE else latest.end.failure
+    return replace(latest, end=replace(latest.end, completeness=best, records=records, failure=failure))
+
+
 def _parts(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts whose records add up: the latest, and those before it whose range it goes on with."""
-    parts: list[Attempt] = []
-    for one in reversed(attempts):
-        parts.append(one)
-        if one.begin is None or one.begin.first <= session.first:
-            break
-    return parts
+    """The attempts whose records add up: the latest, and those before it whose range it goes on with.
+
+    When it has ended, another chain of attempts may have left more: its records still count.
+    """
+    chains: list[list[Attempt]] = []
+    for one in attempts:
+        if not chains or one.begin is None or one.begin.first <= session.first:
+            chains.append([])
+        chains[-1].append(one)
+    return chains[-1] if attempts[-1].end is None else max(reversed(chains), key=_done)
+
+
+def _done(chain: Sequence[Attempt]) -> int:
+    return sum(one.done for one in chain)
 
 
 def length(started: float | None, ended: float | None, now: float) -> float:

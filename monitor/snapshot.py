@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from comborun.attempt import Begin, End, integer, parse_record, seconds
+from comborun.attempt import Begin, End, integer, seconds
 from comborun.errors import HostError, UserError
 from comborun.layout import RunLayout
+from monitor.cluster import Scheduler, Task
+from monitor.header import Header, fields_of, read_header, read_record
+from monitor.holds import Hold, Quarantine, Waiting
 from monitor.host import HostUse, host_use
 from monitor.progress import NOTHING, Counter
+from monitor.servers import ServerStatus
 from monitor.tails import split_tails
 
 VERSION = "1"
@@ -40,6 +44,10 @@ class Attempt:
     """the command, or what it started, lives"""
     claimed: bool = False
     """a supervisor has made it its own, whether it got as far as the begin or not"""
+    stalled: float | None = None
+    """since when it has shown no progress, where that is longer than allowed"""
+    wrong_gpu: str = ""
+    """`GPU:MiB,GPU:MiB` that its processes held when some of it lay on a GPU that it was not granted"""
     records: int = 0
     successes: int = 0
     log_size: int = 0
@@ -88,6 +96,15 @@ class Snapshot:
     """the fields of dispatch/done; None while the run goes on"""
     attempts: tuple[Attempt, ...]
     """those that are newer than what the asker said it knows"""
+    plan: int | None = None
+    """the number of the newest plan"""
+    hold: Hold | None = None
+    quarantine: tuple[Quarantine, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
+    scheduler: Scheduler | None = None
+    """None unless Slurm starts the sessions"""
+    tasks: tuple[Task, ...] = ()
 
 
 def parse_snapshot(answer: bytes, tail: int) -> Snapshot:
@@ -97,7 +114,7 @@ def parse_snapshot(answer: bytes, tail: int) -> Snapshot:
     """
     text, tails = _cut(answer)
     lines = deque(text.split("\n"))
-    header, gpus, done = _header(lines)
+    header = read_header(lines)
     attempts, sizes, bounds = [], {}, {}
     while lines:
         one, told = _attempt(lines)
@@ -107,7 +124,7 @@ def parse_snapshot(answer: bytes, tail: int) -> Snapshot:
             bounds[one.log] = min(tail, told)
     pieces = split_tails(tails, sizes, bounds)
     told_attempts = tuple(replace(one, tail=pieces.get(one.log, b"")) for one in attempts)
-    return _snapshot(header, host_use(header, gpus), done, told_attempts)
+    return _snapshot(header, told_attempts)
 
 
 def _cut(answer: bytes) -> tuple[str, bytes]:
@@ -129,22 +146,6 @@ def _excerpt(answer: bytes) -> str:
     return repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
 
 
-def _header(lines: deque[str]) -> tuple[dict[str, str], list[dict[str, str]], dict[str, str] | None]:
-    """The fields before the first session, those of each GPU, and those of `done`."""
-    header: dict[str, str] = {}
-    gpus = []
-    done = None
-    while lines and not lines[0].startswith("session "):
-        line = lines.popleft()
-        if line == "done":
-            done = parse_record(_record(lines))
-        elif line.startswith("gpu "):
-            gpus.append(_fields(line))
-        else:
-            header.update(_fields(line))
-    return header, gpus, done
-
-
 def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
     """One block, a `session` line and all that follows up to the next one; and how much of its log is sent at most."""
     words = lines.popleft().split(" ")
@@ -156,11 +157,11 @@ def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
     while lines and not lines[0].startswith("session "):
         keyword, _, rest = lines.popleft().partition(" ")
         if keyword == "begin":
-            begin = Begin.parse(_record(lines))
+            begin = Begin.parse(read_record(lines))
         elif keyword == "end":
-            end = End.parse(_record(lines))
+            end = End.parse(read_record(lines))
         else:
-            fields[keyword] = _fields(rest)
+            fields[keyword] = fields_of(rest)
     live, counts, log = (fields.get(keyword, {}) for keyword in ("live", "counts", "log"))
     attempt = Attempt(
         session=words[1],
@@ -170,6 +171,8 @@ def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
         supervised=live.get("supervisor") == "1",
         working=live.get("command") == "1",
         claimed=live.get("claimed") == "1",
+        stalled=seconds(live, "stalled"),
+        wrong_gpu=live.get("wrong_gpu", ""),
         records=integer(counts, "records") or 0,
         successes=integer(counts, "successes") or 0,
         log_size=integer(log, "size") or 0,
@@ -178,36 +181,27 @@ def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
     return attempt, integer(log, "tail")
 
 
-def _record(lines: deque[str]) -> str:
-    """The lines up to the one that holds a single dot."""
-    record: list[str] = []
-    while lines:
-        line = lines.popleft()
-        if line == ".":
-            return "\n".join(record)
-        record.append(line)
-    raise HostError("the probe's answer is cut off in a record")
-
-
-def _fields(line: str) -> dict[str, str]:
-    return parse_record("\n".join(line.split()))
-
-
-def _snapshot(
-    header: Mapping[str, str], use: HostUse, done: Mapping[str, str] | None, attempts: tuple[Attempt, ...]
-) -> Snapshot:
-    now = seconds(header, "now")
-    if now is None or not header.get("run"):
+def _snapshot(header: Header, attempts: tuple[Attempt, ...]) -> Snapshot:
+    fields = header.fields
+    now = seconds(fields, "now")
+    if now is None or not fields.get("run"):
         raise HostError("the probe's answer names no run or no time")
     return Snapshot(
-        run=header["run"],
+        run=fields["run"],
         now=now,
-        boot=header.get("boot", ""),
-        dispatcher=integer(header, "dispatcher"),
-        slots=integer(header, "slots"),
-        stopped=header.get("stopped") == "1",
-        use=use,
-        multiplexer=header.get("multiplexer", ""),
-        done=done,
+        boot=fields.get("boot", ""),
+        dispatcher=integer(fields, "dispatcher"),
+        slots=integer(fields, "slots"),
+        stopped=fields.get("stopped") == "1",
+        use=host_use(fields, header.gpus),
+        multiplexer=fields.get("multiplexer", ""),
+        done=header.done,
         attempts=attempts,
+        plan=integer(fields, "plan"),
+        hold=header.hold,
+        quarantine=tuple(header.quarantine),
+        waiting=tuple(header.waiting),
+        servers=tuple(header.servers),
+        scheduler=header.scheduler,
+        tasks=tuple(header.tasks),
     )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from comborun.plan import Unit
-from comborun.state import Life, Outcome
+from comborun.spans import Spans, size, union
+from comborun.state import Failure, Life, Outcome
+from monitor.cluster import Scheduler, Task
+from monitor.holds import Hold, Quarantine, Waiting
 from monitor.host import HostUse
+from monitor.servers import ServerStatus
+
+SMOKE, SUPERSEDED = "smoke", "superseded"
 
 
 class Expected(NamedTuple):
@@ -54,11 +63,15 @@ class SessionStatus:
     unit: Unit
     planned: int
     done: int | None = None
-    """episodes (or steps) that its records or its log tell of; None when neither tells"""
+    """episodes (or steps) that its records or its log tell of, at most those planned; None when neither tells"""
     recorded: int | None = None
     """those with a record; None when the program leaves no records"""
     successes: int | None = None
     """of those with a record"""
+    first: int = 0
+    """of its planned episodes"""
+    surplus: int = 0
+    """lines beyond the planned ones in its result files"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     """None until it has ended"""
@@ -82,10 +95,41 @@ class SessionStatus:
     """for people: how it ended, where the outcome alone does not say it"""
     expected: Expected | None = None
     """its end"""
+    part: str = ""
+    """what tells it from the other sessions of its combo: `smoke`, `superseded`, or its range"""
+    extra: bool = False
+    """its episodes are not among the planned ones: a smoke test's are not, nor those of what was amended away"""
+    stalled: float | None = None
+    """since when it has shown no progress, where that is longer than allowed"""
+    waiting: Waiting | None = None
+    """for what, where it is for more than its turn"""
+    failure: Failure | None = None
+    """how its latest attempt failed"""
+    peak_memory: int | None = None
+    """bytes, the highest that was sampled of its latest attempt"""
+    node: str = ""
+    """where its latest attempt runs, or ran; empty unless Slurm starts the sessions"""
+    task: Task | None = None
+    """what Slurm has of it"""
+
+    @property
+    def combo(self) -> str:
+        """Its environment, and what tells it from the other sessions there."""
+        return f"{self.environment} ({self.part})" if self.part else self.environment
 
     @property
     def alive(self) -> bool:
         return self.life not in (Life.QUEUED, Life.ENDED)
+
+    @property
+    def done_with(self) -> bool:
+        """Whether it has ended as it should: with all its work, or because nobody needs that any more."""
+        return self.outcome in (Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
+
+    @property
+    def due(self) -> int:
+        """Of its planned episodes, those that the run is still about."""
+        return (self.done or 0) if self.outcome is Outcome.NOT_NEEDED else self.planned
 
     @property
     def remaining(self) -> int:
@@ -113,6 +157,8 @@ class RunStatus:
     """the end of the last session"""
     finished: bool = False
     stopped: bool = False
+    hold: Hold | None = None
+    quarantine: tuple[Quarantine, ...] = ()
     dispatcher: int | None = None
     slots: int | None = None
     use: HostUse = field(default_factory=HostUse)
@@ -121,25 +167,61 @@ class RunStatus:
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
     link: Link = field(default_factory=Link)
+    scheduler: Scheduler | None = None
+    """None unless Slurm starts the sessions"""
+    servers: tuple[ServerStatus, ...] = ()
+    """the model servers that its sessions ask"""
+    server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """server -> what its start waits for"""
+
+    @property
+    def proper(self) -> tuple[SessionStatus, ...]:
+        """The sessions that the plan is about: without smoke tests and what was amended away."""
+        return tuple(session for session in self.sessions if not session.extra)
 
     @property
     def done(self) -> int:
-        return sum(session.done or 0 for session in self.sessions)
+        """Of the planned ones: what a combo's sessions have done twice is done once."""
+        return sum(min(size(due), done) for due, done in self._combos())
 
     @property
     def planned(self) -> int:
-        return sum(session.planned for session in self.sessions if session.done is not None)
+        """Each episode of a combo once, whatever number of sessions is for it."""
+        return sum(size(due) for due, _ in self._combos())
+
+    def _combos(self) -> Iterator[tuple[Spans, int]]:
+        """What a combo's sessions are about, and how much they have done; without those that can't tell."""
+        combos: defaultdict[tuple[str, str], list[SessionStatus]] = defaultdict(list)
+        for session in self.proper:
+            if session.done is not None:
+                combos[session.policy, session.environment].append(session)
+        for sessions in combos.values():
+            due = union(range(one.first, one.first + one.due) for one in sessions)
+            yield due, sum(one.done or 0 for one in sessions)
 
     @property
     def recorded(self) -> int:
-        return sum(session.recorded or 0 for session in self.sessions)
+        return sum(session.recorded or 0 for session in self.proper)
 
     @property
     def successes(self) -> int:
-        return sum(session.successes or 0 for session in self.sessions)
+        return sum(session.successes or 0 for session in self.proper)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What Slurm has of its sessions."""
+        return tuple(session.task for session in self.sessions if session.task)
 
     def counts(self) -> dict[str, int]:
-        """How many sessions are in each state; an ended one counts by its outcome."""
-        words = [str(session.outcome or session.life) for session in self.sessions]
-        order = [*Life, *Outcome]
-        return {str(word): words.count(str(word)) for word in order if str(word) in words}
+        """How many sessions of the plan are in each state; an ended one counts by its outcome."""
+        return tally(self.proper)
+
+    def smoke(self) -> dict[str, int]:
+        """The same for the smoke test; empty without one."""
+        return tally([session for session in self.sessions if session.part == SMOKE])
+
+
+def tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
+    words = [str(session.outcome or session.life) for session in sessions]
+    order = [*Life, *Outcome]
+    return {str(word): words.count(str(word)) for word in order if str(word) in words}

@@ -18,6 +18,7 @@ STYLES: dict[str, str] = {
     Outcome.FAILED: "red",
     Outcome.CANCELLED: "yellow",
     Outcome.LOST: "magenta",
+    Outcome.NOT_NEEDED: "dim",
 }
 
 

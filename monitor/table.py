@@ -15,21 +15,24 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.state import Life, Outcome
+from monitor.clusterline import summary
 from monitor.columns import Column, columns
 from monitor.hostline import GAP, host_lines, packed
 from monitor.lastline import visible
-from monitor.status import RunStatus, SessionStatus
+from monitor.serverline import server_line
+from monitor.status import SMOKE, RunStatus, SessionStatus
 from monitor.style import STYLES, bar, note_style
-from monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, state
+from monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, listed, remark, state
 
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
 _MOST_PROBLEMS = 5
+_MOST_SERVERS = 8
 _PLACES = (
     (Life.RUNNING, Life.STALLED, Life.ORPHANED, Life.STARTING),
     (Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED),
     (Life.QUEUED,),
-    (Outcome.SUCCEEDED,),
+    (Outcome.SUCCEEDED, Outcome.NOT_NEEDED),
 )
 _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in words}
 
@@ -47,15 +50,25 @@ class Look:
 
 def render(status: RunStatus, look: Look) -> RenderableType:
     """The whole picture: title, progress, a row per combo, what needs attention."""
-    ordered = sorted(status.sessions, key=lambda session: _PLACE[state(session)])
+    ordered = sorted(status.sessions, key=_urgency)
     chosen = columns(status, look.width)
     above = _title(status, look)
     told = any(column.title == "last line" for column in chosen)
     below = _footer(status, look, problems=() if told else ordered)
     faded = "" if status.link.reachable else "dim"
-    rows = _room(look, len(ordered), sum(_lines(part, look.width) for part in (*above, *below)))
-    left_out = _left_out(ordered[rows:])
-    return Group(*above, _table(chosen, ordered[:rows], faded), *left_out, *below)
+    rows = _room(look, len(ordered), [*above, *below])
+    if rows < min(_FEWEST_ROWS, len(ordered)):
+        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, look, ())))
+        rows = _room(look, len(ordered), [*above, *below])
+    if ordered and not rows:
+        return Group(*above, *below)
+    return Group(*above, _table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], look.width), *below)
+
+
+def _urgency(session: SessionStatus) -> tuple[bool, int]:
+    """By state; a smoke test that has not succeeded stands above the rest."""
+    ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
+    return not ahead, _PLACE[state(session)]
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Table:
@@ -67,12 +80,12 @@ def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: s
     return table
 
 
-def _room(look: Look, rows: int, others: int) -> int:
+def _room(look: Look, rows: int, others: Sequence[Text]) -> int:
     """How many rows are shown; one line is kept for the header, and one for what is left out."""
     if look.height is None:
         return min(rows, MOST_ROWS)
-    free = look.height - others - 1
-    return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(_FEWEST_ROWS, min(free - 1, MOST_ROWS))
+    free = look.height - sum(_lines(part, look.width) for part in others) - 1
+    return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
 
 
 def _lines(part: Text, width: int) -> int:
@@ -82,6 +95,7 @@ def _lines(part: Text, width: int) -> int:
 def _title(status: RunStatus, look: Look) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
     facts = [Text(f"{SYMBOLS[word]} {count} {word}", STYLES[word]) for word, count in counts]
+    facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
     times = _times(status, look)
     time = Text(", ".join(times))
@@ -92,6 +106,7 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
         facts += map(Text, times)
     lines = [name, _progress(status, look.width), *packed(facts, look.width)]
     if not status.finished:
+        lines += _cluster(status, look.width)
         lines += host_lines(status.use, look.width, look.height)
     if not status.link.reachable:
         for line in lines:
@@ -100,6 +115,17 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
     if status.host_event:
         lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
     return [*lines, Text()]
+
+
+def _cluster(status: RunStatus, width: int) -> list[Text]:
+    """What Slurm has, where it starts the sessions; a Slurm that does not answer changes nothing else."""
+    if status.scheduler is None or status.now is None:
+        return []
+    silent = not status.scheduler.answered
+    line = Text(f"{'! ' if silent else ''}{summary(status.scheduler, status.tasks, status.now)}")
+    line.stylize("yellow" if silent else "")
+    line.truncate(width, overflow="ellipsis")
+    return [line]
 
 
 def _times(status: RunStatus, look: Look) -> list[str]:
@@ -115,8 +141,8 @@ def _times(status: RunStatus, look: Look) -> list[str]:
 def _progress(status: RunStatus, width: int) -> Text:
     """The bar over everything; left out where no program of the run tells how far it is."""
     if not status.planned:
-        return Text(f"{sum(session.life is Life.ENDED for session in status.sessions)}/{len(status.sessions)} ended")
-    units = {session.unit for session in status.sessions}
+        return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
+    units = {session.unit for session in status.proper}
     word = f"{units.pop()}s" if len(units) == 1 else "done"
     label = f"{status.done}/{status.planned} {word}"
     successes = f"{status.successes} of {status.recorded} successful"
@@ -136,18 +162,23 @@ def _unreachable(status: RunStatus, look: Look) -> list[Text]:
     return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
 
 
-def _left_out(sessions: Sequence[SessionStatus]) -> list[Text]:
+def _left_out(sessions: Sequence[SessionStatus], width: int) -> list[Text]:
     if not sessions:
         return []
-    kinds = Counter(state(session) for session in sessions)
-    return [Text(f"and {len(sessions)} more: {', '.join(f'{n} {word}' for word, n in kinds.items())}", "dim")]
+    line = Text(f"and {len(sessions)} more: {listed(Counter(map(state, sessions)))}", "dim")
+    line.truncate(width, overflow="ellipsis")
+    return [line]
 
 
 def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) -> list[Text]:
-    noted = [session for session in problems if session.note]
+    noted = [session for session in problems if remark(session)]
     lines = [_problem(session, look.width) for session in noted[:_MOST_PROBLEMS]]
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
+    waits = status.server_waits
+    over = status.finished and not status.hold  # what has halted a run may have been its server
+    servers = () if over else status.servers[:_MOST_SERVERS]
+    lines += [server_line(one, status.now, waits.get(one.name, ""), look.width) for one in servers]
     if status.after:
         lines.append(_after(status.after, look.width))
     if status.hint:
@@ -156,8 +187,9 @@ def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) ->
 
 
 def _problem(session: SessionStatus, width: int) -> Text:
-    combo = f"{visible(session.policy)} in {visible(session.environment)}"
-    line = Text(f"{SYMBOLS[state(session)]} {combo}: {session.note}", note_style(session))
+    combo = f"{visible(session.policy)} in {visible(session.combo)}"
+    line = Text(f"{SYMBOLS[state(session)]} {combo}: {remark(session)}", note_style(session))
+    line.append(f"  {session.last_line}" if session.last_line else "", "dim")
     line.truncate(width, overflow="ellipsis")
     return line
 

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -18,7 +19,7 @@ from comborun.errors import HostError
 from comborun.transport import Transport
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.observe import RunView, observe
+from monitor.observe import RunView, load_run, observe
 from monitor.pace import backoff, calm, due, pause
 from monitor.screen import Screen
 from monitor.status import Link, RunStatus
@@ -70,6 +71,13 @@ class Source:
         snapshot = observe(self.transport, self.view.directory, known, self.view.tail)
         return fold(history, snapshot, {session.name: session for session in self.view.plan.sessions})
 
+    def renewed(self, history: History) -> Source:
+        """The run by its newest plan, where the last look tells of a newer one. Raises HostError."""
+        told = history.snapshot.plan if history.snapshot else None
+        if told is None or told <= self.view.number:
+            return self
+        return Source(self.transport, load_run(self.transport, self.view.directory))
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -101,14 +109,23 @@ class _Memory:
         return classify(view, self.history, now, replace(self.link, last_seen=age))
 
 
-def watch(source: Source, screen: Screen, clock: Clock, settings: Settings) -> RunStatus:
-    """Show the run until it has finished; the last status."""
+def watch(
+    source: Source, screen: Screen, clock: Clock, settings: Settings, heed: Callable[[RunStatus], object] | None = None
+) -> RunStatus:
+    """Show the run until it has finished; the last status.
+
+    `heed` gets the status after each look that the host answered. It may talk to the host: a HostError of it is the
+    link's affair, and the next look will tell of that.
+    """
     memory, begun = _Memory(), clock.elapsed()
     try:
         while True:
-            memory = _look(source, memory, clock)
+            source, memory = _look(source, memory, clock)
             status = memory.status(source.view, clock)
             screen.show(status)
+            if heed and status.link.reachable:
+                with suppress(HostError):
+                    heed(status)
             if status.finished:
                 break
             tick = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
@@ -141,12 +158,13 @@ def _until_next(status: RunStatus, settings: Settings, watched: float) -> float:
     return pause(settings.interval, calm(status, watched), due(status))
 
 
-def _look(source: Source, memory: _Memory, clock: Clock) -> _Memory:
+def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memory]:
     try:
         history = source.fold(memory.history)
+        source = source.renewed(history)
     except HostError as error:
-        return _missed(memory, error, clock)
-    return _Memory(history, clock.elapsed(), Link())
+        return source, _missed(memory, error, clock)
+    return source, _Memory(history, clock.elapsed(), Link())
 
 
 def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:

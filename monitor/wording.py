@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
 from comborun.state import Life, Outcome
@@ -21,12 +22,33 @@ SYMBOLS: dict[str, str] = {
     Outcome.FAILED: "✗",
     Outcome.CANCELLED: "■",
     Outcome.LOST: "?",
+    Outcome.NOT_NEEDED: "–",
 }
 
 
 def state(session: SessionStatus) -> str:
     """One word: the outcome of what has ended, else where it is in its life."""
     return str(session.outcome or session.life)
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """`2 failed, 6 succeeded`."""
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def several(count: int, word: str) -> str:
+    """`1 session`, `3 sessions`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def beyond(session: SessionStatus) -> str:
+    """`1 line more than planned`; empty where there are no more."""
+    return f"{several(session.surplus, 'line')} more than planned" if session.surplus else ""
+
+
+def remark(session: SessionStatus) -> str:
+    """Its note, and how many lines it has written too many."""
+    return ", ".join(part for part in (beyond(session), session.note) if part)
 
 
 def brief(seconds: float) -> str:
@@ -84,7 +106,7 @@ def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
 def happening(event: HostEvent, host: str, zone: tzinfo | None) -> str:
     """`gpu-box was started again after 14:32:05: 8 sessions that ran then are lost`."""
     count = len(event.sessions)
-    sessions = f"{count} session{'' if count == 1 else 's'}"
+    sessions = several(count, "session")
     when = "" if event.last_sign is None else f" after {clock(event.last_sign, zone)}"
     if event.kind == "restarted":
         return f"{host} was started again{when}: {sessions} that ran then {'is' if count == 1 else 'are'} lost"
@@ -98,6 +120,12 @@ def sizes(part: int, whole: int) -> str:
     if part and 10 * part < unit:
         return f"{_three(part / own)} {own_name}/{_three(whole / unit)} {name}"
     return f"{_three(part / unit) if part else 0}/{_three(whole / unit)} {name}"
+
+
+def amount(number: int) -> str:
+    """Bytes: `1.5 GiB`."""
+    unit, name = _unit(number)
+    return f"{_three(number / unit)} {name}"
 
 
 def _unit(number: int) -> tuple[int, str]:

@@ -1,54 +1,37 @@
-"""What a user does to a run that is there: stop it, look at its logs, open its windows."""
+"""What a user does to a run that is there: stop it, hold it, have sessions started again."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from comborun.attempt import Begin
-from comborun.errors import UserError
-from comborun.layout import RunLayout
+from comborun.errors import HostError, UserError
 from comborun.plaintext import harmless
+from remote.launch import StartOptions, start
+from remote.secrets import from_laptop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import PurePosixPath
+    from collections.abc import Sequence
 
-    from comborun.transport import Transport
+    from comborun.plan import Plan
+    from comborun.transport import Completed, Transport
 
-_STOP = 'directory=$1; shift; exec bash "$directory/lib/stop.sh" "$directory" "$@"'
+Verb = Literal["pause", "drain", "resume", "slots", "retry"]
+
+_SCRIPT = """
+directory=$1 script=$2; shift 2
+[[ -d $directory ]] || exit 251
+[[ -e $directory/lib/$script ]] || exit 252
+exec bash "$directory/lib/$script" "$directory" "$@"
+"""
+_OF_SESSION = re.compile(r"([A-Za-z0-9_-]+): ")
+_OF_ALL = {"stop", "survives"}
+"""what other lines begin with; no session is called so: its name has an underscore"""
 _STOP_S = 900.0
 """seconds; stop.sh is bounded by itself, and cutting it off would leave things half ended"""
-
-_NEWEST = """
-newest() { # <session> <file> -> n: its highest attempt that has the file, 0 for none
-  local directory
-  n=0
-  for directory in "$1"/attempt-*; do
-    [[ ${directory##*-} =~ ^[1-9][0-9]*$ && -e $directory/$2 ]] && ((${directory##*-} > n)) && n=${directory##*-}
-  done
-}
-cd -- "$1/sessions" 2>/dev/null || exit 66
-shift
-"""
-
-_LATEST = """
-[[ -d $1 ]] || exit 66
-newest "$1" log
-((n)) || exit 69
-printf '%s\\n' "$n"
-cat "$1/attempt-$n/begin" 2>/dev/null
-exit 0
-"""
-
-_BEGINS = """
-for name in "$@"; do
-  newest "$name" begin
-  printf '%s\\0' "$name"
-  cat "$name/attempt-$n/begin" 2>/dev/null
-  printf '\\0'
-done
-"""
+_STEER_S = 120.0
+"""seconds: the user's command for notices may take a minute"""
 
 
 @dataclass(frozen=True)
@@ -58,52 +41,86 @@ class Stopped:
     lines: tuple[str, ...]
     clean: bool
 
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Those that something was said of."""
+        told = (_OF_SESSION.match(line) for line in self.lines)
+        return tuple(dict.fromkeys(found[1] for found in told if found and found[1] not in _OF_ALL))
+
 
 @dataclass(frozen=True)
-class Latest:
-    """The newest attempt of a session."""
+class Steered:
+    """What control.sh said: a line per thing, and whether any was done."""
 
-    number: int
-    log: PurePosixPath
-    begin: Begin | None
+    lines: tuple[str, ...]
+    done: bool
 
 
 def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
     """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker."""
-    done = transport.run(_STOP, directory, *sessions, timeout=_STOP_S)
-    lines = harmless(done.text + done.stderr.decode("utf-8", "replace")).splitlines()
-    return Stopped(tuple(line for line in lines if line.strip()), clean=done.code == 0)
+    done = transport.run(_SCRIPT, directory, "stop.sh", *sessions, timeout=_STOP_S)
+    _refuse_absent(transport, directory, done)
+    return Stopped(_lines(done), clean=done.code == 0)
 
 
-def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
-    """The newest attempt of `session`. Raises UserError when it has none, or when there is no such session."""
-    done = transport.run(_NEWEST + _LATEST, str(layout.directory), session, timeout=30)
-    if done.code == 69:
-        raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
-    if done.code:
-        run = layout.directory.name
-        raise UserError(f"there is no session {session} in {run}", f"combo status {run} names them")
-    number, _, record = done.text.partition("\n")
-    attempt = layout.attempt(session, int(number))
-    return Latest(int(number), attempt.log, Begin.parse(record) if record.strip() else None)
+def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Steered:
+    """Tell a run's dispatcher something; it need not live.
 
-
-def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
-    """The begin records of the sessions' newest attempts, where there are any; one round trip."""
-    words = transport.run(_NEWEST + _BEGINS, str(layout.directory), *sessions, timeout=60).text.split("\0")
-    pairs = zip(words[0::2], words[1::2], strict=False)
-    return {name: Begin.parse(record) for name, record in pairs if record.strip()}
-
-
-def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only; tmux's is read-only unless asked.
-
-    screen knows no read-only view: whoever opens its window can type into it.
+    Raises UserError where the run can't do it, HostError where the host can't write.
     """
-    if begin.multiplexer == "tmux":
-        read_only = [] if write else ["-r"]
-        return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
-    if begin.multiplexer == "screen":
-        place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
-        return [*place, "screen", "-x", begin.address]
-    raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
+    done = transport.run(_SCRIPT, directory, "control.sh", verb, *words, timeout=_STEER_S)
+    _refuse_absent(transport, directory, done)
+    lines = _lines(done)
+    said = lines[-1] if lines else f"exit code {done.code}"
+    if done.code in (64, 66):
+        raise UserError(said.removeprefix("control: "), "combo status names the sessions")
+    if done.code == 73:
+        raise HostError(f"nothing was changed on {transport.host}: {said}", "is the disk full, or the run another's?")
+    return Steered(lines, done=done.code == 0)
+
+
+def tell_decided(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
+    """Write down what was decided, a line each, and end those sessions that have not begun; safe to repeat.
+
+    A line for each thing that was new. Raises HostError where the host can't be reached or can't write.
+    """
+    stdin = decisions.encode("utf-8", "surrogateescape")
+    done = transport.run(_SCRIPT, directory, "control.sh", "decided", *not_needed, stdin=stdin, timeout=_STEER_S)
+    _refuse_absent(transport, directory, done)
+    if done.code:
+        raise HostError(f"decisions could not be written on {transport.host}", done.complaint)
+    return _lines(done)
+
+
+def send_test_notice(transport: Transport, directory: str) -> Steered:
+    """Run the grid's command for notices once, now: its lines, and whether it ended with 0.
+
+    Raises UserError when the grid names none.
+    """
+    done = transport.run(_SCRIPT, directory, "control.sh", "notify", timeout=_STEER_S)
+    _refuse_absent(transport, directory, done)
+    lines = _lines(done)
+    if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):
+        raise UserError(lines[-1].removeprefix("control: "), "`notify: COMMAND` in the grid names a command")
+    return Steered(lines, done=done.code == 0)
+
+
+def revive(transport: Transport, directory: str, plan: Plan) -> str:
+    """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
+    return start(transport, directory, StartOptions(secrets=from_laptop(dict(plan.secrets))))
+
+
+def _refuse_absent(transport: Transport, directory: str, done: Completed) -> None:
+    """Raise UserError where _SCRIPT found nothing to run."""
+    if done.code == 251:
+        raise UserError(f"{directory} on {transport.host} is no run directory", "combo runs lists them")
+    if done.code == 252:
+        raise UserError(
+            "this run was launched by an older comborun, whose library knows no such command",
+            "combo stop ends it, and combo launch with the same grid and --new starts another",
+        )
+
+
+def _lines(done: Completed) -> tuple[str, ...]:
+    lines = harmless(done.text + done.stderr.decode("utf-8", "replace")).splitlines()
+    return tuple(line for line in lines if line.strip())

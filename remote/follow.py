@@ -25,24 +25,33 @@ printf '%s\n' "$((size - short))"
 """
 
 _NEXT = r"""
-log=$1 offset=$2 most=$3
+log=$1 offset=$2 most=$3 end=$4
 ended=0
-[[ -e ${log%/*}/end ]] && ended=1
+[[ -e $end ]] && ended=1
 tail -c "+$((offset + 1))" -- "$log" | head -c "$most"
 printf '%s' "$ended" >&2
 """
 
 
 def follow(
-    transport: Transport, log: PurePosixPath, lines: int, *, on: bool, sleep: Callable[[float], None] = time.sleep
+    transport: Transport,
+    log: PurePosixPath,
+    lines: int,
+    *,
+    on: bool,
+    end: PurePosixPath | None = None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[bytes]:
     """The last `lines` lines of a log, and with `on` what comes after them until the session has ended.
+
+    `end` is the attempt's end record, where that does not lie beside the log.
 
     One round trip a second at most. A log that is longer than a piece comes in several pieces, without a pause.
     """
     offset = _offset(transport, log, lines)
+    over = str(end or log.with_name("end"))
     while True:
-        answer = transport.run(_NEXT, str(log), str(offset), str(_PIECE), timeout=60)
+        answer = transport.run(_NEXT, str(log), str(offset), str(_PIECE), over, timeout=60)
         if answer.stdout:
             yield answer.stdout
         offset += len(answer.stdout)

@@ -1,55 +1,50 @@
-"""Put a run on a host and start it, or resume the one that is there; safe to repeat."""
+"""Start the dispatcher of a run that is on a host, or resume it; safe to repeat."""
 
 from __future__ import annotations
 
-import hashlib
+import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
-from comborun.attempt import parse_record
-from comborun.bundle import bundle, installer
-from comborun.errors import HostError, UserError
-from comborun.library import library_files
+from comborun.errors import HostError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from comborun.plan import Plan
     from comborun.transport import Transport
-
-State = Literal["new", "resumed", "finished", "changed"]
-
-_RECEIVE = """
-file=$(mktemp) || exit 73
-trap 'rm -f -- "$file"' EXIT
-cat >"$file" || exit 74
-printf '%s  %s\\n' "$1" "$file" | sha256sum --check --status ||
-  { echo 'what arrived is not what was sent' >&2; exit 76; }
-bash --noprofile --norc "$file"
-"""
 
 _START = 'directory=$1; shift; exec bash "$directory/run_parallel.sh" "$@"'
 
 _AWAIT = """
 cd -- "$1" || exit 73
-for ((i = 0; i < $2 * 20; i++)); do
+for ((i = 0; i < $2; i++)); do
   for record in sessions/*/attempt-*/begin sessions/*/attempt-*/end dispatch/done; do
     [[ -e $record ]] && exit 0
   done
+  [[ -e dispatch/hold ]] && grep -qx kind=halted dispatch/hold && exit 1
   sleep 0.05
 done
-cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
 exit 1
 """
+_SAID = """
+cd -- "$1" || exit 73
+cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
+"""
+_LOOKS_A_SECOND = 20
 
-
-@dataclass(frozen=True)
-class Publication:
-    """Where a grid's run is and whether it was there before."""
-
-    state: State
-    run: str
-    directory: str
+_AWAIT_ADDED = """
+cd -- "$1" || exit 73
+shift
+for ((i = 0; i < 30; i++)); do
+  for name in "$@"; do
+    [[ -e sessions/$name/attempt-1/claim ]] && exit 0
+  done
+  [[ -e dispatch/done ]] && exit 75
+  sleep 0.05
+done
+"""
+_WATCHED = 20
+"""new sessions that are looked for: the first ones start first"""
 
 
 @dataclass(frozen=True)
@@ -60,25 +55,6 @@ class StartOptions:
     """None: tmux where it is, else screen"""
     secrets: bytes = field(default=b"", repr=False)
     """NAME=VALUE and a NUL for each that this machine gives (see remote/secrets.py)"""
-
-
-def publish(
-    transport: Transport, plan: Plan, grid_text: str, root: str, provenance: Mapping[str, Any], *, new: bool
-) -> Publication:
-    """Put the run directory there whole, unless a run of the same work is there; one round trip.
-
-    `changed` means that an unfinished run of the same grid does other work; nothing was done then.
-    """
-    library = library_files()
-    begin = (root, plan.grid, plan.digest, "new" if new else "resume")
-    stream = installer(bundle(plan, grid_text, library, provenance), library["publish.sh"], begin)
-    done = transport.run(_RECEIVE, hashlib.sha256(stream).hexdigest(), stdin=stream, timeout=120)
-    answer = parse_record(done.text)
-    if done.code or "state" not in answer:
-        raise HostError(
-            f"the run could not be put on {transport.host} below {root}", done.complaint or f"exit code {done.code}"
-        )
-    return Publication(cast("State", answer["state"]), answer["run"], answer["directory"])
 
 
 def start(transport: Transport, directory: str, options: StartOptions) -> str:
@@ -99,10 +75,31 @@ def start(transport: Transport, directory: str, options: StartOptions) -> str:
     return done.text.strip()
 
 
-def await_first(transport: Transport, directory: str, seconds: int = 20) -> None:
-    """Return when the first session has its begin record; raise UserError with what the dispatcher said otherwise."""
-    done = transport.run(_AWAIT, directory, str(seconds), timeout=seconds + 30)
-    if done.code:
-        raise UserError(
-            f"no session of {directory} has begun within {seconds} seconds", done.text.strip() or done.complaint
-        )
+def first_s() -> float:
+    """Seconds within which a session begins that waits for nothing; tests have less time."""
+    return float(os.environ.get("COMBORUN_FIRST_S") or 20)
+
+
+def await_first(transport: Transport, directory: str) -> bool:
+    """Whether a session has its begin record within `first_s`; not any more, and at once, when the run is halted."""
+    seconds = first_s()
+    looks = max(1, round(seconds * _LOOKS_A_SECOND))
+    done = transport.run(_AWAIT, directory, str(looks), timeout=seconds + 30)
+    if done.code > 1:
+        raise HostError(f"{directory} on {transport.host} can't be looked at", done.complaint)
+    return done.code == 0
+
+
+def said_by_dispatcher(transport: Transport, directory: str) -> str:
+    """The last lines of what the dispatcher of a run said and noted down."""
+    done = transport.run(_SAID, directory, timeout=30)
+    return done.text.strip() or done.complaint
+
+
+def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -> bool:
+    """Whether a run has taken up sessions that it got; not when its dispatcher was just leaving and hasn't seen them.
+
+    They may wait long for their slot, so nothing is waited for beyond a moment.
+    """
+    done = transport.run(_AWAIT_ADDED, directory, *sessions[:_WATCHED], timeout=30)
+    return done.code != 75

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.facts import HostFacts
+    from comborun.grid import Preset
     from remote.shipping.survey import Shipment
 
 
@@ -33,6 +34,11 @@ def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:
             "screen": facts.screen,
         },
     }
+
+
+def preset_origin(preset: Preset | None) -> dict[str, str] | None:
+    """What the grid's preset was, when the run was planned."""
+    return {"name": preset.name, "sha256": preset.digest} if preset else None
 
 
 def shipped_origin(shipments: Iterable[Shipment]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,9 @@ for root in "$@"; do
     [[ -f $directory/run.json ]] || continue
     printf '%s\\0' "$directory"
     { cat "$directory/dispatch/done" 2>/dev/null || echo; }
+    printf '\\0'
+    cat "$directory/dispatch/hold" 2>/dev/null
+    [[ -e $directory/dispatch/stopped ]] && printf '\\nkind=stopped\\nwhy=\\n'
     printf '\\0'
   done
 done
@@ -54,6 +57,8 @@ class Run:
     directory: str
     done: Mapping[str, str]
     """the fields of dispatch/done; empty while the run has not ended"""
+    held: Mapping[str, str] = field(default_factory=dict[str, str])
+    """what keeps it from going on: `kind` is stopped, paused, draining or halted, `why` is a line"""
 
     @property
     def started(self) -> str:
@@ -95,11 +100,10 @@ def remembered() -> tuple[Launch, ...]:
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """The runs below `roots`, newest first, in one round trip."""
-    done = transport.run(_LIST, *dict.fromkeys(roots), timeout=30)
-    words = done.text.split("\0")
+    words = transport.run(_LIST, *dict.fromkeys(roots), timeout=30).text.split("\0")
     runs = {
-        directory: Run(PurePosixPath(directory).name, directory, parse_record(record))
-        for directory, record in zip(words[0::2], words[1::2], strict=False)
+        directory: Run(PurePosixPath(directory).name, directory, parse_record(done), parse_record(held))
+        for directory, done, held in zip(words[0::3], words[1::3], words[2::3], strict=False)
     }
     return tuple(sorted(runs.values(), key=lambda run: (run.started, run.id), reverse=True))
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Begin, End, parse_record
+from comborun.attempt import Begin, End, own_end, parse_record
 from comborun.errors import UserError
 from comborun.layout import AttemptLayout, RunLayout
 from comborun.plan import Plan, Session
-from reporter.adapters import Context, Defect, Reading, Reject, RejectKind, jsonl_rows
+from comborun.stop_rule import StopRule
+from reporter.adapters import Context, filename_encoded, videos
+from reporter.adapters.sniff import candidate
+from reporter.canary import Canary
+from reporter.found import attempt_in, distinct, empty, matching, walk
+from reporter.shelf import Shelf
+from reporter.usage import Sample, parse_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from comborun.episode import EpisodeRecord
+    from comborun.episode import Aggregate, EpisodeRecord
+    from reporter.adapters import Defect, Reject
+    from reporter.shelf import ResultFile
 
 RUN = RunLayout(PurePosixPath())
 """names relative to the run directory"""
@@ -40,14 +46,6 @@ class SessionHistory:
 
 
 @dataclass(frozen=True)
-class ResultFile:
-    path: str
-    """relative to the directory that was collected from, with slashes"""
-    size: int
-    records: int
-
-
-@dataclass(frozen=True)
 class Collected:
     name: str
     """the run's id, or the folder's name"""
@@ -61,6 +59,18 @@ class Collected:
     done: Mapping[str, str]
     """the dispatcher's last record; empty while the run lasts"""
     provenance: Mapping[str, str]
+    aside: tuple[SessionHistory, ...] = ()
+    """sessions whose records count for nothing: smoke tests, and what the grid has changed since"""
+    aggregates: tuple[Aggregate, ...] = ()
+    """of programs that tell no more than counts"""
+    unpaired: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
+    """(policy, environment) -> why neither index nor seed says how its episodes started"""
+    stop_early: StopRule | None = None
+    """as the manifest has it"""
+    canary: Canary | None = None
+    """how some episodes went when they were run alone once more"""
+    usage: tuple[Sample, ...] = ()
+    """how busy the machine was while the run lasted, by time"""
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
@@ -69,117 +79,126 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     `unread` are result files that the directory lacks or should not be asked for, each with the reason. They are told
     like files that can't be read here, so that a copy of a run gives the report that the run itself gives.
     """
-    plan = _plan(directory)
-    histories = tuple(SessionHistory(session, _attempts(directory, session.name)) for session in plan.sessions)
-    shelf = _Shelf(directory, unread)
+    whole = _plan(directory)
+    plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
+    aside = (session for session in whole.sessions if session.flag)
+    histories = tuple(_history(directory, session) for session in plan.sessions)
+    shelf = Shelf(directory, unread)
     for history in histories:
         if history.session.unit == "episode":
             for attempt in history.attempts:
-                shelf.take_attempt(history.session, attempt.number)
-    return shelf.collected(
-        name=_text(directory / RUN.id).strip() or directory.resolve().name,
+                _take_attempt(shelf, _Place(directory, history.session, attempt), unread)
+    shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
+    shelf.show([video for history in histories for video in _videos(directory, history)])
+    collected = _collected(shelf, _text(directory / RUN.id).strip() or directory.resolve().name)
+    usage = parse_usage(_text(directory / RUN.usage))
+    return replace(
+        collected,
+        defects=(*collected.defects, *usage.defects),
         plan=plan,
         sessions=histories,
         done=MappingProxyType(parse_record(_text(directory / RUN.done))),
         provenance=MappingProxyType(_provenance(directory)),
+        aside=tuple(_history(directory, session) for session in aside),
+        stop_early=_stop_rule(directory),
+        canary=_canary(directory),
+        unpaired=MappingProxyType({**_known_unpaired(plan), **collected.unpaired}),
+        usage=usage.samples,
     )
 
 
 def collect_folder(directory: Path) -> Collected:
-    """Every .jsonl file below a folder; its records name their own combos, and `attempt-N` in a path is its attempt."""
+    """Every result below a folder that is of a known format; `attempt-N` in a path is its attempt.
+
+    Records name their own combos, or their path does.
+    """
     if not directory.is_dir():
-        raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of .jsonl files")
+        raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of results")
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
-    shelf = _Shelf(directory, {})
-    for path in _distinct(_walk(directory)):
-        name = path.relative_to(directory)
-        shelf.take(path, Context(path=name.as_posix(), attempt=_attempt_in(name)))
-    return shelf.collected(
-        name=directory.resolve().name,
-        plan=None,
-        sessions=(),
-        done=MappingProxyType({}),
-        provenance=MappingProxyType({}),
-    )
+    shelf = Shelf(directory, {})
+    found = list(distinct(walk(directory, lambda name: candidate(name) or videos.is_video(name))))
+    for path in found:
+        if candidate(path.name):
+            name = path.relative_to(directory)
+            shelf.take(path, Context(path=name.as_posix(), attempt=attempt_in(name)), asked=False)
+    shelf.take_names(found, Context(path=""))
+    shelf.watch(found)
+    collected = _collected(shelf, directory.resolve().name)
+    return replace(collected, defects=(*shelf.taken, *collected.defects))
 
 
-class _Shelf:
-    """What has been read so far. A file's bytes are gone as soon as its records are there."""
+def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
+    """Those of a session, as its host has listed them when an attempt ended."""
+    for attempt in history.attempts:
+        at = RUN.attempt(history.session.name, attempt.number)
+        yield from videos.told(_text(directory / at.videos), at.directory.as_posix())
 
-    def __init__(self, directory: Path, unread: Mapping[PurePosixPath, str]) -> None:
-        self._directory = directory
-        self._unread = unread
-        self._readings: list[Reading] = []
-        self._files: list[ResultFile] = []
 
-    def take_attempt(self, session: Session, number: int) -> None:
-        output = RUN.attempt(session.name, number).output
-        here = self._directory / output
-        found = {path for pattern in session.results.files for path in _matching(here, pattern) if not _empty(path)}
-        found |= {self._directory / name for name in self._unread if name.is_relative_to(output)}
-        for path in sorted(found):
-            context = Context(
-                path=path.relative_to(self._directory).as_posix(),
-                policy=session.policy,
-                environment=session.environment,
-                rules=session.results,
-                session=session.name,
-                attempt=number,
-            )
-            self.take(path, context)
+def _known_unpaired(plan: Plan) -> dict[tuple[str, str], str]:
+    """What the preset of a program says of its episodes; a file that says so itself has the last word."""
+    return {(session.policy, session.environment): session.unpaired for session in plan.sessions if session.unpaired}
 
-    def take(self, path: Path, context: Context) -> None:
-        reason = self._unread.get(PurePosixPath(context.path)) or _broken(path)
-        reading, size = _unreadable(context, reason) if reason else _read(path, context)
-        self._readings.append(reading)
-        self._files.append(ResultFile(context.path, size, len(reading.records)))
 
-    def collected(
-        self,
-        name: str,
-        plan: Plan | None,
-        sessions: tuple[SessionHistory, ...],
-        done: Mapping[str, str],
-        provenance: Mapping[str, str],
-    ) -> Collected:
-        return Collected(
-            name=name,
-            plan=plan,
-            sessions=sessions,
-            records=tuple(record for reading in self._readings for record in reading.records),
-            rejects=tuple(reject for reading in self._readings for reject in reading.rejects),
-            defects=tuple(defect for reading in self._readings for defect in reading.defects),
-            files=tuple(self._files),
-            done=done,
-            provenance=provenance,
+@dataclass(frozen=True)
+class _Place:
+    """Where an attempt of a session left its results."""
+
+    directory: Path
+    session: Session
+    attempt: Attempt
+
+    @property
+    def output(self) -> PurePosixPath:
+        return RUN.attempt(self.session.name, self.attempt.number).output
+
+    def context(self, path: Path) -> Context:
+        session, begin = self.session, self.attempt.begin
+        return Context(
+            path=path.relative_to(self.directory).as_posix(),
+            policy=session.policy,
+            environment=session.environment,
+            rules=session.results,
+            session=session.name,
+            attempt=self.attempt.number,
+            first=begin.first if begin and begin.count else session.first,
         )
 
 
-def _read(path: Path, context: Context) -> tuple[Reading, int]:
-    """What a file says, and its size."""
-    try:
-        with path.open("rb") as stream:
-            return jsonl_rows.read(stream, context), stream.tell()
-    except OSError as error:
-        return _unreadable(context, f"can't be read: {error.strerror}")
+def _take_attempt(shelf: Shelf, place: _Place, unread: Mapping[PurePosixPath, str]) -> None:
+    log = RUN.attempt(place.session.name, place.attempt.number).log
+    if place.session.results.source == "log" and ((place.directory / log).exists() or log in unread):
+        shelf.take(place.directory / log, place.context(place.directory / log), asked=True)
+    here = place.directory / place.output
+    found = {path for pattern in place.session.results.files for path in matching(here, pattern)}
+    named = {path for path in found if filename_encoded.FILE.fullmatch(path.name)}
+    lacking = {place.directory / name for name in unread if name.is_relative_to(place.output)}
+    for path in sorted({path for path in found - named if not empty(path)} | lacking):
+        shelf.take(path, place.context(path), asked=True)
+    shelf.take_names(sorted(named), place.context(here))
 
 
-def _unreadable(context: Context, reason: str) -> tuple[Reading, int]:
-    return Reading(rejects=(Reject(context.path, 0, RejectKind.UNREADABLE, reason),)), 0
-
-
-def _broken(path: Path) -> str:
-    return "a link that leads nowhere" if path.is_symlink() and not path.exists() else ""
-
-
-def _empty(path: Path) -> bool:
-    """What holds nothing yet is no result, here as in evidence.sh."""
-    return path.exists() and path.stat().st_size == 0
+def _collected(shelf: Shelf, name: str) -> Collected:
+    """What files say, before anything is known of who wrote them."""
+    return Collected(
+        name=name,
+        plan=None,
+        sessions=(),
+        records=shelf.records,
+        rejects=shelf.rejects,
+        defects=shelf.defects,
+        files=tuple(shelf.files),
+        done=MappingProxyType({}),
+        provenance=MappingProxyType({}),
+        aggregates=shelf.aggregates,
+        unpaired=shelf.unpaired,
+    )
 
 
 def _plan(directory: Path) -> Plan:
-    path = directory / RUN.plan(1)
+    """The newest: it holds all that the older ones held."""
+    numbers = (path.stem.removeprefix("plan-") for path in directory.glob("plan-*.json"))
+    path = directory / RUN.plan(max((int(number) for number in numbers if number.isdecimal()), default=1))
     try:
         return Plan.from_json(path.read_text("utf-8", "surrogateescape"))
     except OSError as error:
@@ -187,7 +206,7 @@ def _plan(directory: Path) -> Plan:
             raise _half(directory, RUN.manifest, RUN.plan(1)) from None
         raise UserError(
             f"{directory} is no run directory: {path.name}: {error.strerror}",
-            "give a run directory, or report a folder of .jsonl files",
+            "give a run directory, or report a folder of results",
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} can't be read as a plan: {error!r}", "was it written by this version?") from None
@@ -200,6 +219,10 @@ def _half(directory: Path, held: PurePosixPath, lacking: PurePosixPath) -> UserE
     )
 
 
+def _history(directory: Path, session: Session) -> SessionHistory:
+    return SessionHistory(session, _attempts(directory, session.name))
+
+
 def _attempts(directory: Path, name: str) -> tuple[Attempt, ...]:
     folders = (directory / RUN.session(name)).glob("attempt-*")
     numbers = sorted(int(number) for folder in folders if (number := folder.name[len("attempt-") :]).isdecimal())
@@ -208,7 +231,8 @@ def _attempts(directory: Path, name: str) -> tuple[Attempt, ...]:
 
 def _attempt(directory: Path, layout: AttemptLayout, number: int) -> Attempt:
     begin, end = _text(directory / layout.begin), _text(directory / layout.end)
-    return Attempt(number, Begin.parse(begin) if begin else None, End.parse(end) if end else None)
+    mine = bool(end) and own_end(_text(directory / layout.claim), end)
+    return Attempt(number, Begin.parse(begin) if begin else None, End.parse(end) if mine else None)
 
 
 def _text(path: Path) -> str:
@@ -218,14 +242,37 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _provenance(directory: Path) -> dict[str, str]:
-    """What run.json says beside the plan, flat: `{"git": {"commit": ...}}` becomes `git.commit`."""
+def _manifest(directory: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(_text(directory / RUN.manifest) or "{}")
     except ValueError:
         return {}
-    told = manifest.get("provenance") if isinstance(manifest, dict) else None
-    return dict(_flat(told or {}, ()))
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _canary(directory: Path) -> Canary | None:
+    path = directory / RUN.canary
+    try:
+        return Canary.from_json(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
+
+
+def _stop_rule(directory: Path) -> StopRule | None:
+    """Raises UserError for one that can't be read: to pass it over would make other claims than were planned."""
+    told = _manifest(directory).get("stop_early")
+    try:
+        return None if told is None else StopRule.from_data(told)
+    except (ValueError, KeyError, TypeError) as error:
+        path = directory / RUN.manifest
+        raise UserError(f"{path}: `stop_early` can't be read: {error!r}", "was it written by this version?") from None
+
+
+def _provenance(directory: Path) -> dict[str, str]:
+    """What run.json says beside the plan, flat: `{"git": {"commit": ...}}` becomes `git.commit`."""
+    return dict(_flat(_manifest(directory).get("provenance") or {}, ()))
 
 
 def _flat(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -234,50 +281,3 @@ def _flat(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             yield from _flat(entry, (*keys, str(key)))
     elif value is not None and value not in ("", [], {}):
         yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _walk(directory: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(directory):
-        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        paths = (Path(folder, name) for name in sorted(names) if name.endswith(".jsonl"))
-        yield from (path for path in paths if _shown(Path(path.name)) and _readable(path))
-
-
-def _matching(directory: Path, pattern: str) -> Iterator[Path]:
-    """What evidence.sh takes the pattern for, beginning with bash's own ways: `a/**` has files, `**.x` is `*.x`."""
-    parts = [part if part == "**" else re.sub(r"\*\*+", "*", part.replace("[^", "[!")) for part in pattern.split("/")]
-    deep = "**" in pattern
-    for path in directory.glob("/".join([*parts, "*"] if parts[-1] == "**" else parts)):
-        inner = path.relative_to(directory)
-        if _shown(inner) and _readable(path) and not (deep and _through_link(directory, inner)):
-            yield path
-
-
-def _through_link(directory: Path, inner: Path) -> bool:
-    """Whether a folder on the way is a link: `latest` leads to files that are found without it."""
-    return any((directory / folder).is_symlink() for folder in list(inner.parents)[:-1])
-
-
-def _shown(path: Path) -> bool:
-    """As the shell's patterns have it: what is hidden is meant for nobody, such as a file being written."""
-    return not any(part.startswith(".") for part in path.parts)
-
-
-def _readable(path: Path) -> bool:
-    """Files, and links that lead nowhere, so that they are named; no pipes, which would be waited for."""
-    return path.is_file() or (path.is_symlink() and not path.exists())
-
-
-def _distinct(paths: Iterable[Path]) -> Iterator[Path]:
-    """Each file once, whatever the number of links to it."""
-    seen: set[tuple[int, int]] = set()
-    for path in paths:
-        status = path.stat() if path.exists() else path.lstat()
-        if (status.st_dev, status.st_ino) not in seen:
-            seen.add((status.st_dev, status.st_ino))
-            yield path
-
-
-def _attempt_in(path: Path) -> int:
-    numbers = (part.removeprefix("attempt-") for part in path.parts if part.startswith("attempt-"))
-    return next((int(number) for number in numbers if number.isdecimal()), 0)

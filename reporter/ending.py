@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.reasons import CAUSES, behind
 from comborun.state import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from comborun.attempt import End
     from reporter.collect import Attempt, SessionHistory
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """as Linux numbers them: the host's, not those of the machine that makes the report"""
 
-_WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED)
+_WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
 _CAUSES = {
+    **CAUSES,
     Cause.STOPPED: "stopped by the user",
     Cause.LAUNCH_FAILED: "launch failed",
     Cause.LOST: "lost",
@@ -37,6 +39,8 @@ class Ending:
     seconds: float | None
     """of the attempts whose records count; None when one of them has no recorded start and end"""
     warnings: tuple[str, ...]
+    peak_memory: int | None = None
+    """bytes of main memory that the processes of one attempt held together at most, as far as was seen"""
 
     @property
     def words(self) -> str:
@@ -69,6 +73,7 @@ def ending(histories: Sequence[SessionHistory], evidence: Evidence) -> Ending:
         attempts=sum(end.attempts for end in ends),
         seconds=sum(durations) if ends and len(durations) == len(ends) else None,
         warnings=tuple(warning for end in ends for warning in end.warnings),
+        peak_memory=_most(end.peak_memory for end in ends),
     )
 
 
@@ -93,6 +98,8 @@ def cause_words(end: End) -> str:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
+    if found := behind(end):
+        words = f"{found}, {words}"
     return f"{words}: {end.note}" if end.note else words
 
 
@@ -119,7 +126,12 @@ def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
         attempts=len(attempts),
         seconds=_accepted_seconds(history, evidence.contributing),
         warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, cause, end, evidence.counted)),
+        peak_memory=_most(attempt.end.peak_memory for attempt in attempts if attempt.end),
     )
+
+
+def _most(found: Iterable[int | None]) -> int | None:
+    return max((value for value in found if value is not None), default=None)
 
 
 def _earlier(attempt: Attempt) -> str:

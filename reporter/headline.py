@@ -1,87 +1,49 @@
 """What the report says in words, before any table. Pure.
 
-Only facts: what is complete, who has the highest rate in each environment, and whether its interval lies apart from
-the others. Nothing here is a test of a difference.
+Only facts about the run as a whole; what its comparisons decide is told by claims.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.state import Completeness, Outcome
-from reporter.text import claim, duration, plural, printable
+from reporter.text import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reporter.statistics import Proportion
-    from reporter.summary import ComboSummary, Summary
-
-
-@dataclass(frozen=True)
-class Leader:
-    """The highest success rate of one environment, among the policies with completed episodes."""
-
-    environment: str
-    policies: tuple[str, ...]
-    """more than one when they are level"""
-    rates: tuple[Proportion, ...]
-    """theirs; equal, but not always of as many episodes"""
-    apart: bool
-    """whether its interval lies above that of every other policy"""
-    rivals: int
-    """other policies with completed episodes"""
-    whole: bool
-    """whether every planned episode of this environment has a verdict"""
-
-    @property
-    def names(self) -> str:
-        return " and ".join(map(printable, self.policies))
-
-    @property
-    def words(self) -> str:
-        """What follows the names: `89/100 = 89.0 % [81.2, 94.4]; its interval lies above the other's`"""
-        caution = "" if self.whole else " (not all episodes have a verdict)"
-        if len(self.policies) > 1:
-            return f"level at {' and '.join(dict.fromkeys(map(claim, self.rates)))}{caution}"
-        others = "the other's" if self.rivals == 1 else f"all {self.rivals} others"
-        relation = f"lies above {others}" if self.apart else "overlaps with another's"
-        return f"{claim(self.rates[0])}; its interval {relation}{caution}"
+    from reporter.summary import Summary
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
     """The state of the whole run."""
-    words = [*_unfinished(summary), _episodes(summary), *_sessions(summary), *_times(summary)]
+    words = [
+        *_canary(summary),
+        *_unfinished(summary),
+        _episodes(summary),
+        *_early(summary),
+        *_sessions(summary),
+        *_times(summary),
+    ]
     return tuple(filter(None, words))
 
 
-def leaders(summary: Summary) -> tuple[Leader, ...]:
-    """One per environment in which at least two policies have completed episodes."""
-    found = (
-        _leader(environment, [combo for combo in summary.combos if combo.environment == environment])
-        for environment in summary.environments
-    )
-    return tuple(leader for leader in found if leader)
-
-
-def _leader(environment: str, combos: Sequence[ComboSummary]) -> Leader | None:
-    rated = [(combo.policy, combo.rate) for combo in combos if combo.rate and combo.rate.n]
-    if len(rated) < 2:
-        return None
-    best = max((rate for _, rate in rated), key=lambda rate: rate.rate or 0.0)
-    winners = tuple(policy for policy, rate in rated if rate.rate == best.rate)
-    others = [rate.interval for policy, rate in rated if policy not in winners and rate.interval]
-    lowest = best.interval[0] if best.interval else 0.0
-    return Leader(
-        environment=environment,
-        policies=winners,
-        rates=tuple(rate for _, rate in rated if rate.rate == best.rate),
-        apart=len(winners) == 1 and all(interval[1] < lowest for interval in others),
-        rivals=len(rated) - len(winners),
-        whole=all(combo.counts.completed == combo.counts.planned for combo in combos if combo.counts),
-    )
+def _canary(summary: Summary) -> Iterator[str]:
+    """A warning before all else; and that all is well where that was looked at."""
+    found = summary.canary
+    if found is None or not found.combos:
+        return
+    compared = sum(combo.compared for combo in found.combos)
+    if found.differing:
+        yield (
+            f"Warning: of {plural(compared, 'episode')} that {'was' if compared == 1 else 'were'} run alone once more,"
+            f" some went otherwise in {len(found.differing)} of {plural(len(found.combos), 'combo')}: the program is"
+            " not repeatable, or sessions that run side by side change each other's results."
+        )
+    elif compared:
+        yield f"{plural(compared, 'episode')} run alone once more went the same."
 
 
 def _unfinished(summary: Summary) -> Sequence[str]:
@@ -107,6 +69,19 @@ def _episodes(summary: Summary) -> str:
     short = [f"{count} {word}" for count, word in ((counts.errored, "errored"), (counts.missing, "missing")) if count]
     rest = f" ({', '.join(short)})" if short else ""
     return f"{state} complete: {counts.completed} of {counts.planned} planned episodes have a verdict{rest}."
+
+
+def _early(summary: Summary) -> Iterator[str]:
+    """What stopping early has spared; nothing about runs that could not."""
+    found = [one for group in summary.comparisons.environments for one in group.comparisons if one.sequential]
+    stopped = sum(one.sequential.stopped for one in found if one.sequential)
+    if not found:
+        return
+    spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
+    yield (
+        f"{stopped} of {plural(len(found), 'comparison')} decided before the last pair of episodes;"
+        f" {spare} of {spare + planned} planned episodes were not needed."
+    )
 
 
 def _sessions(summary: Summary) -> Iterator[str]:

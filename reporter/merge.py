@@ -68,21 +68,23 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
     outside = [record for record in ordered if planned is not None and not within(planned, record.episode)]
     episodes = [_Episode(index, tuple(group)) for index, group in groupby(inside, attrgetter("episode"))]
     indices = [episode.index for episode in episodes]
+    several = [episode for episode in episodes if len(episode.records) > 1]
+    accepted = tuple(episode.accepted for episode in episodes)
     known = planned if planned is not None else tuple(range(i[0], i[-1] + 1) for i in [indices] if i)
     return MergedCombo(
         policy=combo[0],
         environment=combo[1],
         planned=planned,
-        accepted=tuple(episode.accepted for episode in episodes),
+        accepted=accepted,
         missing=gaps(known, indices),
         outside=tuple(outside),
-        duplicates=spans(episode.index for episode in episodes if episode.repeats == {False}),
-        conflicts=spans(episode.index for episode in episodes if True in episode.repeats),
+        duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
+        conflicts=spans(episode.index for episode in several if True in episode.repeats),
         replays=Replays(
-            spans(episode.index for episode in episodes if len(episode.verdicts) > 1),
-            spans(episode.index for episode in episodes if len(set(episode.verdicts)) > 1),
+            spans(episode.index for episode in several if len(episode.verdicts) > 1),
+            spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
         ),
-        retried=sum(episode.accepted.attempt > 1 for episode in episodes),
+        retried=sum(record.attempt > 1 for record in accepted),
     )
 
 
@@ -110,8 +112,6 @@ class _Episode:
     @property
     def repeats(self) -> set[bool]:
         """Whether the repetitions within an attempt differ: a value per attempt that has some."""
-        if len(self.records) == 1:
-            return set()
         differ = set()
         for _, group in groupby(self.records, attrgetter("attempt")):
             contents = [_content(record) for record in group]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.headline import Leader, leaders, sentences
+from reporter.headline import sentences
 from reporter.quality import Finding, Quality
 from reporter.summary import describe_missing
-from reporter.text import claim, clock, duration
+from reporter.text import claim, clock, duration, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reporter.comparisons import EnvironmentComparisons
     from reporter.summary import ComboSummary, MetricMean, Summary
 
 FINDINGS_SHOWN = 200
-
-METHOD = (
-    "An episode counts at most once: its record of the lowest attempt with a verdict, whatever the verdict; the first"
-    " such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran, but their"
-    " program gave none; missing ones were planned and left no record. Neither enters the rate. Intervals are exact"
-    " binomial (Clopper-Pearson) at 95 %, each for its combo alone and assuming independent episodes; no comparison is"
-    " tested. A session's outcome follows from its records, not from its exit code."
-)
+KINDS_SHOWN = 8
+EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
+OPEN_LENGTH = 3000
+"""signs: about a screen of what is not decided"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,15 @@ class Page:
 
     summary: Summary
     sentences: tuple[str, ...]
-    leaders: tuple[Leader, ...]
+    decided: tuple[str, ...]
+    """what the comparisons decide, a sentence each"""
+    undecided: tuple[str, ...]
+    """what they leave open, a sentence per environment"""
+    folded: bool
+    """whether that is too much to stand open in front of everything else"""
+    compared: tuple[EnvironmentComparisons, ...]
+    lettered: bool
+    """whether any combo has a letter"""
     groups: tuple[tuple[str, tuple[ComboSummary, ...]], ...]
     """combos by environment"""
     rated: bool
@@ -42,6 +48,10 @@ class Page:
     metrics: tuple[str, ...]
     measured: tuple[tuple[str, tuple[ComboSummary, ...]], ...]
     """of the groups, the combos with metrics"""
+    kinds: tuple[str, ...]
+    """kinds of failures in any combo, the most frequent first"""
+    failed: tuple[ComboSummary, ...]
+    """combos whose records say how episodes failed"""
     tallies: tuple[tuple[str, int], ...]
     findings: tuple[Finding, ...]
     unshown: int
@@ -53,12 +63,18 @@ def page(summary: Summary) -> Page:
     return Page(
         summary=summary,
         sentences=sentences(summary),
-        leaders=leaders(summary),
+        decided=tuple(claim.sentence for claim in summary.claims.decided),
+        undecided=summary.claims.left_open,
+        folded=sum(len(open_.sentence) for open_ in summary.claims.undecided) > OPEN_LENGTH,
+        compared=summary.comparisons.environments,
+        lettered=any(group.letters for group in summary.comparisons.environments),
         groups=tuple(_groups(summary)),
         rated=any(combo.counts for combo in summary.combos),
         denominators=any(combo.counts.completed != combo.counts.planned for combo in summary.combos if combo.counts),
         metrics=tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics)),
         measured=tuple(_measured(summary)),
+        kinds=tuple(_kinds(summary)),
+        failed=tuple(combo for combo in summary.combos if combo.failures and combo.failures.field),
         tallies=tuple(_tallies(summary.quality)),
         findings=found[:FINDINGS_SHOWN],
         unshown=max(0, len(found) - FINDINGS_SHOWN),
@@ -72,8 +88,23 @@ def means(combo: ComboSummary, names: tuple[str, ...]) -> tuple[MetricMean | Non
     return tuple(found.get(name) for name in names)
 
 
+def letters(combo: ComboSummary, summary: Summary) -> str:
+    """Those of the combo among the policies of its environment; empty without comparisons."""
+    found = (group for group in summary.comparisons.environments if group.environment == combo.environment)
+    return "".join(group.letters_of(combo.policy) for group in found)
+
+
+def tallies_of(combo: ComboSummary, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Failed episodes of each kind in `names`, then of other kinds, untold and errored ones."""
+    assert combo.failures
+    counts = dict(combo.failures.counts)
+    other = combo.failures.other + sum(count for kind, count in counts.items() if kind not in names)
+    return (*(counts.get(name, 0) for name in names), other, combo.failures.untold, combo.failures.errored)
+
+
 def planned_words(combo: ComboSummary) -> str:
-    return f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)
+    spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
+    return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
 
 
 def shortfall(combo: ComboSummary) -> str:
@@ -86,6 +117,9 @@ def shortfall(combo: ComboSummary) -> str:
         parts.append(f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}")
     if counts.missing:
         parts.append(f"missing: {describe_missing(counts)}")
+    if combo.bounds is not None:
+        low, high = map(fraction, combo.bounds)
+        parts.append(f"between {low} and {high} per cent, however the others would have gone")
     return "; ".join(parts)
 
 
@@ -98,6 +132,13 @@ def _measured(summary: Summary) -> Iterator[tuple[str, tuple[ComboSummary, ...]]
     for environment, combos in _groups(summary):
         if measured := tuple(combo for combo in combos if combo.metrics):
             yield environment, measured
+
+
+def _kinds(summary: Summary) -> Iterator[str]:
+    totals = Counter[str]()
+    for combo in summary.combos:
+        totals.update(dict(combo.failures.counts) if combo.failures else {})
+    yield from (kind for kind, _ in totals.most_common(KINDS_SHOWN))
 
 
 def _tallies(quality: Quality) -> Iterator[tuple[str, int]]:

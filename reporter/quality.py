@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from reporter.adapters import RejectKind
 from reporter.spans import Spans, describe, size, spans
+from reporter.text import combo_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from reporter.adapters import Defect, Reject
-    from reporter.collect import Collected
+    from reporter.collect import Collected, SessionHistory
     from reporter.merge import MergedCombo
 
 
@@ -66,7 +67,10 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
         replays_differ=sum(size(combo.replays.different) for combo in combos),
         retried=sum(combo.retried for combo in combos),
         findings=(
+            *_canary_findings(collected),
             *warnings,
+            *_aside_findings(collected.aside),
+            *_misplaced_findings(collected.sessions),
             *(finding for combo in combos for finding in _combo_findings(combo)),
             *_grouped(collected.rejects, "rejected: "),
             *_grouped(collected.defects, ""),
@@ -74,8 +78,30 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
     )
 
 
-def combo_name(policy: str, environment: str) -> str:
-    return f"{policy} × {environment}"
+def _canary_findings(collected: Collected) -> Iterator[Finding]:
+    for combo in collected.canary.combos if collected.canary else ():
+        if combo.differs or not combo.compared:
+            yield Finding(combo.name, combo.words)
+
+
+def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
+    """What ran and does not count; what never started is nothing to know."""
+    for history in histories:
+        if history.attempts:
+            session = history.session
+            how = "is a smoke test" if session.flag == "smoke" else "was superseded when the grid changed"
+            where = combo_name(session.policy, session.environment)
+            yield Finding(where, f"the session {session.name} {how}: none of its records counts")
+
+
+def _misplaced_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
+    """Sessions whose memory lay on a GPU that they were not granted: they may have slowed others down."""
+    for history in histories:
+        where = combo_name(history.session.policy, history.session.environment)
+        for attempt in history.attempts:
+            if attempt.end and "WRONG_GPU" in attempt.end.note:
+                at = attempt.end.note.index("WRONG_GPU")
+                yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {attempt.end.note[at:]}")
 
 
 def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
@@ -90,7 +116,8 @@ def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
     if combo.conflicts:
         yield Finding(
             where,
-            f"{_episodes(combo.conflicts)} recorded more than once in one attempt, and differently: the first counts",
+            f"{_episodes(combo.conflicts)} recorded more than once in one attempt, and differently:"
+            " the first with a verdict counts",
         )
     if combo.duplicates:
         yield Finding(where, f"{_episodes(combo.duplicates)} recorded more than once in one attempt, always the same")

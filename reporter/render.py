@@ -7,63 +7,95 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comborun import __version__
-from reporter.exports import episodes_csv, report_json
-from reporter.figures import columns, heat_map
+from comborun.plaintext import printable
+from reporter.document import SCHEMA_FILE, report_json
+from reporter.exports import episodes_csv, summary_csv
+from reporter.figures import NAMES, plates
+from reporter.figures.press import Drawing
+from reporter.latex import latex
 from reporter.markdown import markdown
-from reporter.page import METHOD, Page, means, page, planned_words, shortfall
-from reporter.text import clock, duration, interval, number, of, printable, rate
+from reporter.methods import methods
+from reporter.page import EARLY, Page, letters, means, page, planned_words, shortfall, tallies_of
+from reporter.text import clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from reporter.ending import Ending
+    from reporter.figures.plate import Drawn, Plate
+    from reporter.figures.press import Press
+    from reporter.schedule import Schedule
     from reporter.summary import Report
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 HTML = "report.html"
 MARKDOWN = "report.md"
+LATEX = "report.tex"
 JSON = "final_benchmark_report.json"
 EPISODES = "episodes.csv"
+SUMMARY = "summary.csv"
+FIGURES = frozenset(f"figures/{name}.{ending}" for name in NAMES for ending in ("svg", "png", "pdf"))
+"""all that a report may have"""
 
 
-def render(report: Report) -> Mapping[str, bytes]:
-    """Every file of the report, by name."""
+def render(report: Report, ran: Schedule, press: Press | None = None) -> Mapping[str, bytes]:
+    """Every file of the report, by name. `press` helps to draw."""
+    drawing = Drawing(plates(report, ran), press)
     sections = page(report.summary)
-    texts = {
-        HTML: html(sections),
-        MARKDOWN: markdown(sections),
-        JSON: report_json(report.summary),
-        EPISODES: episodes_csv(report.episodes),
-    }
-    # Names from records may hold halves of UTF-16 pairs, which no encoding takes.
-    return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
+    files = {name: _encoded(text) for name, text in _texts(report, ran, sections)}
+    drawn = drawing.finish()
+    files[HTML] = _encoded(html(sections, drawn))
+    files[EPISODES] = _encoded(episodes_csv(report.episodes))  # large: when what the drawing took is free again
+    return files | {f"figures/{name}": content for one in drawn.values() for name, content in one.files.items()}
 
 
-def html(sections: Page) -> str:
+def _texts(report: Report, ran: Schedule, sections: Page) -> Iterator[tuple[str, str]]:
+    """What is small, one by one."""
+    yield MARKDOWN, markdown(sections)
+    yield LATEX, latex(report.summary)
+    yield JSON, report_json(report.summary, ran)
+    yield SCHEMA_FILE, (TEMPLATES / SCHEMA_FILE).read_text("utf-8")
+    yield SUMMARY, summary_csv(report.summary)
+
+
+def _encoded(text: str) -> bytes:
+    """Names from records may hold halves of UTF-16 pairs, which no encoding takes."""
+    return text.encode("utf-8", "replace")
+
+
+def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
     from markupsafe import Markup
 
-    width = 2 + 7 * sections.rated + 3 * sections.summary.planned
+    width = 2 + 7 * sections.rated + 3 * sections.summary.planned + sections.lettered
     return (
-        _templates()
+        templates()
         .get_template("report.html.j2")
         .render(
             # Not asdict: the template works on the values.
             {field.name: getattr(sections, field.name) for field in fields(sections)},
             css=Markup((TEMPLATES / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
-            heat_map=Markup(heat_map(sections.summary)),  # noqa: S704 - matplotlib escapes the text in it
-            columns=columns(sections.summary),
-            method=METHOD,
+            figures={plate.name: (plate, tuple(map(_inline, one.svgs))) for plate, one in drawn.items()},
+            method=methods(sections.summary),
             version=__version__,
+            early=EARLY,
             width=width,
         )
     )
 
 
-def _templates() -> Environment:
+def _inline(svg: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(svg)  # noqa: S704 - its text was escaped when it was written
+
+
+def templates() -> Environment:
+    """Where names from records are escaped, and numbers are written as everywhere."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -74,20 +106,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(
-        clock=clock,
-        duration=duration,
-        interval=interval,
-        means=means,
-        number=number,
-        of=of,
-        planned=planned_words,
-        printable=printable,
-        rate=rate,
-        shortfall=shortfall,
-        tag=_tag,
-        width=_width,
-    )
+    named = (clock, duration, fraction, interval, letters, means, number, of, p_value, points, points_interval)
+    environment.filters.update({function.__name__: function for function in (*named, printable, rate, shortfall)})
+    environment.filters.update(planned=planned_words, tag=_tag, tallies=tallies_of, width=_width)
     return environment
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from reporter.collect import Collected, collect_folder, collect_run
+from reporter.schedule import schedule
 from reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from reporter.between import Between
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,20 @@ class ReportFiles:
     episodes: Path
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without cyclic garbage collection, which would walk hundreds of thousands of records again and again, all of
+    which live to the end."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@_uncollected()
 def report_run(directory: Path, output: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Summary:
     """Report a run directory, finished or not, into the folder `output`.
 
@@ -36,10 +54,11 @@ def report_run(directory: Path, output: Path, unread: Mapping[PurePosixPath, str
     return write_report(collect_run(directory, unread), output).summary
 
 
+@_uncollected()
 def report_folder(directory: Path, output: Path) -> Summary:
-    """Report any folder of .jsonl files whose records name their own combos; raises UserError when there are none."""
+    """Report any folder of results in formats that are known; raises UserError when nothing in it was counted."""
     collected = collect_folder(directory)
-    if not collected.records:
+    if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
     return write_report(collected, output).summary
 
@@ -47,22 +66,44 @@ def report_folder(directory: Path, output: Path) -> Summary:
 def write_report(collected: Collected, output: Path) -> ReportFiles:
     """Make every file of the report and put each in place whole."""
     from reporter import render
+    from reporter.figures.press import second_press
 
-    report = summarize(collected)
-    _publish(render.render(report), output)
+    with second_press(len({(record.policy, record.environment) for record in collected.records})) as press:
+        report = summarize(collected)
+        files = render.render(report, schedule(collected), press)
+    _publish(files, output)
+    _withdraw(render.FIGURES - files.keys(), output)
     names = (render.HTML, render.MARKDOWN, render.JSON, render.EPISODES)
     return ReportFiles(report.summary, *(output / name for name in names))
+
+
+def report_between(before: Collected, after: Collected, output: Path) -> Between:
+    """Compare two runs into the folder `output`."""
+    from reporter.between import compare_runs
+    from reporter.between_files import render_between
+
+    between = compare_runs(before, after)
+    _publish(render_between(between), output)
+    return between
 
 
 def _publish(files: Mapping[str, bytes], output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
+            (output / name).parent.mkdir(exist_ok=True)
             _put(output / name, content)
     except OSError as error:
         raise UserError(
             f"the report can't be written to {output}: {error.strerror}", "give another folder, or make room"
         ) from error
+
+
+def _withdraw(names: Iterable[str], output: Path) -> None:
+    """Figures of an earlier report that the records no longer support."""
+    for name in names:
+        with suppress(OSError):
+            (output / name).unlink()
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -86,7 +127,7 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     """Says what was looked for, and why each file that was found gave nothing."""
     if not collected.files:
         return UserError(
-            f"no .jsonl files below {directory}",
+            f"no results of a known format below {directory}",
             'a folder can be reported when it holds lines like {"policy": "flat", "environment": "stairs",'
             ' "episode": 0, "success": true}',
         )
@@ -95,7 +136,9 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     lines = [f"  {path}: {reason}{_times(count)}" for (path, reason), count in reasons.most_common(20)]
     more = [f"  and {len(reasons) - 20} more reasons"] if len(reasons) > 20 else []
     return UserError(
-        "\n".join([f"no record in the {len(collected.files)} .jsonl files below {directory}", *lines, *more]),
+        "\n".join(
+            [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]
+        ),
         'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true}',
     )
 

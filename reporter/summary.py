@@ -2,77 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING
 
-from comborun.episode import EpisodeRecord, Verdict
-from comborun.state import Completeness
-from reporter.ending import Ending, Evidence, ending, started
+from comborun.errors import UserError
+from comborun.spans import minus
+from comborun.work import episodes_of
+from reporter.aggregates import MacroMean, macro_means
+from reporter.claims import Claims, claims
+from reporter.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
+from reporter.comparison import Side
+from reporter.comparisons import Comparisons, compare
+from reporter.deciding import last_arms
+from reporter.early import as_run, early, spared
+from reporter.ending import started
 from reporter.merge import Combo, MergedCombo, merge
-from reporter.quality import Finding, Quality, combo_name, quality
-from reporter.spans import Spans, describe, size, union
-from reporter.statistics import Proportion, proportion
+from reporter.metrics import MetricMean, metrics
+from reporter.pairing import Counted, arm
+from reporter.quality import Finding, Quality, quality
+from reporter.spans import Spans, size
+from reporter.tallies import Tally, tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.plan import Unit
+    from comborun.episode import EpisodeRecord
+    from reporter.canary import Canary
     from reporter.collect import Collected, SessionHistory
 
-METRIC_LIMIT = 40
-"""metrics per combo where the grid names none; a program that invents field names must not fill the report"""
-
-
-@dataclass(frozen=True)
-class MetricMean:
-    """Over the completed episodes that have the metric."""
-
-    name: str
-    mean: float
-    n: int
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Episodes of a combo: planned = completed + errored + missing."""
-
-    planned: int
-    completed: int
-    """with a verdict: success or failure"""
-    successes: int
-    errored: int
-    missing: int
-    missing_episodes: Spans
-
-    @property
-    def completeness(self) -> Completeness:
-        if not self.missing:
-            return Completeness.COMPLETE
-        return Completeness.PARTIAL if self.completed + self.errored else Completeness.NONE
-
-
-@dataclass(frozen=True)
-class ComboSummary:
-    policy: str
-    environment: str
-    unit: Unit
-    planned: int
-    counts: Counts | None
-    """None where records can't tell: steps instead of episodes, or a program that leaves no records"""
-    rate: Proportion | None
-    """of completed episodes"""
-    rate_of_planned: Proportion | None
-    """the same successes over all planned episodes: errored and missing ones as failures; None where none completed,
-    because such a rate would speak of nothing that ran"""
-    ending: Ending
-    metrics: tuple[MetricMean, ...]
-    metrics_absent: tuple[str, ...]
-    """metrics that the grid names and no completed episode has"""
-
-    @property
-    def name(self) -> str:
-        return combo_name(self.policy, self.environment)
+__all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -105,8 +64,13 @@ class Summary:
     environments: tuple[str, ...]
     combos: tuple[ComboSummary, ...]
     """by environment, then by policy: what is to be compared stands together"""
+    comparisons: Comparisons
+    claims: Claims
+    macro_means: tuple[MacroMean, ...]
+    """by policy; empty where there is only one environment"""
     quality: Quality
     provenance: Mapping[str, str]
+    canary: Canary | None = None
 
     @property
     def counts(self) -> Counts:
@@ -130,20 +94,38 @@ class Report:
     episodes: tuple[EpisodeRecord, ...]
 
 
-def summarize(collected: Collected) -> Report:
-    """All numbers of the report from what was collected."""
+def summarize(collected: Collected, baseline: str | None = None) -> Report:
+    """All numbers of the report from what was collected; with a `baseline` every other policy is compared with it, and
+    with no other. Raises UserError when there is no such policy."""
     sessions = _by_combo(collected.sessions)
-    planned = {combo: _planned(histories) for combo, histories in sessions.items() if _counts_episodes(histories)}
+    spare = _spared(collected, sessions)
+    planned = {
+        combo: _planned(histories, spare.get(combo, ()))
+        for combo, histories in sessions.items()
+        if _counts_episodes(histories)
+    }
     merged = {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
-    policies, environments = _axes(collected, merged)
+    tallied = _tallies(collected, merged)
+    policies, environments = _axes(collected, {*merged, *tallied})
+    _check_baseline(baseline, policies)
     order = [(policy, environment) for environment in environments for policy in policies]
-    summarized = [
-        _summarize_combo(combo, merged.get(combo), sessions.get(combo, ()), run_over=bool(collected.done))
+    means = _metrics(merged, sessions)
+    found = {
+        combo: Found(
+            as_run(sessions.get(combo, ())),
+            merged.get(combo),
+            tallied.get(combo),
+            size(spare.get(combo, ())),
+            means.get(combo, ()),
+        )
         for combo in order
-        if combo in merged or combo in sessions
-    ]
+        if combo in merged or combo in sessions or combo in tallied
+    }
+    summarized = [summarize_combo(combo, one, run_over=bool(collected.done)) for combo, one in found.items()]
     timing, ended = _timing(collected, summarized)
-    counted = [merged[combo] for combo in order if combo in merged]
+    stopping = early(collected.stop_early, last_arms(collected, merged)) if collected.stop_early else None
+    comparisons = compare(_sides(order, merged, tallied, collected.unpaired), baseline, stopping)
+    counted = [_lacking(merged[combo], tallied.get(combo)) for combo in order if combo in merged]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -153,10 +135,19 @@ def summarize(collected: Collected) -> Report:
         policies=policies,
         environments=environments,
         combos=tuple(summarized),
-        quality=quality(collected, counted, _warnings(summarized)),
+        comparisons=comparisons,
+        claims=claims(comparisons),
+        macro_means=macro_means(policies, environments, summarized),
+        quality=quality(collected, counted, (*_warnings(summarized), *_short(summarized, tallied))),
         provenance=collected.provenance,
+        canary=collected.canary,
     )
     return Report(summary, tuple(record for combo in counted for record in combo.accepted))
+
+
+def _check_baseline(baseline: str | None, policies: Sequence[str]) -> None:
+    if baseline is not None and baseline not in policies:
+        raise UserError(f"no policy is named {baseline!r}", f"the baseline must be one of: {', '.join(policies)}")
 
 
 def _by_combo(histories: Iterable[SessionHistory]) -> dict[Combo, tuple[SessionHistory, ...]]:
@@ -170,13 +161,32 @@ def _by_combo(histories: Iterable[SessionHistory]) -> dict[Combo, tuple[SessionH
 def _counts_episodes(histories: Sequence[SessionHistory]) -> bool:
     """Whether the sessions of a combo leave a record per episode."""
     session = histories[0].session
-    return session.unit == "episode" and bool(session.results.files)
+    return session.unit == "episode" and session.results.told
 
 
-def _planned(histories: Iterable[SessionHistory]) -> Spans | None:
-    """The planned episodes of a combo; None where the plan leaves their number to the program."""
-    sessions = [history.session for history in histories]
-    return union(range(session.first, session.first + session.count) for session in sessions) or None
+def _metrics(
+    merged: Mapping[Combo, MergedCombo], sessions: Mapping[Combo, Sequence[SessionHistory]]
+) -> dict[Combo, tuple[MetricMean, ...]]:
+    measured = [
+        (found.accepted, sessions[combo][0].session.results.metrics if combo in sessions else ())
+        for combo, found in merged.items()
+    ]
+    return dict(zip(merged, metrics(measured), strict=True))
+
+
+def _spared(collected: Collected, sessions: Mapping[Combo, Sequence[SessionHistory]]) -> dict[Combo, Spans]:
+    """By combo, the episodes that were not needed; empty for a run without comparisons that may stop early."""
+    if collected.stop_early is None:
+        return {}
+    recorded: dict[Combo, list[int]] = {}
+    for record in collected.records:
+        recorded.setdefault((record.policy, record.environment), []).append(record.episode)
+    return {combo: spared(histories, recorded.get(combo, ())) for combo, histories in sessions.items()}
+
+
+def _planned(histories: Iterable[SessionHistory], spare: Spans) -> Spans | None:
+    """The episodes of a combo that are due; None where the plan leaves their number to the program."""
+    return minus(episodes_of(history.session for history in histories), spare) or None
 
 
 def _axes(collected: Collected, merged: Iterable[Combo]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -187,62 +197,29 @@ def _axes(collected: Collected, merged: Iterable[Combo]) -> tuple[tuple[str, ...
     return tuple(sorted({policy for policy, _ in combos})), tuple(sorted({name for _, name in combos}))
 
 
-def _summarize_combo(
-    combo: Combo, merged: MergedCombo | None, histories: Sequence[SessionHistory], *, run_over: bool
-) -> ComboSummary:
-    counts = _count(merged) if merged else None
-    records = merged.accepted if merged else ()
-    wanted = histories[0].session.results.metrics if histories else ()
-    metrics = _metrics(records, wanted)
-    absent = {*wanted} - {mean.name for mean in metrics} if counts and counts.completed else set()
-    evidence = Evidence(
-        counted=counts.completeness if counts and merged and merged.planned is not None else None,
-        contributing={(record.session, record.attempt) for record in records},
-        run_over=run_over,
-    )
-    return ComboSummary(
-        policy=combo[0],
-        environment=combo[1],
-        unit=histories[0].session.unit if histories else "episode",
-        planned=counts.planned if counts else sum(history.session.count for history in histories),
-        counts=counts,
-        rate=proportion(counts.successes, counts.completed) if counts else None,
-        rate_of_planned=proportion(counts.successes, counts.planned) if counts and counts.completed else None,
-        ending=ending(histories, evidence),
-        metrics=metrics,
-        metrics_absent=tuple(name for name in wanted if name in absent),
-    )
+def _tallies(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, Tally]:
+    """Of the combos that have no records, which would tell more."""
+    planned = {history.session.name: history.session.count for history in collected.sessions}
+    found = tallies(collected.aggregates, planned)
+    return {combo: tally for combo, tally in found.items() if not (combo in merged and merged[combo].accepted)}
 
 
-def _count(combo: MergedCombo) -> Counts:
-    planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
-    errored = combo.count(Verdict.ERRORED)
-    missing = combo.missing if combo.planned is not None else ()
-    return Counts(
-        planned=planned,
-        completed=len(combo.accepted) - errored,
-        successes=combo.count(Verdict.SUCCESS),
-        errored=errored,
-        missing=size(missing),
-        missing_episodes=missing,
-    )
-
-
-def _metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    values: dict[str, list[float]] = {name: [] for name in wanted}
-    for record in records:
-        if record.verdict is not Verdict.ERRORED:
-            for name, value in record.metrics.items():
-                values.setdefault(name, []).append(value)
-    found = [(name, numbers) for name, numbers in values.items() if numbers][: len(wanted) or METRIC_LIMIT]
-    return tuple(MetricMean(name, _mean(numbers), len(numbers)) for name, numbers in found)
-
-
-def _mean(values: Sequence[float]) -> float:
-    try:
-        return fsum(values) / len(values)
-    except OverflowError:
-        return fsum(value / len(values) for value in values)
+def _sides(
+    order: Iterable[Combo],
+    merged: Mapping[Combo, MergedCombo],
+    tallied: Mapping[Combo, Tally],
+    unpaired: Mapping[Combo, str],
+) -> dict[str, list[Side]]:
+    """By environment, the policies in their order."""
+    sides: dict[str, list[Side]] = {}
+    for combo in order:
+        if combo in tallied:
+            tally = tallied[combo]
+            sides.setdefault(combo[1], []).append(Counted(combo[0], (tally.successes, tally.episodes)))
+        elif combo in merged:
+            found = arm(combo[0], merged[combo].accepted, unpaired.get(combo, ""))
+            sides.setdefault(combo[1], []).append(found)
+    return sides
 
 
 def _timing(collected: Collected, combos: Sequence[ComboSummary]) -> tuple[Timing, bool]:
@@ -268,6 +245,15 @@ def _warnings(combos: Iterable[ComboSummary]) -> Iterator[Finding]:
         yield from (Finding(combo.name, f"no record has the metric {name!r}") for name in combo.metrics_absent)
 
 
-def describe_missing(counts: Counts) -> str:
-    """`3-7, 12`; empty when nothing is missing."""
-    return describe(counts.missing_episodes)
+def _lacking(found: MergedCombo, tally: Tally | None) -> MergedCombo:
+    """A program that only counts leaves no record that could be missing."""
+    return replace(found, missing=()) if tally else found
+
+
+def _short(combos: Iterable[ComboSummary], tallied: Mapping[Combo, Tally]) -> Iterator[Finding]:
+    """What is missing of counts alone has no numbers."""
+    for combo in combos:
+        if (combo.policy, combo.environment) in tallied and combo.counts and combo.counts.missing:
+            yield Finding(
+                combo.name, f"{combo.counts.missing} of {combo.counts.planned} episodes missing, not told which"
+            )

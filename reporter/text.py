@@ -78,15 +78,26 @@ def clock(timestamp: float | None) -> str:
     return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def printable(text: str) -> str:
-    """On one line and without what would steer a terminal or reverse the reading direction: `\\n`, `\\u202e`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
-
-
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def points(difference: float) -> str:
+    """A difference of two rates in percentage points, with its sign: `+34.0`, `−0.5`, `0.0`."""
+    size = fraction(abs(difference))
+    return size if difference == 0 else f"{'+' if difference > 0 else '−'}{size}"
+
+
+def points_interval(limits: tuple[float, float]) -> str:
+    return f"[{points(limits[0])}, {points(limits[1])}]"
+
+
+def p_value(p: float, *, bound: bool = False) -> str:
+    """`= 0.041`, `= 0.00052`, `< 0.0001`: two significant digits; `≤ 0.05` for a p of which only a bound is known."""
+    if p < 1e-4:
+        return "< 0.0001"
+    return "= 1" if p > 0.995 else f"{'≤' if bound else '='} {p:.2g}"
+
+
+def combo_name(policy: str, environment: str) -> str:
+    return f"{policy} × {environment}"

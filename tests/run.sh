@@ -3,13 +3,15 @@
 #
 #   ./tests/run.sh                 everything
 #   ./tests/run.sh ARGUMENT...     pytest with these arguments only
+#   COMBORUN_SLOW=1 ./tests/run.sh tests/faults      every fault with tmux and screen, here and behind sshd: half an hour
 set -euo pipefail
 
 checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=scripts/environment.sh
 . "$checkout/scripts/environment.sh"
 environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git \
-  ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 || exit 69
+  ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 \
+  /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd sbatch=slurm-client /usr/sbin/munged=munge || exit 69
 environment::venv example
 environment::venv test
 cd "$checkout"
@@ -30,7 +32,7 @@ step 'ruff' ruff check .
 step 'ruff format' ruff format --check .
 step 'mypy' mypy
 step 'pyright' pyright
-step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
 step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 step 'bats' bats --recursive tests/bats
-step 'pytest' python -m pytest --numprocesses 2 --dist worksteal --durations 10
+step 'pytest' python -m pytest --numprocesses 4 --dist worksteal --durations 10

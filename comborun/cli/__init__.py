@@ -5,12 +5,20 @@ from __future__ import annotations
 import click
 
 from comborun import __version__
+from comborun.cli.calibrating import calibrate
+from comborun.cli.canary import canary
+from comborun.cli.control import drain, notify, pause, retry, slots
 from comborun.cli.doctor import doctor
-from comborun.cli.ending import report, stop
+from comborun.cli.ending import report
+from comborun.cli.explaining import explain
+from comborun.cli.exporting import export
 from comborun.cli.frame import guarded
 from comborun.cli.grids import check, init, plan, schema
 from comborun.cli.launching import launch, run
 from comborun.cli.looking import attach, logs, runs
+from comborun.cli.presets import presets
+from comborun.cli.resuming import resume
+from comborun.cli.stopping import stop
 from comborun.cli.watching import monitor, status
 
 
@@ -27,7 +35,14 @@ def combo() -> None:
     """
 
 
-for _command in (init, check, plan, schema, doctor, launch, run, monitor, status, logs, attach, runs, stop, report):
+_COMMANDS = (
+    *(init, check, plan, schema, presets, doctor),
+    *(launch, run),
+    *(monitor, status, logs, attach, runs, explain),
+    *(stop, retry, slots, pause, drain, resume, notify),
+    *(report, export, canary, calibrate),
+)
+for _command in _COMMANDS:
     combo.add_command(_command)
 
 

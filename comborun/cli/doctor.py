@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from comborun.cli.frame import SOME_DID_NOT, answer, json_option
+from comborun.cli.globbing import with_policies
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.grid import load_grid
 from remote.doctor.examine import Examination, examine
 from remote.doctor.finding import Facts, Finding, Level, size
-from remote.doctor.grid import named_files
+from remote.doctor.grid import named_files, needed_programs
 from remote.runs import DEFAULT_ROOT
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> 
     """
     checked = load_grid(grid) if grid else None
     transport = where.connect(checked.host if checked else None)
+    checked = with_policies(checked, transport) if checked else None
     files = named_files(checked, local=transport.host == LOCAL) if checked else ()
-    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), files)
+    programs = needed_programs(checked) if checked else ()
+    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), files, programs)
     if as_json:
         answer(document(transport.host, examination))
     else:

@@ -1,57 +1,53 @@
-"""combo stop and combo report."""
+"""combo report: what all ends with."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.frame import SOME_DID_NOT, answer, json_option
-from comborun.cli.reporting import report_on, tell_report
+from comborun.cli.comparing import tell_between
+from comborun.cli.frame import json_option
+from comborun.cli.reporting import bring, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
-from remote.control import stop as stop_sessions
+from comborun.names import clean
 
-
-@click.command()
-@click.argument("run", required=False, metavar="[RUN]")
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@where_options
-@root_option
-@json_option
-def stop(run: str | None, sessions: tuple[str, ...], where: Where, root: str | None, as_json: bool) -> int:
-    """End a run, or single sessions of it, and everything that they started.
-
-    INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
-    not be ended is named with its pid. The same launch command later resumes what is missing.
-
-    \b
-    combo stop                      the newest run
-    combo stop 4_env_test           the newest run of a grid
-    combo stop 4_env_test stairs_flat
-    """
-    transport, found = where.find(run, root)
-    stopped = stop_sessions(transport, found.directory, sessions)
-    if as_json:
-        answer({"run": found.id, "clean": stopped.clean, "lines": list(stopped.lines)})
-    else:
-        click.echo("\n".join(stopped.lines) or f"{found.id}: nothing was running")
-    return 0 if stopped.clean else SOME_DID_NOT
+if TYPE_CHECKING:
+    from reporter.collect import Collected
 
 
 @click.command()
 @click.argument("run", required=False, metavar="[RUN|FOLDER]")
 @where_options
 @root_option
+@click.option(
+    "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
+)
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
 @json_option
-def report(run: str | None, where: Where, root: str | None, output: Path | None, as_json: bool) -> None:
+def report(
+    run: str | None,
+    where: Where,
+    root: str | None,
+    *,
+    pair: tuple[str, str] | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Report on a run, or on any folder of result files.
 
     \b
     combo report
     combo report ~/old_results
+    combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
+    if pair:
+        if run:
+            raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
+        _compare(pair, where, root, output, as_json=as_json)
+        return
     if run and _is_folder(run, where, root):
         from reporter import report_folder
 
@@ -61,6 +57,27 @@ def report(run: str | None, where: Where, root: str | None, output: Path | None,
         transport, found = where.find(run, root)
         summary, target = report_on(transport, found.id, found.directory, output)
     tell_report(summary, target, as_json=as_json)
+
+
+def _compare(pair: tuple[str, str], where: Where, root: str | None, output: Path | None, *, as_json: bool) -> None:
+    """Report two runs, or folders of results, against each other."""
+    from reporter import report_between
+
+    (first, _), (second, source) = (_collect(word, where, root) for word in pair)
+    target = output or source / "report" / f"against-{clean(first.name)}"
+    between = report_between(first, second, target)
+    tell_between(between, target, as_json=as_json)
+
+
+def _collect(word: str, where: Where, root: str | None) -> tuple[Collected, Path]:
+    """All that a run or a folder holds, and where it is on this machine."""
+    from reporter.collect import collect_folder, collect_run
+
+    if _is_folder(word, where, root):
+        return collect_folder(Path(word)), Path(word)
+    transport, found = where.find(word, root)
+    source, skipped = bring(transport, found.id, found.directory)
+    return collect_run(source, dict(skipped)), source
 
 
 def _is_folder(word: str, where: Where, root: str | None) -> bool:

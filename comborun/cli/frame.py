@@ -24,6 +24,7 @@ INTERRUPTED = 130
 
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
 run_argument = click.argument("run", required=False, metavar="[RUN]")
+run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 
 
@@ -33,7 +34,7 @@ def guarded(command: click.Command) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our signs
     try:
-        code = command.main(standalone_mode=False)
+        code = command.main(standalone_mode=False, color=colour())
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -50,12 +51,17 @@ def guarded(command: click.Command) -> int:
     return code if isinstance(code, int) else 0
 
 
+def colour() -> bool | None:
+    """False where the user wants none (no-color.org); None: as the terminal has it."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
 def complain(error: UserError) -> None:
     """Show a mistake and its hint; both may hold what a host said."""
-    click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    click.secho("Error: ", fg="red", bold=True, nl=False, err=True, color=colour())
     click.echo(harmless(error.message), err=True)
     if error.hint:
-        click.secho("  hint: ", fg="cyan", nl=False, err=True)
+        click.secho("  hint: ", fg="cyan", nl=False, err=True, color=colour())
         click.echo(harmless(error.hint), err=True)
 
 

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.frame import answer, grid_argument, json_option, tell
+from comborun.cli.globbing import with_policies
+from comborun.cli.knowing import expected_data, expected_rows, known_of
+from comborun.cli.on_slurm import laid_out, show_on_slurm, show_scripts, slurm_option, slurm_script
+from comborun.cli.placing import gpu_rows, placement_lines
+from comborun.cli.presets import named_preset
+from comborun.cli.serving import server_rows
 from comborun.cli.where import where_options
 from comborun.errors import UserError
-from comborun.grid import Grid, load_grid, schema_text, starter_grid
-from comborun.planner import lay_out
-from comborun.script import says_something, scripts
+from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_grid
+from comborun.planner import NOTHING_KNOWN
+from comborun.script import says_something, scripts, server_script
+from comborun.servers import instances
 from remote.host import ask
 from remote.local import LocalTransport
 from remote.shipping.survey import digest_of, survey, told
@@ -28,13 +35,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--name", default="my_grid", show_default=True, help="The grid's name.")
-def init(name: str) -> None:
+@click.option("--preset", metavar="P", help="The program that it is for; `combo presets` lists them.")
+def init(name: str, preset: str | None) -> None:
     """Write a commented starter grid to standard output.
 
     \b
     combo init --name push_cube > grid.yaml
+    combo init --preset openpi > grid.yaml
     """
-    click.echo(starter_grid(name), nl=False)
+    click.echo(preset_starter(named_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
 
 
 @click.command()
@@ -62,32 +71,49 @@ def check(grid: Path, as_json: bool) -> None:
         answer({"grid": checked.name, "combos": len(checked.combos), "warnings": [str(w) for w in checked.warnings]})
         return
     warn(checked)
-    click.echo(f"{checked.name}: {_count(len(checked.combos), 'combo')}, no mistakes")
+    found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
+    click.echo(f"{checked.name}: {_count(len(checked.combos), 'combo')}{found}, no mistakes")
 
 
 @click.command()
 @grid_argument
 @where_options
-@click.option("--script", metavar="SESSION", help="Print the script of one session.")
+@slurm_option
+@click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @json_option
-def plan(grid: Path, where: Where, script: str | None, as_json: bool) -> None:
-    """Show what would run, in which order, and how. Changes nothing.
+def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> int:
+    """Show what would run, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
 
     \b
     combo plan grid.yaml
     combo plan grid.yaml --script stairs_flat
+    combo plan grid.yaml --slurm --host login1      as job arrays, and whether Slurm would take them
     """
     checked = load_grid(grid)
     check_setup(checked)
     shipments = survey(checked.sync, checked.path.parent)
-    laid = lay_out(checked, ask(where.connect(checked.host)), digest_of(shipments))
+    transport = where.connect(checked.host)
+    checked = with_policies(checked, transport)
+    facts = ask(transport)
+    known = NOTHING_KNOWN if slurm else known_of(checked, facts)
+    laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
+    code = 0
     if script:
         click.echo(_script(laid, script), nl=False)
     elif as_json:
-        answer(dataclasses.asdict(laid))
+        expected = {} if slurm else {"expected": expected_data(laid, checked, facts, known)}
+        answer(dataclasses.asdict(laid) | expected)
     else:
         warn(checked)
-        _show(laid, shipments)
+        _show(laid, shipments, {} if slurm else expected_rows(laid, checked, facts, known))
+        if slurm:
+            code = show_on_slurm(transport, laid, checked)
+        _list(laid)
+        for line in placement_lines(laid, facts):
+            click.echo(line)
+        if slurm:
+            show_scripts(laid)
+    return code
 
 
 def warn(grid: Grid) -> None:
@@ -106,21 +132,22 @@ def check_setup(grid: Grid) -> None:
 
 
 def _script(laid: Plan, session: str) -> str:
-    texts = dict(scripts(laid))
+    texts = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
+    if laid.slurm and (text := slurm_script(laid, session)):
+        return text
     if session not in texts:
         raise UserError(f"the plan has no session {session!r}", f"it has {', '.join(texts)}")
     return texts[session]
 
 
-def _show(laid: Plan, shipments: Iterable[Shipment]) -> None:
+def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -> None:
     limits = laid.limits
     episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
     click.echo(f"{click.style(laid.grid, bold=True)}: {_count(len(laid.sessions), 'session')}, {episodes} episodes")
-    rows = {"at once": f"{limits.parallel}" + (f", {limits.per_gpu} on a GPU" if laid.gpus else "")}
-    if laid.gpus:
-        rows["GPUs"] = ", ".join(map(str, laid.gpus))
-    if limits.stagger:
+    rows = expected | gpu_rows(laid)
+    if limits.stagger and not laid.slurm:
         rows["spacing"] = f"{limits.stagger:g} s between two starts"
+    rows |= server_rows(laid)
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
     for shipment in shipments:
@@ -131,6 +158,10 @@ def _show(laid: Plan, shipments: Iterable[Shipment]) -> None:
     if laid.secrets:
         rows["secrets"] = ", ".join(f"{name} ({source})" for name, source in laid.secrets)
     tell(rows)
+
+
+def _list(laid: Plan) -> None:
+    """The sessions, in their order."""
     width = max(len(session.name) for session in laid.sessions)
     for number, session in enumerate(laid.sessions, 1):
         click.echo(f"{number:4}  {session.name.ljust(width)}  {_work(session)}")

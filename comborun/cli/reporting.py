@@ -13,7 +13,7 @@ from comborun.plaintext import harmless
 from comborun.state import Life
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from comborun.transport import Transport
     from monitor.status import RunStatus
@@ -30,8 +30,11 @@ _MOST_SKIPPED = 5
 _PURPOSES = {
     "report.html": "for reading; one file, opens offline",
     "report.md": "for pasting",
+    "report.tex": "for a paper",
     "final_benchmark_report.json": "every number, for programs",
+    "summary.csv": "every combo",
     "episodes.csv": "every episode",
+    "figures": "as SVG, PNG and PDF",
 }
 
 
@@ -45,16 +48,31 @@ def report_on(
     """The report of a run, made from its own directory on this machine, else from a mirror of it."""
     from reporter import report_run
 
-    source = Path(directory)
-    skipped: tuple[Skipped, ...] = ()
-    if transport.host != LOCAL:
-        from remote.fetch.transfer import fetch, mirror_directory
-
-        source = mirror_directory(transport.host, run)
-        skipped = patience(lambda: fetch(transport, directory, source)).skipped
-        _tell_skipped(skipped)
+    source, skipped = bring(transport, run, directory, patience)
     target = output or source / "report"
     return report_run(source, target, dict(skipped)), target
+
+
+def bring(
+    transport: Transport, run: str, directory: str, patience: Patience = lambda bring: bring()
+) -> tuple[Path, tuple[Skipped, ...]]:
+    """Where the records of a run are on this machine, and what could not be brought here; that is told too."""
+    if transport.host == LOCAL:
+        return Path(directory), ()
+    from remote.fetch.transfer import fetch, mirror_directory
+
+    mirror = mirror_directory(transport.host, run)
+    skipped = patience(lambda: fetch(transport, directory, mirror)).skipped
+    _tell_skipped(skipped)
+    return mirror, skipped
+
+
+def _files(target: Path) -> Iterator[str]:
+    """Names relative to the report's folder, those of its own folders too."""
+    for name in _PURPOSES:
+        for path in sorted((target / name).iterdir()) if (target / name).is_dir() else [target / name]:
+            if path.is_file():
+                yield path.relative_to(target).as_posix()
 
 
 def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
@@ -64,12 +82,12 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
             {
                 "run": summary.run,
                 "report": str(target),
-                "files": [name for name in _PURPOSES if (target / name).is_file()],
+                "files": list(_files(target)),
             }
         )
         return
     click.echo(f"\nReport: {click.style(str(target), bold=True)}")
-    tell({name: purpose for name, purpose in _PURPOSES.items() if (target / name).is_file()})
+    tell({name: purpose for name, purpose in _PURPOSES.items() if (target / name).exists()})
 
 
 def _tell_skipped(skipped: Sequence[Skipped]) -> None:
@@ -84,8 +102,9 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
     """Where the report, which reads every record, comes to another outcome than a session did: a sentence each."""
     outcomes = {(combo.policy, combo.environment): combo.ending.outcome for combo in summary.combos}
     lines: list[str] = []
-    for session in seen.sessions:
+    for session in seen.proper:
         reported = outcomes.get((session.policy, session.environment))
-        if session.life is Life.ENDED and reported not in {None, session.outcome}:
+        alone = not session.part  # else the combo's outcome is that of several
+        if alone and session.life is Life.ENDED and reported not in {None, session.outcome}:
             lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
     return lines

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from comborun.cli.deciding import Deciding
 from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, run_argument, tell
 from comborun.cli.reporting import differences, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
 from comborun.plaintext import harmless
-from comborun.state import Outcome
 from monitor.jsonform import to_json
 from monitor.observe import load_run
 from monitor.screen import JsonScreen, Screen, open_screen, show_once
@@ -87,17 +87,20 @@ def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     try:
         source = Source(transport, load_run(transport, watching.directory))
         settings = Settings(watching.interval or source.view.plan.poll)
-        ended = watch(source, watching.screen(), SystemClock(), settings)
+        heed = Deciding(transport, watching.run, watching.directory) if source.view.plan.stop_early else None
+        ended = watch(source, watching.screen(), SystemClock(), settings, heed)
         summary, target = report_on(transport, watching.run, watching.directory, patience=_patience(settings))
     except KeyboardInterrupt:
         _tell_how_to_come_back(watching, ended)
         return INTERRUPTED
     differing = differences(ended, summary)
     if not watching.as_json:  # a stream of statuses stays one
+        if heed:
+            heed.tell(ended)
         tell_report(summary, target)
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
-    return SOME_DID_NOT if differing else _code(ended)
+    return SOME_DID_NOT if differing else exit_code(ended)
 
 
 def _patience(settings: Settings) -> Patience:
@@ -118,15 +121,15 @@ def _look_once(transport: Transport, watching: Watching) -> int:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
-    return _code(seen)
+    return exit_code(seen)
 
 
-def _code(seen: RunStatus) -> int:
-    """0 unless a session of an ended run did not succeed."""
+def exit_code(seen: RunStatus) -> int:
+    """0 unless a session of an ended run did not succeed; a smoke test is none of the plan's."""
     if not seen.finished:
         return 0
-    sessions = [*seen.sessions, *([seen.after] if seen.after else [])]
-    return 0 if all(session.outcome is Outcome.SUCCEEDED for session in sessions) else SOME_DID_NOT
+    sessions = [*seen.proper, *([seen.after] if seen.after else [])]
+    return 0 if all(session.done_with for session in sessions) else SOME_DID_NOT
 
 
 def _tell_how_to_come_back(watching: Watching, ended: RunStatus | None) -> None:

@@ -8,8 +8,9 @@ from functools import cache
 from types import MappingProxyType
 
 from comborun.errors import Problem
+from comborun.grid.axis_keys import AxisEntry, Match
 from comborun.grid.mistakes import Draft, Path
-from comborun.grid.model import AXES, AxisEntry, GridFile, Match
+from comborun.grid.model import AXES, GridFile
 from comborun.grid.settings import Settings, settings_of
 from comborun.grid.yaml_tree import Place
 from comborun.names import session_name

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from comborun.command import PLAN_TIME, START_TIME, CommandError, check_argument, placeholders, split_command
+from comborun.command import (
+    FILE,
+    PLAN_TIME,
+    START_TIME,
+    CommandError,
+    check_alone,
+    check_argument,
+    placeholders,
+    split_command,
+)
 from comborun.errors import Problem
 from comborun.grid.combos import Combo, matching
+from comborun.grid.furnish_keys import UNCAPPED
 from comborun.grid.mistakes import Draft, Path
 from comborun.grid.settings import Settings
 from comborun.grid.yaml_tree import Scalar
+from comborun.servers import FIELDS
 from comborun.suggest import did_you_mean, listed
 
 AFTER_KNOWS = ("results_dir", "run")
@@ -25,14 +36,20 @@ class _Need:
     hint: str
 
 
-_GPUS = _Need("resources", lambda settings: settings.gpus > 0, "ask for one: `resources: {gpus: 1}`")
+_GPUS = _Need("resources", lambda it: bool(it.gpus or it.placement), "ask for one: `resources: {gpus: 1}`")
+_RANKS = _Need("launcher", lambda settings: settings.launcher is not None, "`launcher: torchrun` starts several")
 _EPISODES = _Need("episodes", lambda settings: settings.episodes is not None, "such as `episodes: 100`")
 _NEEDS = {
     "seed": _Need("seed", lambda settings: settings.seed is not None, "such as `seed: 1000`"),
     "gpu": _GPUS,
     "gpus": _GPUS,
+    "egl_device": _GPUS,
+    "display": _Need("display", lambda settings: settings.display is not None, "such as `display: xvfb`"),
+    "threads": _Need("threads", lambda settings: settings.threads != UNCAPPED, "leave `threads: none` out"),
     "episodes": _EPISODES,
     "last_episode": _EPISODES,
+    "end_episode": _EPISODES,
+    "episodes_per_rank": _RANKS,
 }
 """placeholders that nothing fills unless the grid says so"""
 
@@ -90,23 +107,61 @@ def _problems(draft: Draft, use: Use) -> Iterator[Problem]:
         split_command(use.text)
     except CommandError as error:
         yield _at(draft, use.path, error, use.text)
+    else:
+        yield from _placed_problems(draft, use)
     for name in dict.fromkeys(placeholders(use.text)):
         try:
-            _check_filled(draft, use, name)
+            check_filled(draft, use, name)
         except CommandError as error:
             yield _at(draft, use.path, error, use.text)
 
 
-def _check_filled(draft: Draft, use: Use, name: str) -> None:
+def _placed_problems(draft: Draft, use: Use) -> Iterator[Problem]:
+    """Placeholders that stand where they can't: see SEVERAL."""
+    for argument in split_command(use.text):
+        try:
+            check_alone(argument)
+        except CommandError as error:
+            yield _at(draft, use.path, error, use.text)
+
+
+def check_filled(draft: Draft, use: Use, name: str) -> None:
     """Raise CommandError when `name` is no placeholder, or when nothing fills it for a combo that runs this command."""
     kind, _, attribute = name.partition(".")
     if attribute and kind in OWNERS:
         problem = _attribute_problem(draft, use, kind, attribute)
+    elif kind == "server" and attribute:
+        problem = _server_problem(draft, attribute)
+    elif name.startswith(FILE):
+        problem = _file_problem(draft, use, name.removeprefix(FILE))
     else:
         check_argument(f"{{{name}}}", (*PLAN_TIME, *START_TIME))
         problem = _need_problem(draft, use, name)
     if problem:
         raise CommandError(f"{{{name}}} {problem[0]}", problem[1], f"{{{name}}}")
+
+
+def _server_problem(draft: Draft, asked: str) -> tuple[str, str] | None:
+    name, _, field = asked.rpartition(".")
+    known = [*draft.file.servers]
+    if "servers" in draft.broken or (name in known and field in FIELDS):
+        return None
+    if name in known or not name:
+        return "is nothing that a server has", f"{{server.{name or 'NAME'}.url}}, .host or .port"
+    hint = did_you_mean(name, known) or "`servers: {NAME: {...}}`"
+    return f"names no server of `servers`: there is no `{name}`", hint
+
+
+def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
+    if draft.broken & {"files", "overrides"}:
+        return None
+    lacking = [combo.label for combo in use.combos if name not in combo.settings.files]
+    if not lacking:
+        return None
+    known = sorted({file for combo in use.combos for file in combo.settings.files})
+    return f"is a file that `files` does not write for {some(lacking)}", did_you_mean(
+        name, known
+    ) or f"`files: {{{name}: ...}}`"
 
 
 def _attribute_problem(draft: Draft, use: Use, kind: str, attribute: str) -> tuple[str, str] | None:

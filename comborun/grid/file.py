@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from comborun.errors import GridError, Problem, UserError
+from comborun.grid.around_checks import around_problems
 from comborun.grid.cautions import warnings_of
 from comborun.grid.combos import (
     Combo,
@@ -17,13 +18,40 @@ from comborun.grid.combos import (
     session_problems,
 )
 from comborun.grid.commands import command_problems
+from comborun.grid.furnish_checks import furnish_problems
+from comborun.grid.globbed import Found, glob_of, with_policies
 from comborun.grid.launch_keys import launch_problems
+from comborun.grid.layering import (
+    Preset,
+    check_kind,
+    laid_below,
+    read_preset,
+    refused_preset,
+    wanted_preset,
+    with_defaults,
+)
+from comborun.grid.memory_checks import memory_problems
 from comborun.grid.mistakes import Draft, read_draft
 from comborun.grid.model import GridFile
-from comborun.grid.settings import GridLimits, Settings, Shipped, settings_of
+from comborun.grid.placement_checks import placement_problems
+from comborun.grid.server_checks import server_problems
+from comborun.grid.server_keys import ServerKeys
+from comborun.grid.server_presets import with_server_presets
+from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped, reserve, retries, settings_of, stop_request
+from comborun.grid.shard_checks import shard_problems
+from comborun.grid.slurm_keys import slurm_settings
+from comborun.grid.stopping_checks import stopping_problems
+from comborun.grid.survival_checks import survival_problems
 from comborun.grid.yaml_source import MAX_CHARACTERS, read_source
+from comborun.grid.yaml_tree import Source
 from comborun.names import clean, shortened
 from comborun.plan import SecretSource
+from comborun.policy_files import PolicyFiles, PolicyGlob
+from comborun.preset import find_preset
+from comborun.resources import NO_RESERVE, Reserve
+from comborun.slurm import NO_SLURM, Slurm
+from comborun.stopping import StopRequest
+from comborun.survival import DEFAULT_RETRY, RetryRule
 
 NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""
@@ -51,6 +79,18 @@ class Grid:
     replaces: tuple[str, ...] = ()
     secrets: Mapping[str, SecretSource] = field(default_factory=lambda: MappingProxyType({}))
     """name of the variable -> in whose environment its value is"""
+    retry: tuple[RetryRule, ...] = DEFAULT_RETRY
+    notify: Notifying | None = None
+    stop_early: StopRequest | None = None
+    preset: Preset | None = None
+    reserve: Reserve = NO_RESERVE
+    servers: Mapping[str, ServerKeys] = field(default_factory=lambda: MappingProxyType({}))
+    slurm: Slurm = NO_SLURM
+    """for whoever launches it on Slurm"""
+    policy_glob: PolicyGlob | None = None
+    """the policies are the files that it finds on the host"""
+    policy_files: PolicyFiles | None = None
+    """what it has found; None: nobody has asked the host, and one policy stands for all of them"""
 
 
 def load_grid(path: Path) -> Grid:
@@ -73,13 +113,23 @@ def load_grid(path: Path) -> Grid:
     return parse_grid(text, path)
 
 
-def parse_grid(text: str, path: Path) -> Grid:
-    """Check the text of a grid file. Pure; raises GridError with all its mistakes."""
-    draft = read_draft(read_source(text, str(path)))
+def parse_grid(text: str, path: Path, found: Found | None = None) -> Grid:
+    """Check the text of a grid file. Reads nothing but its preset; raises GridError with all its mistakes.
+
+    `found` are the policies that the host has where they are files of it; without them what depends on their names is
+    left unchecked.
+    """
+    source = read_source(text, str(path))
+    glob, mistakes = glob_of(source)
+    if glob:
+        source = replace(with_policies(source, found), problems=(*source.problems, *mistakes))
+    draft, preset = _draft(source, path)
+    if glob and found is None:
+        draft = replace(draft, broken=draft.broken | {"policies"})
     combos = combos_of(draft.file)
     problems = {*draft.problems, *_problems(draft, combos)}
     if problems:
-        raise GridError(tuple(sorted(problems, key=_order)))
+        raise GridError(tuple(sorted(problems, key=_order)), str(path))
     file = draft.file
     return Grid(
         name=_name(file, path),
@@ -93,15 +143,44 @@ def parse_grid(text: str, path: Path) -> Grid:
         use_gpus=file.use_gpus,
         after=file.after,
         poll=file.poll,
-        warnings=tuple(sorted(set(warnings_of(draft, combos)), key=_order)),
+        warnings=tuple(sorted(_told(warnings_of(draft, combos), preset), key=_order)),
         sync=tuple(Shipped.of(entry) for entry in file.sync),
         replaces=file.replaces,
         secrets=MappingProxyType(file.secrets),
+        retry=retries(file.retry),
+        notify=Notifying.of(file.notify) if file.notify else None,
+        stop_early=stop_request(file.stop_early) if file.stop_early else None,
+        preset=preset,
+        reserve=reserve(file.reserve),
+        servers=MappingProxyType(file.servers),
+        slurm=slurm_settings(file.slurm, file.limits.parallel),
+        policy_glob=glob,
+        policy_files=PolicyFiles(glob.patterns, glob.exclude, found) if glob and found is not None else None,
     )
 
 
-def _order(problem: Problem) -> tuple[int, int, str]:
-    return problem.line, problem.column, problem.message
+def _draft(source: Source, path: Path) -> tuple[Draft, Preset | None]:
+    """The keys of a grid, with those of its presets below them."""
+    source = with_server_presets(source, path.parent)
+    wanted = wanted_preset(source)
+    if wanted is None:
+        return read_draft(source), None
+    try:
+        found = find_preset(wanted.text, path.parent)
+        preset = read_preset(found)
+        check_kind(preset)
+    except UserError as error:
+        raise refused_preset(source, wanted, error) from None
+    return with_defaults(read_draft(laid_below(source, preset, found.text)), preset.about), preset
+
+
+def _told(warnings: Iterator[Problem], preset: Preset | None) -> set[Problem]:
+    """What looks like a mistake in a preset is meant so by those who wrote it."""
+    return {warning for warning in warnings if preset is None or warning.file != preset.file}
+
+
+def _order(problem: Problem) -> tuple[str, int, int, str]:
+    return problem.file, problem.line, problem.column, problem.message
 
 
 def _name(file: GridFile, path: Path) -> str:
@@ -118,7 +197,15 @@ def _problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     yield from session_problems(draft, combos)
     yield from command_problems(draft, combos)
     yield from _gpu_problems(draft, combos)
+    yield from memory_problems(draft, combos)
+    yield from placement_problems(draft, combos)
+    yield from around_problems(draft, combos)
+    yield from furnish_problems(draft, combos)
     yield from launch_problems(draft)
+    yield from server_problems(draft, combos)
+    yield from survival_problems(draft, combos)
+    yield from stopping_problems(draft, combos)
+    yield from shard_problems(draft, combos)
     for index, entry in enumerate(draft.file.overrides):
         if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:
             place = draft.source.place("overrides", index)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from comborun.grid.model import AXES, SECTIONS, GridFile, keys_of
-from comborun.grid.reserved import advice, reserved_within
+from comborun.grid.model import ANY, AXES, SECTIONS, GridFile, keys_of
+from comborun.grid.shapes import Keys
+from comborun.grid.survival_keys import LimitKeys
 from comborun.grid.values import MISTAKE, no_value
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 from comborun.suggest import close_to, did_you_mean
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from comborun.errors import Problem
+    from comborun.grid.about import AboutKeys
+
+K = TypeVar("K", bound=Keys)
 
 Path = tuple[str | int, ...]
 
@@ -39,6 +43,9 @@ _OTHER_WORDS = {
     "models": "policies",
     "checkpoints": "policies",
     "success_key": "success",
+    "timeout": "max_time",
+    "retries": "retry",
+    "notifications": "notify",
 }
 
 
@@ -52,15 +59,33 @@ class Draft:
     broken: frozenset[str]
     """top-level keys in which something was wrong: what is missing there says nothing"""
     problems: tuple[Problem, ...]
+    about: AboutKeys | None = None
+    """what its preset says of the program"""
+
+
+@dataclass(frozen=True)
+class Keyed(Generic[K]):
+    """The typed keys of a file as far as they are right; the rest as in a draft."""
+
+    source: Source
+    keys: K
+    broken: frozenset[str]
+    problems: tuple[Problem, ...]
 
 
 def read_draft(source: Source) -> Draft:
+    """Check the keys of a grid file and the type of every value."""
+    keyed = read_keys(GridFile, source)
+    return Draft(keyed.source, keyed.keys, keyed.broken, keyed.problems)
+
+
+def read_keys(model: type[K], source: Source) -> Keyed[K]:
     """Check the keys of `source` and the type of every value."""
     problems: list[Problem] = list(source.problems)
     broken: set[str] = set()
     for _ in range(ROUNDS):
         try:
-            file = GridFile.model_validate(source.root)
+            keys = model.model_validate(source.root)
         except ValidationError as error:
             found = [(detail, _path(source, detail["loc"])) for detail in error.errors(include_url=False)]
             problems += [_problem(source, detail, path) for detail, path in found[:MOST]]
@@ -68,7 +93,7 @@ def read_draft(source: Source) -> Draft:
             broken.update(_suspect(detail, path) for detail, path in found[:MOST])
             source = replace(source, root=_cut(source.root, {path for _, path in found}))
         else:
-            return Draft(source, file, frozenset(broken), tuple(problems))
+            return Keyed(source, keys, frozenset(broken), tuple(problems))
     raise AssertionError(f"{ROUNDS} rounds did not mend {source.file}")
 
 
@@ -118,7 +143,7 @@ def _problem(source: Source, detail: ErrorDetails, path: Path) -> Problem:
     if unknown:
         return source.problem(place, *_unknown(words))
     tree = source.at(*path)
-    message, hint = _not_yet(tree, words) or _refused(tree, detail, words)
+    message, hint = _refused(tree, detail, words)
     return source.problem(place, message, hint)
 
 
@@ -137,22 +162,13 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
     return f"`{key}`: a map is wanted here", "`key: value` lines, indented, or {key: value}"
 
 
-def _not_yet(tree: Tree, words: tuple[str, ...]) -> tuple[str, str] | None:
-    """Planned forms of a key that exists: `workdir: {link_from: ...}`, `policies: {glob: ...}`."""
-    inner = [(*words, key) for key in tree] if isinstance(tree, Map) else []
-    for path in (words, *inner):
-        if len(path) > 1 and (hint := advice(path)):
-            return f"not yet: `{path[-2]}: {{{path[-1]}: ...}}` is planned", hint
-    return None
-
-
 def _unknown(words: tuple[str, ...]) -> tuple[str, str]:
-    """Message and hint for a key that does not exist, or not yet, or not here."""
+    """Message and hint for a key that does not exist, or not here."""
     key, section = words[-1], words[:-1]
-    if hint := advice(words):
-        return f"not yet: `{'.'.join(words)}` is planned", hint
     if section == ("overrides",) and key in GridFile.model_fields:
         return f"`{key}` holds for the whole grid, not for some of its combos", f"move `{key}` to the top level"
+    if section == ("overrides", "limits") and key in LimitKeys.model_fields:
+        return f"`{key}` holds for the whole grid, not for some of its combos", "move it to `limits` at the top level"
     message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
     if section in {(), ("overrides",)} and (home := _home(key)):
         return message, f"it belongs into `{home}`: `{home}: {{{key}: ...}}`"
@@ -163,11 +179,17 @@ def _unknown(words: tuple[str, ...]) -> tuple[str, str]:
 
 def _home(key: str) -> str:
     """The map of the top level that has such a key."""
-    return next((name for name in ("limits", "resources", "results") if key in _known((name,))), "")
+    return next((name for name in ("limits", "resources", "results", "evidence") if key in _known((name,))), "")
 
 
 def _known(section: tuple[str, ...]) -> tuple[str, ...]:
-    return (*keys_of(SECTIONS[section]), *reserved_within(section))
+    return keys_of(_keys(section))
+
+
+def _keys(section: tuple[str, ...]) -> type[Keys]:
+    if section[:1] == ("servers",) and len(section) > 1:
+        section = ("servers", ANY, *section[2:])
+    return SECTIONS[section if section in SECTIONS else (*section[:-1], ANY)]
 
 
 def _meant(key: str, section: tuple[str, ...]) -> str:

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator, model_validator
-from pydantic_core import core_schema
+from pydantic import ConfigDict, Field, model_validator
 
 from comborun.errors import UserError
+from comborun.grid.about import AboutKeys, AttributeKeys, DefaultKeys
+from comborun.grid.around_keys import (
+    ContainerKeys,
+    ContainerOr,
+    Files,
+    LauncherKeys,
+    LauncherOr,
+    WorkdirKeys,
+    WorkdirOr,
+)
+from comborun.grid.axis_keys import AxisEntries, Match
+from comborun.grid.furnish_keys import DisplayOr, Threads
+from comborun.grid.placement_keys import ComponentKeys, PlacedKeys, Placing, Taking
 from comborun.grid.progress_values import CountsFrom, Flag, LogPattern
+from comborun.grid.resource_keys import PinWord, ReserveKeys, ResourceKeys
+from comborun.grid.result_values import FormatWord, SourceWord
+from comborun.grid.server_keys import HealthKeys, ReadyKeys, ServerKeys, Servers, WarmUpKeys
+from comborun.grid.shapes import Keys, OneOrMany, OrNone
+from comborun.grid.shard_keys import Shards
+from comborun.grid.slurm_keys import SlurmKeys
+from comborun.grid.stopping_keys import StopKeys, StopOr
+from comborun.grid.survival_keys import (
+    ComboLimitKeys,
+    EvidenceKeys,
+    LimitKeys,
+    NotifyKeys,
+    NotifyOr,
+    Retries,
+    RetryKeys,
+    Signatures,
+)
 from comborun.grid.values import (
     AsWritten,
-    AttributeName,
     Glob,
-    GpuCount,
     Host,
     Line,
     Name,
@@ -22,7 +49,6 @@ from comborun.grid.values import (
     PollSeconds,
     Positive,
     Root,
-    Seconds,
     SecretSourceWord,
     Size,
     Text,
@@ -31,107 +57,19 @@ from comborun.grid.values import (
     Workdir,
     refusal,
 )
-from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
-from comborun.suggest import did_you_mean
 
 DEFAULT_ROOT = "~/comborun"
 DEFAULT_POLL = 60.0
 DEFAULT_SHIPPED = 1 << 30
 
 
-class OneOrMany:
-    """Annotates a tuple: a single value may stand without its brackets."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return core_schema.no_info_before_validator_function(_bracketed, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        many = handler(schema)
-        return {"anyOf": [many["items"], many]}
-
-
-class OrNone:
-    """Annotates a map: the word `none` may stand in its place."""
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return {"anyOf": [{"const": "none"}, handler(schema)]}
-
-
-def _bracketed(tree: object) -> object:
-    if not isinstance(tree, Scalar):
-        return tree
-    items = Items(tree.place)
-    items.append(tree)
-    return items
-
-
-def _map_or_none(tree: object, handler: Any) -> Any:
-    if isinstance(tree, Scalar) and tree.kind is Kind.TEXT:
-        if tree.text == "none":
-            return None
-        hint = did_you_mean(tree.text, ("none",))
-        raise refusal(UserError(f"`{tree.text}` where a map or the word `none` belongs", hint))
-    return handler(tree)
-
-
-def _entries(tree: object) -> object:
-    """An axis, list or map, as a list of maps with `name` and `attributes`."""
-    if isinstance(tree, Map):
-        pairs: list[tuple[Any, Any]] = [(tree.written[name], value) for name, value in tree.items()]
-    elif isinstance(tree, Items):
-        pairs = [(entry, Scalar("", tree.place, Kind.NULL)) for entry in tree]
-    else:
-        return tree
-    return [
-        {"name": name} if isinstance(value, Scalar) and value.kind is Kind.NULL else _entry(name, value)
-        for name, value in pairs
-    ]
-
-
-def _entry(name: Scalar, value: object) -> dict[str, object]:
-    return {"name": name, "attributes": value}
-
-
-class Keys(BaseModel):
-    """A map of a grid file: nothing but the keys that are named."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AxisEntry(Keys):
-    name: Name
-    attributes: dict[AttributeName, AsWritten] = {}
-
-
-_ATTRIBUTES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-_AXIS = {
-    "anyOf": [
-        {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-        {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {"anyOf": [_ATTRIBUTES, {"type": "null"}]},
-        },
-    ]
-}
-AxisEntries = Annotated[tuple[AxisEntry, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
-Names = Annotated[tuple[Name, ...], OneOrMany()]
-
-
-class Match(Keys):
-    """Combos: those of a policy (or several), of an environment (or several), or where both meet."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
-    policy: Names = Field(default=(), description="a policy of the grid, or a list of them")
-    environment: Names = Field(default=(), description="an environment of the grid, or a list of them")
-
-
-class ResourceKeys(Keys):
-    gpus: GpuCount = Field(default=0, description="GPUs that a session is granted")
-
-
 class ResultKeys(Keys):
+    format: FormatWord = Field(
+        default="", description="how the records are written; without it that is told by what stands in each file"
+    )
+    source: SourceWord = Field(
+        default="output", alias="from", description="log, where the program only prints its results; else output"
+    )
     files: Annotated[tuple[Glob, ...], OneOrMany()] = Field(
         default=("**/*.jsonl",), description="patterns of the record files below {output_dir}, one JSON object a line"
     )
@@ -139,6 +77,9 @@ class ResultKeys(Keys):
     episode: Line = Field(default="episode", description="the field that holds the episode's index")
     metrics: Annotated[tuple[Line, ...], OneOrMany()] = Field(
         default=(), description="the fields to report, in this order; without it every numeric field"
+    )
+    videos: Annotated[tuple[Glob, ...], OneOrMany()] = Field(
+        default=(), description="patterns of videos below {output_dir}, which the report names beside their episodes"
     )
 
 
@@ -156,13 +97,6 @@ class ProgressKeys(Keys):
         if self.counts_from is not None and "pattern" not in self.model_fields_set:
             raise refusal(UserError("`counts_from` without a `pattern`", "which number is it about?"))
         return self
-
-
-class LimitKeys(Keys):
-    parallel: Positive | None = Field(default=None, description="sessions that run at once, at most")
-    per_gpu: Positive | None = Field(default=None, description="sessions that share one GPU, at most")
-    stagger: Seconds = Field(default=0.0, description="time between two starts, at least")
-    attempts: Positive = Field(default=2, description="starts of one session, the first included, when it is lost")
 
 
 class SyncKeys(Keys):
@@ -186,17 +120,41 @@ class SettingKeys(Keys):
     episodes: Positive | None = Field(default=None, description="episodes (or steps) of every combo")
     first_episode: NotNegative = Field(default=0, description="index of the first episode")
     seed: NotNegative | None = Field(default=None, description="fills {seed}")
+    block: Positive | None = Field(
+        default=None, description="episodes of one session: a combo is cut into so many; else it is one session"
+    )
+    shards: Shards | None = Field(
+        default=None, description="sessions that a combo is cut into, each with a range; auto: as many as pay"
+    )
     unit: UnitWord = Field(default="episode", description="what is counted: episode, or step for training")
     command: Text | None = Field(default=None, description="the program and its arguments; no shell reads them")
     setup: Text = Field(default="", description="bash that runs before the command, in the same shell")
-    workdir: Workdir | None = Field(default=None, description="folder in which setup and command run")
+    workdir: WorkdirOr = Field(
+        default_factory=WorkdirKeys, description="folder in which setup and command run, or `{link_from: FOLDER}`"
+    )
     variables: dict[VariableName, AsWritten] = Field(default={}, description="environment variables")
+    files: Files = Field(default={}, description="files that are written for each attempt; {file.NAME} is their path")
+    launcher: LauncherOr = Field(default=None, description="torchrun: the command is started once on each GPU")
+    container: ContainerOr = Field(default=None, description="an image in which setup and command run")
     resources: ResourceKeys = Field(default_factory=ResourceKeys, description="what one session needs")
-    results: Annotated[ResultKeys | None, WrapValidator(_map_or_none), OrNone()] = Field(
+    placement: Placing = Field(
+        default={}, description="the GPUs of each component of the program, as RLinf writes it; fills {placement}"
+    )
+    components: Taking = Field(default={}, description="what each component takes, for `placement` to be checked by")
+    pin: PinWord = Field(default="cvd", description="how a session finds its GPUs: cvd, device-arg, both or none")
+    display: DisplayOr = Field(default=None, description="the X server of a session: xvfb, one that is there, or none")
+    threads: Threads | None = Field(
+        default=None, description="threads that a session's libraries start, at most; else as many as its cores"
+    )
+    results: Annotated[ResultKeys | None, OrNone()] = Field(
         default_factory=ResultKeys, description="where the records are; `none` where the program leaves none"
     )
-    progress: Annotated[ProgressKeys | None, WrapValidator(_map_or_none), OrNone()] = Field(
+    progress: Annotated[ProgressKeys | None, OrNone()] = Field(
         default_factory=ProgressKeys, description="what the log tells before the records do; `none` where nothing"
+    )
+    evidence: EvidenceKeys = Field(default_factory=EvidenceKeys, description="what shows that the work is done")
+    failures: Signatures = Field(
+        default={}, description="regular expressions (grep -E) of log lines, by the class of failures that they show"
     )
 
 
@@ -206,6 +164,7 @@ class Override(SettingKeys):
     model_config = ConfigDict(json_schema_extra={"required": ["when"], "minProperties": 2})
 
     when: Match = Field(default_factory=Match, description="the combos that it is for")
+    limits: ComboLimitKeys = Field(default_factory=ComboLimitKeys, description="how long a session may take")
 
 
 class GridFile(SettingKeys):
@@ -214,6 +173,9 @@ class GridFile(SettingKeys):
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
     name: Name | None = Field(default=None, description="name of the grid and of its runs; else the file's")
+    preset: Line | None = Field(
+        default=None, description="what is known of the program: a preset's name, or the path of one"
+    )
     host: Host | None = Field(default=None, description="ssh host on which the sessions run; else this machine")
     root: Root = Field(default=DEFAULT_ROOT, description="folder on the host that holds the runs")
     policies: AxisEntries = Field(default=(), description="the policies: a list, or a map name -> attributes")
@@ -221,11 +183,20 @@ class GridFile(SettingKeys):
     include: tuple[Match, ...] = Field(default=(), description="combos that exclude took out and that come back")
     exclude: tuple[Match, ...] = Field(default=(), description="combos that are left out")
     overrides: tuple[Override, ...] = Field(default=(), description="settings for some combos; the last match wins")
+    stop_early: StopOr | None = Field(
+        default=None, description="comparisons that end as soon as they are decided, fixed before the first episode"
+    )
     use_gpus: Annotated[tuple[NotNegative, ...], OneOrMany()] | None = Field(
         default=None, description="indexes of the GPUs that sessions may be granted; else all of the host"
     )
-    limits: LimitKeys = Field(default_factory=LimitKeys, description="how much runs at once, and how often")
+    servers: Servers = Field(default={}, description="model servers that sessions ask: a map name -> keys")
+    reserve: ReserveKeys = Field(default_factory=ReserveKeys, description="what sessions leave free for others")
+    limits: LimitKeys = Field(default_factory=LimitKeys, description="how much runs at once, how long and how often")
+    retry: Retries = Field(
+        default={}, description="by class of failures, how often a session is started again; `none` for never"
+    )
     after: Text | None = Field(default=None, description="a command that runs once on the host when all has ended")
+    notify: NotifyOr | None = Field(default=None, description="a command of yours that is told how the run fares")
     sync: tuple[SyncKeys, ...] = Field(default=(), description="files of yours that are put on the host first")
     replaces: Annotated[tuple[Line, ...], OneOrMany()] = Field(
         default=(), description="tmux and screen sessions of yours that are ended before the first start"
@@ -233,7 +204,11 @@ class GridFile(SettingKeys):
     secrets: dict[VariableName, SecretSourceWord] = Field(
         default={}, description="environment variables whose values are taken from the host or the laptop at launch"
     )
+    slurm: SlurmKeys = Field(default_factory=SlurmKeys, description="how its jobs are asked for with `--slurm`")
     poll: PollSeconds = Field(default=DEFAULT_POLL, description="time between two looks of the monitor")
+
+
+Layer = GridFile | Override
 
 
 def keys_of(section: type[Keys]) -> tuple[str, ...]:
@@ -241,6 +216,8 @@ def keys_of(section: type[Keys]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in section.model_fields.items())
 
 
+ANY = "*"
+"""stands for a key that the user names"""
 AXES = ("policies", "environments")
 SECTIONS: dict[tuple[str, ...], type[Keys]] = {
     (): GridFile,
@@ -249,12 +226,38 @@ SECTIONS: dict[tuple[str, ...], type[Keys]] = {
     ("overrides",): Override,
     ("overrides", "when"): Match,
     ("overrides", "resources"): ResourceKeys,
+    ("overrides", "workdir"): WorkdirKeys,
+    ("overrides", "launcher"): LauncherKeys,
+    ("overrides", "container"): ContainerKeys,
+    ("overrides", "placement", ANY): PlacedKeys,
+    ("overrides", "components", ANY): ComponentKeys,
     ("overrides", "results"): ResultKeys,
     ("overrides", "progress"): ProgressKeys,
+    ("overrides", "evidence"): EvidenceKeys,
+    ("overrides", "limits"): ComboLimitKeys,
     ("resources",): ResourceKeys,
+    ("workdir",): WorkdirKeys,
+    ("launcher",): LauncherKeys,
+    ("container",): ContainerKeys,
+    ("reserve",): ReserveKeys,
+    ("placement", ANY): PlacedKeys,
+    ("components", ANY): ComponentKeys,
     ("results",): ResultKeys,
     ("progress",): ProgressKeys,
+    ("evidence",): EvidenceKeys,
     ("limits",): LimitKeys,
+    ("retry", ANY): RetryKeys,
+    ("notify",): NotifyKeys,
+    ("stop_early",): StopKeys,
     ("sync",): SyncKeys,
+    ("slurm",): SlurmKeys,
+    ("servers", ANY): ServerKeys,
+    ("servers", ANY, "resources"): ResourceKeys,
+    ("servers", ANY, "ready"): ReadyKeys,
+    ("servers", ANY, "warm_up"): WarmUpKeys,
+    ("servers", ANY, "health"): HealthKeys,
+    ("about",): AboutKeys,
+    ("about", "attributes"): AttributeKeys,
+    ("about", "defaults"): DefaultKeys,
 }
-"""every map of a grid file whose keys are fixed"""
+"""every map of a grid file or a preset whose keys are fixed"""

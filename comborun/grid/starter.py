@@ -37,19 +37,23 @@ limits:
   parallel: 4                       # sessions at once
   # per_gpu: 2                      # of them on one GPU
   # stagger: 30 s                   # between two starts
+  # stall_after: 20 min             # end what makes no progress
 
 # One JSON object a line and an episode, such as {"episode": 0, "success": true, "reward": 1.5}
 results: {files: "**/*.jsonl", success: success}
 
 # after: python report.py --input {results_dir}     # once, on the host, when all has ended
+# notify: python tell_me.py         # gets JSON when the run ends, fails or stalls, watched or not
 """
 
 
 def starter_grid(name: str) -> str:
     """The text of a grid called `name` to start from; it passes `combo check` as it is."""
-    written = json.dumps(name, ensure_ascii=False) if _needs_quotes(name) else name
-    return _STARTER.replace("name: NAME", f"name: {written}", 1)
+    return _STARTER.replace("name: NAME", f"name: {quoted(name)}", 1)
 
 
-def _needs_quotes(name: str) -> bool:
-    return not (name.isascii() and name.isidentifier()) or name.lower() in {"null", "true", "false"}
+def quoted(text: str, plain: str = "") -> str:
+    """A YAML scalar that is read as this text; characters of `plain` need no quotes, besides those of identifiers."""
+    bare = "".join(character for character in text if character not in plain)
+    needed = not (bare.isascii() and bare.isidentifier()) or text.lower() in {"null", "true", "false"}
+    return json.dumps(text, ensure_ascii=False) if needed else text

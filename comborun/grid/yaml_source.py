@@ -10,7 +10,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from comborun.errors import GridError, Problem
 from comborun.grid.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind, visible
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind
+from comborun.plaintext import printable
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000
@@ -19,13 +20,16 @@ MAX_NODES = 100_000
 _TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
 
 
-def read_source(text: str, file: str) -> Source:
-    """Parse `text`. Raises GridError when it is no YAML mapping."""
+def read_source(text: str, file: str, layer: str = "") -> Source:
+    """Parse `text`. Raises GridError when it is no YAML mapping.
+
+    `layer` is the file's name where its values are to be laid below those of another file.
+    """
     text = text.removeprefix("\ufeff")
     node = _compose(text, file)
     if not isinstance(node, MappingNode):
         raise GridError((_no_mapping(node, file),))
-    reader = _Reader(file)
+    reader = _Reader(file, layer)
     try:
         root = reader.mapping(node)
     except RecursionError:
@@ -77,14 +81,18 @@ def _place(node: Node) -> tuple[int, int]:
 class _Reader:
     """Turns ruamel's nodes into a Tree; the same node is read again wherever an alias names it."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, layer: str) -> None:
         self.file = file
+        self.layer = layer
         self.problems: list[Problem] = []
         self.nodes = 0
         self._open: set[int] = set()
 
+    def _place(self, node: Node) -> Place:
+        return Place(*_place(node), self.layer)
+
     def mapping(self, node: MappingNode) -> Map:
-        tree = Map(Place(*_place(node)))
+        tree = Map(self._place(node))
         merged: list[Map] = []
         for key_node, value_node in node.value:
             key = self._key(key_node)
@@ -104,7 +112,7 @@ class _Reader:
 
     def _tree(self, node: Node, key: Place) -> Tree:
         self.nodes += 1
-        place = Place(*_place(node))
+        place = self._place(node)
         self._check_tag(node, place)
         if isinstance(node, ScalarNode):
             return self._scalar(node, place if node.value or node.style else key)
@@ -122,7 +130,7 @@ class _Reader:
         assert isinstance(node, SequenceNode)
         items = Items(place)
         for entry in node.value:
-            items.append(self._tree(entry, Place(*_place(entry))))
+            items.append(self._tree(entry, self._place(entry)))
         return items
 
     def _scalar(self, node: ScalarNode, place: Place) -> Scalar:
@@ -132,7 +140,7 @@ class _Reader:
         return Scalar(_joined(node.value), place, kind, quoted, node.start_mark.index, node.end_mark.index)
 
     def _key(self, node: Node) -> Scalar | None:
-        place = Place(*_place(node))
+        place = self._place(node)
         self._check_tag(node, place)
         if isinstance(node, ScalarNode):
             return self._scalar(node, place)
@@ -156,4 +164,4 @@ class _Reader:
             self._complain(place, f"the tag {tag} is not understood", "write the value without a tag")
 
     def _complain(self, place: Place, message: str, hint: str = "") -> None:
-        self.problems.append(Problem(self.file, place.line, place.column, visible(message), visible(hint)))
+        self.problems.append(Problem(self.file, place.line, place.column, printable(message), printable(hint)))

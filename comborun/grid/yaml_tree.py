@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from comborun.errors import Problem
+from comborun.plaintext import printable
 
 
 class Place(NamedTuple):
@@ -16,6 +18,8 @@ class Place(NamedTuple):
 
     line: int
     column: int
+    file: str = ""
+    """of a layer below the file, such as a preset; empty: the file itself"""
 
 
 class Kind(StrEnum):
@@ -39,13 +43,6 @@ _PLAIN = (
         ),
     ),
 )
-
-
-def visible(text: str) -> str:
-    """`text` with its control characters as escapes, so that a message about them stays one line and harmless."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
 
 
 def plain_kind(text: str) -> Kind:
@@ -106,11 +103,13 @@ class Source:
     text: str
     root: Map
     problems: tuple[Problem, ...]
+    layers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """the texts of other files that values of the tree come from, by the file's name"""
 
     def problem(self, place: Place | None, message: str, hint: str = "") -> Problem:
         """A problem at `place`; None means the file as a whole."""
         place = place or Place(0, 0)
-        return Problem(self.file, place.line, place.column, visible(message), visible(hint))
+        return Problem(place.file or self.file, place.line, place.column, printable(message), printable(hint))
 
     def at(self, *path: str | int) -> Tree:
         """What stands at the end of `path`, or as near to it as the file goes; a number counts entries, from 0."""
@@ -134,11 +133,12 @@ class Source:
 
     def locate(self, scalar: Scalar, piece: str) -> Place:
         """Where `piece` stands within a scalar; the scalar's own place when escapes or line folding hide it."""
-        index = self.text.find(piece, scalar.start, scalar.end) if piece else -1
+        text = self.layers.get(scalar.place.file, self.text)
+        index = text.find(piece, scalar.start, scalar.end) if piece else -1
         if index < 0:
             return scalar.place
-        before = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", self.text[:index])
-        return Place(len(before), len(before[-1]) + 1)
+        before = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", text[:index])
+        return Place(len(before), len(before[-1]) + 1, scalar.place.file)
 
 
 def _name_of(tree: Map, step: str | int) -> str:

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from episode import EpisodeResult, run_episode
+from client import RemotePolicy, ServerError
+from episode import Controller, EpisodeResult, run_episode
 from policy import CheckpointError, Policy, load
 from results import EpisodeFile, Identity, record
 from sideview import SideView
@@ -69,6 +70,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=count, default=1000, help="of episode 0 (default 1000)")
     parser.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="gets episodes.jsonl")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="default: checkpoints/POLICY.npz")
+    parser.add_argument("--server", metavar="URL", help="ask the policy of this server (serve.py); no checkpoint then")
     parser.add_argument("--render", type=count, nargs="+", default=[], metavar="N", help="episodes to draw")
     parser.add_argument(
         "--render-as", choices=("gif", "mp4"), default="gif", help="side view, or video (needs EGL and PyAV)"
@@ -80,15 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the episodes of the command line; returns the exit code."""
     options = parse(arguments)
     try:
-        policy = Policy(load(options.checkpoint or CHECKPOINTS / f"{options.policy}.npz"))
-        evaluate(policy, options, choose_view(options))
-    except (CheckpointError, OSError) as error:
+        evaluate(choose_policy(options), options, choose_view(options))
+    except (CheckpointError, ServerError, OSError) as error:
         print(f"evaluate.py: error: {error}", file=sys.stderr)
         return FAILURE
     except KeyboardInterrupt:
         print("evaluate.py: interrupted; finished episodes are recorded", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+def choose_policy(options: argparse.Namespace) -> Controller:
+    """The network of a checkpoint, or that of a server."""
+    if options.server:
+        return RemotePolicy(options.server, options.policy)
+    return Policy(load(options.checkpoint or CHECKPOINTS / f"{options.policy}.npz"))
 
 
 def choose_view(options: argparse.Namespace) -> type[SideView | Video]:
@@ -103,7 +111,7 @@ def choose_view(options: argparse.Namespace) -> type[SideView | Video]:
     return SideView
 
 
-def evaluate(policy: Policy, options: argparse.Namespace, view: type[SideView | Video]) -> None:
+def evaluate(policy: Controller, options: argparse.Namespace, view: type[SideView | Video]) -> None:
     """Run, record and announce one episode after the other."""
     successes = 0
     with EpisodeFile(options.output_dir) as file:

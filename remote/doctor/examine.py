@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.library import script_text
-from remote.doctor import gpus, machine, sessions
+from remote.doctor import gpus, leases, machine, rendering, sessions
 from remote.doctor.finding import Facts, Finding, Level
 from remote.doctor.machine import Clock
 from remote.host import NEEDED
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = (*NEEDED, "cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc")
 """what the library calls, without which something of it fails"""
-_PARTS = ("lib/record.sh", "doctor/probes.sh", "doctor/doctor.sh")
+_PARTS = ("lib/base/record.sh", "lib/session/egl.sh", "doctor/probes.sh", "doctor/leases.sh", "doctor/doctor.sh")
 _TIMEOUT_S = 40.0
 _GUARD = """
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
@@ -49,12 +49,14 @@ def examine(
     transport: Transport,
     root: str = DEFAULT_ROOT,
     files: Sequence[str] = (),
+    programs: Sequence[str] = (),
     clock: Callable[[], float] = time.time,
 ) -> Examination:
-    """Look at a host and judge it; `files` are paths there that a grid names. Raises HostError when it can't answer."""
+    """Look at a host and judge it; `files` are paths there that a grid names, `programs` what it needs
+    beside PROGRAMS. Raises HostError when it can't answer."""
     script = _GUARD + "\n".join(map(script_text, _PARTS))
     asked = clock()
-    done = transport.run(script, root, ",".join(PROGRAMS), *files, timeout=_TIMEOUT_S)
+    done = transport.run(script, root, ",".join((*PROGRAMS, *programs)), *files, timeout=_TIMEOUT_S)
     answered = clock()
     facts = Facts.parse(done.text)
     if not facts.one("bash") or not facts.one("end"):
@@ -73,6 +75,8 @@ def judge(facts: Facts, clock: Clock) -> tuple[Finding, ...]:
             sessions.runtime,
             sessions.start_up,
             gpus.gpus,
+            rendering.egl,
+            rendering.displays,
             machine.folders,
             machine.disks,
             machine.file_system,
@@ -81,6 +85,7 @@ def judge(facts: Facts, clock: Clock) -> tuple[Finding, ...]:
             machine.limits,
             machine.proc,
             sessions.earlier_runs,
+            leases.leases,
             sessions.files,
         ):
             findings += check(facts)

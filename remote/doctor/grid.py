@@ -7,22 +7,43 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from remote.doctor.rendering import XVFB
+
 if TYPE_CHECKING:
+    from comborun.display import Display
     from comborun.grid import Grid
 
 _SCRIPTS = (".sh", ".bash", ".py")
 _MOST = 500
+_X_SERVERS = "/tmp/.X11-unix"  # noqa: S108  (of the X protocol, wherever TMPDIR is)
 
 
 def named_files(grid: Grid, *, local: bool) -> tuple[str, ...]:
-    """The scripts in commands and setups: absolute or below `~/`, each once. What holds a placeholder, and what is
-    relative to a folder that is not known, is left out."""
+    """The scripts in commands and setups, and the sockets of X servers: absolute or below `~/`, each once. What holds a
+    placeholder, and what is relative to a folder that is not known, is left out."""
     found: dict[str, None] = {}
     for settings in (grid.settings, *(combo.settings for combo in grid.combos)):
         folder = _folder(settings.workdir, grid, local=local)
         for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
             found.update(dict.fromkeys(_placed(_scripts(text), folder)))
+    found.update(dict.fromkeys(_sockets(grid)))
     return tuple(found)[:_MOST]
+
+
+def needed_programs(grid: Grid) -> tuple[str, ...]:
+    """Programs that its sessions need on the host beside those that comborun itself does."""
+    return (XVFB,) if any(display.own for display in _displays(grid)) else ()
+
+
+def _displays(grid: Grid) -> tuple[Display, ...]:
+    return tuple(combo.settings.display for combo in grid.combos if combo.settings.display)
+
+
+def _sockets(grid: Grid) -> Iterator[str]:
+    """Of X servers that have to be there."""
+    for display in _displays(grid):
+        numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
+        yield from (f"{_X_SERVERS}/X{number}" for number in numbers)
 
 
 def _folder(workdir: str | None, grid: Grid, *, local: bool) -> str | None:

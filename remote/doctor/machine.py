@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from remote.doctor.finding import Facts, Finding, Level, real, size, version
+from remote.doctor.rendering import XVFB
 
 GIB = 1024 * 1024
 """in KiB"""
@@ -38,7 +39,7 @@ def bash(facts: Facts) -> Iterator[Finding]:
 
 
 def programs(facts: Facts) -> Iterator[Finding]:
-    missing = facts.all("missing")
+    missing = tuple(name for name in facts.all("missing") if name != XVFB)
     if missing:
         yield Finding(
             "programs",

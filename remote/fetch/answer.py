@@ -18,9 +18,10 @@ HEAD = b"comborun-fetch 1"
 _COMPONENT = rb"[^/\0.][^/\0]*"
 _ATTEMPT = rb"sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{0,8}"
 _ALLOWED = re.compile(
-    rb"(?:id|digest|run\.json|plan-[0-9]{1,9}\.json|grid\.yaml"
-    rb"|dispatch/(?:queue\.tsv|slots|multiplexer|stopped|journal|done)"
-    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
+    rb"(?:id|digest|run\.json|plan-[0-9]{1,9}\.json|grid\.yaml|canary\.json"
+    rb"|dispatch/(?:queue\.tsv|slots|multiplexer|stopped|journal|usage\.tsv|done)"
+    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|log|videos\.tsv"
+    rb"|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
 )
 
 

@@ -16,6 +16,8 @@ ANSWER_S = 20.0
 """How long a host may take to begin with a script: more than any start-up file, less than anybody waits."""
 GRACE_S = 3.0
 """How much later than the host we give up on a script: the host ends it, and its word needs time to travel."""
+LEAVE_S = 1.0
+"""How long the last words of a shell that is gone may take."""
 
 
 class Shell(Protocol):
@@ -170,11 +172,26 @@ class _Exchange:
     def _send(self) -> bool:
         if not self.pending:
             return False
-        sent = self._shell.send(self.pending[0], self._deadline)
+        try:
+            sent = self._shell.send(self.pending[0], self._deadline)
+        except OSError:  # it may have left with a word, which is worth more than that it is closed
+            if not self._answer.begun and self._left_already():
+                raise self._ended() from None
+            raise
         self.pending[0] = self.pending[0][sent:]
         if not self.pending[0]:
             del self.pending[0]
         return bool(sent)
+
+    def _left_already(self) -> bool:
+        """Whether the shell is gone, with all that it said taken in."""
+        until = time.monotonic() + LEAVE_S
+        while (chunks := self._shell.receive()) is not None:
+            self._answer.feed(*chunks)
+            if (left := until - time.monotonic()) <= 0:
+                return False
+            self._shell.wait(left, sending=False)
+        return True
 
     def _late(self) -> HostError:
         if self._answer.begun:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from comborun.plan import ResultRules
 
 if TYPE_CHECKING:
-    from comborun.episode import EpisodeRecord
+    from collections.abc import Mapping
+
+    from comborun.episode import Aggregate, EpisodeRecord
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Context:
     rules: ResultRules = field(default_factory=ResultRules)
     session: str = ""
     attempt: int = 0
+    first: int = 0
+    """the index of the first episode, where a file counts its own from the beginning"""
 
 
 class RejectKind(StrEnum):
@@ -61,11 +65,52 @@ class Defect:
     reason: str
 
 
+class CautionKind(StrEnum):
+    """What must be known before numbers of a file are compared with others."""
+
+    UNPAIRED = "unpaired"
+    """an index (or a seed) says nothing of how its episode started: no pairing"""
+    ENDING_ORDER = "ending-order"
+    """episodes are numbered as they ended: no pairing, and no index of one attempt means the same in another"""
+    FIRST_K = "first-k"
+    """the program stopped at the first K episodes that ended, in several copies of the environment"""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Holds for every record and aggregate of its file."""
+
+    path: str
+    kind: CautionKind
+    reason: str
+    num_envs: int | None = None
+    """copies of the environment side by side, where the file tells"""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How far a training got: it has steps and no episodes."""
+
+    path: str
+    policy: str
+    environment: str
+    step: int
+    """the highest that was reported"""
+    total: int | None
+    """as announced at the start"""
+    metrics: Mapping[str, float]
+    """of the last report"""
+
+
 @dataclass(frozen=True)
 class Reading:
     records: tuple[EpisodeRecord, ...] = ()
     rejects: tuple[Reject, ...] = ()
     defects: tuple[Defect, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
+    """counts without episodes; a file has these or records, not both"""
+    cautions: tuple[Caution, ...] = ()
+    trainings: tuple[Training, ...] = ()
 
 
 class Adapter(Protocol):

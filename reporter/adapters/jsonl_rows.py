@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import jsonlines
 
-from reporter.adapters import Defect, Reading, Reject, RejectKind
-from reporter.adapters.row import Row, RowError, parse_row
+from reporter.adapters import RejectKind
+from reporter.adapters.findings import Findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.episode import EpisodeRecord
-    from reporter.adapters import Context
+    from reporter.adapters import Context, Reading
 
 LINE_LIMIT = 16 << 20
 """bytes; a longer line is no record but a program gone wrong, and is passed over without being held in memory"""
@@ -29,8 +28,7 @@ _BLANKS = re.compile(r"\s*")
 _decoder = json.JSONDecoder()
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """The objects of one line, and what was wrong after the last of them."""
 
     objects: tuple[Any, ...]
@@ -39,45 +37,30 @@ class _Line:
     """whether a newline ends it: only the last line of a file can lack one"""
 
 
-@dataclass
-class _Findings:
-    context: Context
-    records: list[EpisodeRecord] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-    defects: list[Defect] = field(default_factory=list)
-
-    def reject(self, line: int, kind: RejectKind, reason: str) -> None:
-        self.rejects.append(Reject(self.context.path, line, kind, reason))
-
-    def defect(self, line: int, reason: str) -> None:
-        self.defects.append(Defect(self.context.path, line, reason))
-
-    def take(self, line: int, row: Row) -> None:
-        self.records.append(row.record)
-        for reason in row.defects:
-            self.defect(line, reason)
+Shape = Callable[[Any], Any]
+"""a decoded value in the words of another program -> the same in those of the rules"""
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
     """The records of one file, in their order, and everything in it that gave none."""
-    findings = _Findings(context)
+    findings = Findings(context)
+    take_lines(findings, stream)
+    return findings.reading()
+
+
+def take_lines(findings: Findings, stream: BinaryIO, shape: Shape | None = None) -> None:
+    """Every line into `findings`, each value given its `shape` first."""
     # Explicit loads: jsonlines takes orjson or ujson where they are installed, and these treat NaN in other ways.
     reader = jsonlines.Reader(_lines(stream), loads=_decode)  # pyright: ignore[reportCallIssue] - attrs names it so
     for number, line in enumerate(cast("Iterator[_Line]", reader.iter()), 1):
-        _take(findings, number, line)
-    if not (findings.records or findings.rejects or findings.defects):
-        findings.defect(0, "the file holds no records")
-    return Reading(tuple(findings.records), tuple(findings.rejects), tuple(findings.defects))
+        _take(findings, number, line, shape)
 
 
-def _take(findings: _Findings, number: int, line: _Line) -> None:
+def _take(findings: Findings, number: int, line: _Line, shape: Shape | None) -> None:
     if len(line.objects) > 1:
         findings.defect(number, "more than one record on a line")
     for value in line.objects:
-        try:
-            findings.take(number, parse_row(value, findings.context, number))
-        except RowError as error:
-            findings.reject(number, error.kind, str(error))
+        findings.take_row(number, shape(value) if shape else value)
     if line.fault and not line.ended:
         findings.reject(number, RejectKind.TORN, "the last line is cut off")
     elif line.fault:

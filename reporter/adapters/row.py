@@ -6,8 +6,8 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.episode import EpisodeRecord, Verdict
 from reporter.adapters import RejectKind
@@ -34,8 +34,7 @@ class RowError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A record, and what was wrong with it all the same."""
 
     record: EpisodeRecord
@@ -43,7 +42,7 @@ class Row:
 
 
 def parse_row(value: Any, context: Context, line: int) -> Row:
-    """The record in one decoded JSON value; raises RowError when there is none."""
+    """The record in one decoded JSON value; raises RowError when there is none. Line 0 is the file as a whole."""
     if not isinstance(value, dict):
         raise RowError("not a JSON object")
     row: dict[str, Any] = value
@@ -54,9 +53,12 @@ def parse_row(value: Any, context: Context, line: int) -> Row:
     verdict, complaint = _verdict(row, rules.success)
     seed = integer(row.get("seed"))
     known = {"policy", "environment"}
-    known.update({"seed"} if seed is not None else ())
-    known.update({rules.episode} if not isinstance(row[rules.episode], str) else ())
-    known.update({rules.success} if not complaint else ())
+    if seed is not None:
+        known.add("seed")
+    if not isinstance(row[rules.episode], str):
+        known.add(rules.episode)
+    if not complaint:
+        known.add(rules.success)
     fields = _Fields.sort(row, known, rules.metrics)
     record = EpisodeRecord(
         policy=policy,
@@ -64,11 +66,11 @@ def parse_row(value: Any, context: Context, line: int) -> Row:
         episode=episode,
         verdict=verdict,
         seed=seed,
-        metrics=MappingProxyType(fields.metrics),
-        extra=MappingProxyType(fields.extra),
+        metrics=fields.metrics,
+        extra=fields.extra if fields.mixed else _shared(tuple(fields.extra.items())),
         session=context.session,
         attempt=context.attempt,
-        source=f"{context.path}:{line}",
+        source=f"{context.path}:{line}" if line else context.path,
     )
     return Row(record, (*complaint, *fields.defects))
 
@@ -124,37 +126,48 @@ def _verdict(row: Mapping[str, Any], key: str) -> tuple[Verdict, tuple[str, ...]
     return Verdict.ERRORED, (f"the field {key!r} is neither true nor false: errored",)
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=1024)
+def _shared(fields: tuple[tuple[str, str], ...]) -> Mapping[str, JsonValue]:
+    """One mapping for all records that say the same in words: how an episode ended, say."""
+    return dict(fields)
+
+
+@dataclass(slots=True)
 class _Fields:
     """The fields of a row that are neither its key nor its verdict."""
 
     metrics: dict[str, float]
-    extra: dict[str, JsonValue]
+    extra: dict[str, Any]
     defects: list[str]
+    mixed: bool = False
+    """whether anything in `extra` is no text"""
 
     @classmethod
     def sort(cls, row: Mapping[str, Any], known: set[str], wanted: tuple[str, ...]) -> _Fields:
         fields = cls({}, {}, [])
         for key, value in row.items():
             if key not in known:
-                fields.add(sys.intern(key), value, metric=not wanted or key in wanted)
+                kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
+                if kind is float or kind is int:
+                    fields.add_number(sys.intern(key), value, metric=not wanted or key in wanted)
+                else:
+                    plain = kind is str or kind is bool or value is None
+                    fields.mixed |= kind is not str
+                    fields.extra[sys.intern(key)] = value if plain else _without_nan(value)
         return fields
 
-    def add(self, key: str, value: Any, *, metric: bool) -> None:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and not _finite(value):
+    def add_number(self, key: str, value: float, *, metric: bool) -> None:
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # an integer that no float can hold
+            finite = False
+        if not finite:
             self.defects.append(f"the field {key!r} is not a finite number: left out")
-        elif number and metric:
+        elif metric:
             self.metrics[key] = float(value)
         else:
-            self.extra[key] = value if isinstance(value, str | int | float | None) else _without_nan(value)
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+            self.mixed = True
+            self.extra[key] = value
 
 
 def _without_nan(value: JsonValue, depth: int = 0) -> JsonValue:

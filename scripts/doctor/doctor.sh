@@ -8,8 +8,10 @@ set -uo pipefail
 
 if ! declare -F process::alive >/dev/null; then
   here=${BASH_SOURCE[0]%/*}
-  source "$here/../lib/record.sh"
+  source "$here/../lib/base/record.sh"
+  source "$here/../lib/session/egl.sh"
   source "$here/probes.sh"
+  source "$here/leases.sh"
 fi
 
 doctor_s=${COMBORUN_DOCTOR_S:-9}         # what the driver may take, which wakes up slowly
@@ -19,7 +21,7 @@ mux_socket=${COMBORUN_TMUX_SOCKET:-comborun}
 temporary=${TMPDIR:-/tmp}
 
 doctor::main() { # <root> [programs] [file]...
-  local now root=$1 programs=${2-} probe fd fds=() pids=() line left whole names=(files runs gpus tmux screen logout shell)
+  local now root=$1 programs=${2-} probe fd fds=() pids=() line left whole names=(files runs gpus leases egl tmux screen logout shell)
   local deadline=$((SECONDS + doctor_s + 3))
   shift $(($# > 1 ? 2 : 1))
   record::now

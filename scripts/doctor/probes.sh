@@ -114,6 +114,16 @@ probe::gpus() {
   return 0
 }
 
+probe::egl() { # a line for each device: its index, CUDA's number for the GPU, the GPU's UUID
+  local said code line
+  type -P nvidia-smi >/dev/null || return 0
+  # shellcheck disable=SC2154 # of egl.sh
+  probe::ask "$doctor_s" python3 -I -c "$egl_program"
+  ((code == 0)) || return 0
+  while IFS= read -r line; do [[ $line =~ ^[0-9]+\  ]] && fact egl "$line"; done <<<"$said"
+  return 0
+}
+
 probe::tmux() { # our own server: does it answer, and if not, why
   local said code folder=${TMUX_TMPDIR:-/tmp}/tmux-$UID pid args state start line
   type -P tmux >/dev/null || return 0

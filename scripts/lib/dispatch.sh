@@ -4,22 +4,60 @@
 # dispatch.sh RUN: keep the slots of a run full until all its sessions have ended. The only process that starts
 # sessions. State is what the files say: killed at any instant and started again, it goes on.
 #
-#   0: the run is done, or was stopped    66: no run directory    75: another dispatcher lives    143: told to end
+#   0: the run is done, stopped or held    66: no run directory    73: can't write there    75: another dispatcher lives
+#   143: told to end
 set -uo pipefail
 
 library=${BASH_SOURCE[0]%/*}
-source "$library/record.sh"
-source "$library/evidence.sh"
-source "$library/end.sh"
-source "$library/marker.sh"
-source "$library/attempt.sh"
-source "$library/multiplexer.sh"
-source "$library/gpus.sh"
-source "$library/results.sh"
-source "$library/queue.sh"
-source "$library/launch.sh"
-source "$library/secrets.sh"
-source "$library/ahead.sh"
+halted_why='' # a hold that has yet to be written
+source "$library/base/record.sh"
+source "$library/base/clock.sh"
+source "$library/attempt/evidence.sh"
+source "$library/attempt/end.sh"
+source "$library/base/marker.sh"
+source "$library/attempt/attempt.sh"
+source "$library/attempt/tail.sh"
+source "$library/base/multiplexer.sh"
+source "$library/base/host.sh"
+source "$library/base/policy.sh"
+source "$library/watch/activity.sh"
+source "$library/admission/request.sh"
+source "$library/admission/gpus.sh"
+source "$library/admission/measure.sh"
+source "$library/admission/measured.sh"
+source "$library/admission/promise.sh"
+source "$library/admission/lease.sh"
+source "$library/admission/leased.sh"
+source "$library/admission/room.sh"
+source "$library/admission/handout.sh"
+source "$library/admission/passing.sh"
+source "$library/admission/admit.sh"
+source "$library/admission/memory.sh"
+source "$library/queue/usage.sh"
+source "$library/base/hold.sh"
+source "$library/attempt/retry.sh"
+source "$library/queue/breaker.sh"
+source "$library/queue/fail_fast.sh"
+source "$library/queue/smoke.sh"
+source "$library/attempt/results.sh"
+source "$library/queue/queue.sh"
+source "$library/queue/adopt.sh"
+source "$library/queue/settle.sh"
+source "$library/queue/news.sh"
+source "$library/queue/pick.sh"
+source "$library/servers/servers.sh"
+source "$library/admission/spacing.sh"
+source "$library/admission/warm.sh"
+source "$library/admission/fewer.sh"
+source "$library/admission/give_way.sh"
+source "$library/admission/starts.sh"
+source "$library/queue/launch.sh"
+source "$library/queue/waiting.sh"
+source "$library/notice/notice.sh"
+source "$library/notice/notify.sh"
+source "$library/base/secrets.sh"
+source "$library/queue/ahead.sh"
+source "$library/queue/finish.sh"
 
 dispatch::main() { # <run>
   run=$(cd -- "$1" && pwd) && read -r run_id <"$run/id" || exit 66
@@ -33,27 +71,30 @@ dispatch::main() { # <run>
   trap '' HUP INT QUIT
   trap 'exit 143' TERM
   dispatch::open
+  measure::open
   queue::read
+  notify::open
   mux::prepare "$multiplexer"
   queue::adopt
-  if ((left == 0)) && [[ -e $run/dispatch/done ]] && ! dispatch::wants_after; then
+  if ((left == 0)) && [[ -e $run/dispatch/done ]] && ! finish::wants_after; then
     dispatch::journal nothing-left
     secrets::forget
     exit 0
   fi
-  rm -f -- "$run/dispatch/done"
+  rm -f -- "$run/dispatch/done" "$run/dispatch/leaving"
+  hold::look
+  [[ $hold == @(draining|halted) ]] && ((left)) && finish::held
   dispatch::sign
+  servers::open
+  launch::open
   ahead::open
-  dispatch::work
-  results::link "${order[@]}"
-  dispatch::after
-  dispatch::done
+  usage::open
+  finish::rounds
 }
 
 dispatch::open() { # FIFO 3, journal 4; both and the lock (8) are closed on every child
-  local fifo=$run/dispatch/fifo
-  [[ -p $fifo ]] || mkfifo -- "$fifo"
-  exec 3<>"$fifo" 4>>"$run/dispatch/journal"
+  news::listen || exit 73
+  exec 4>>"$run/dispatch/journal"
   read -r multiplexer 2>/dev/null <"$run/dispatch/multiplexer" || mux::choose "" || exit 69
   dispatch::journal "dispatcher $$ $multiplexer"
 }
@@ -72,74 +113,46 @@ dispatch::journal() { # <words>
   printf '%s %s\n' "$now" "$*" >&4
 }
 
-dispatch::work() { # until nothing is left, or the run was stopped
+dispatch::halt() { # <why> : nothing new starts until a person says `resume`; the first reason stays
+  hold::look
+  [[ $hold != halted ]] || return 0
+  hold::set halted "$1" || halted_why=$1 # on a full disk the hold is in memory only, until there is room
+  hold=halted
+  dispatch::journal "halted $1"
+  notify::tell host '' "the run is halted: $1"
+}
+
+dispatch::work() { # until nothing is left, or the run was stopped, or is held and nothing runs
   local line text='' now_ms timeout
-  record::now_ms
+  clock::now_ms
   local next_sweep=$((now_ms + 2000))
   while ((left > 0)); do
     [[ -e $run/dispatch/stopped ]] && dispatch::journal stopped && exit 0
+    ((${#servers_refused[@]} == 0)) || servers::again
     launch::fill
+    give_way::look
+    [[ $hold == @(draining|halted) ]] && finish::held
     launch::check
     ahead::fill
-    record::now_ms
+    ((waiting_stale == 0)) || waiting::tell
+    clock::now_ms
+    ((now_ms < usage_next_ms)) || usage::tell
     if ((now_ms >= next_sweep)); then
-      queue::sweep
+      news::sweep
       next_sweep=$((now_ms + 2000))
       continue
     fi
     pause_ms=$((next_sweep - now_ms < pause_ms ? next_sweep - now_ms : pause_ms))
+    ((pause_ms > 0)) || pause_ms=1
     printf -v timeout '%d.%03d' $((pause_ms / 1000)) $((pause_ms % 1000))
     IFS= read -r -t "$timeout" -u 3 line || {
       text+=$line # the time may be up in the middle of a line
       continue
     }
-    queue::hear "$text$line"
+    news::hear "$text$line"
     text=''
+    news::drain
   done
-}
-
-dispatch::wants_after() { # run it once; again when it was lost or cancelled, or when sessions have ended since
-  local attempt outcome name
-  [[ -e $run/sessions/after/session.sh ]] || return 1
-  attempt::latest after
-  ((attempt)) && attempt::glance "$run/sessions/after/attempt-$attempt"
-  ((attempt)) && [[ $life == ended ]] || return 0
-  attempt::outcome
-  [[ $outcome == @(lost|cancelled) ]] && return 0
-  local begun=$run/sessions/after/attempt-$attempt/begin
-  for name in "${order[@]}"; do
-    [[ $run/sessions/$name/attempt-${attempt_of[$name]}/end -nt $begun ]] && return 0
-  done
-  return 1
-}
-
-dispatch::after() {
-  dispatch::wants_after || return 0
-  local sessions=("${order[@]}")
-  order=() next=0
-  queue::reset after 0
-  order=(after)
-  queue::adopt_one after again
-  dispatch::work
-  order=("${sessions[@]}")
-}
-
-dispatch::done() { # the run has ended; told only when it is on disk
-  local name now
-  local -A count=([succeeded]=0 [partial]=0 [failed]=0 [cancelled]=0 [lost]=0)
-  for name in "${order[@]}"; do
-    count[${outcome_of[$name]}]=$((count[${outcome_of[$name]}] + 1))
-  done
-  secrets::forget
-  record::now
-  until record::write "$run/dispatch/done" "at=$now" "succeeded=${count[succeeded]}" "partial=${count[partial]}" \
-    "failed=${count[failed]}" "cancelled=${count[cancelled]}" "lost=${count[lost]}" "after=${outcome_of[after]-}"; do
-    printf "dispatch: can't write %s; is the disk full?\n" "$run/dispatch/done" >&2
-    sleep 5
-  done
-  secrets::forget # those that a start has put there meanwhile, to find us done
-  dispatch::journal 'done'
-  mux::finish
 }
 
 dispatch::main "$@"

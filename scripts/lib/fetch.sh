@@ -10,10 +10,10 @@
 set -uo pipefail
 
 library=${BASH_SOURCE[0]%/*}
-source "$library/record.sh"
-source "$library/evidence.sh"
-source "$library/attempt.sh"
-source "$library/fetch_find.sh"
+source "$library/base/record.sh"
+source "$library/attempt/evidence.sh"
+source "$library/attempt/attempt.sh"
+source "$library/fetch/fetch_find.sh"
 
 known=() closed=''   # highest attempt of each session whose files the asker holds to be final; the digest of those files
 part='' part_from='' # a file that is too big for one answer: what was announced of it, and where to go on
@@ -34,9 +34,9 @@ fetch::main() { # <run> <mark> <limit>
   [[ -f dispatch/done ]] && over=dispatch/done
   fetch::names
   fetch::compare
-  fetch::files id digest run.json plan-*.json grid.yaml dispatch/queue.tsv
+  fetch::files id digest run.json plan-*.json grid.yaml canary.json dispatch/queue.tsv
   fetch::each open
-  fetch::files dispatch/slots dispatch/multiplexer dispatch/stopped dispatch/journal $over
+  fetch::files dispatch/slots dispatch/multiplexer dispatch/stopped dispatch/journal dispatch/usage.tsv $over
   fetch::look
   fetch::gone
   fetch::choose
@@ -86,7 +86,7 @@ fetch::choose() { # -> chosen continued more: what goes into this answer, in ord
     old=${have[$path]-0,0}
     [[ $path == "$part" || ${again[$path]-} == skip || $old == "${size_of[$path]},${time_of[$path]/./}" ]] && continue
     old=${old%,*} size=${size_of[$path]}
-    [[ $path == @(*.jsonl|dispatch/journal) && ! ${again[$path]-} ]] && ((old < size)) || old=0
+    [[ $path == @(*.jsonl|dispatch/journal|dispatch/usage.tsv) && ! ${again[$path]-} ]] && ((old < size)) || old=0
     fetch::take "$path" "$old"
     ((more)) && return
   done

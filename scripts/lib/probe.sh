@@ -7,11 +7,14 @@ set -uo pipefail
 export LC_ALL=C # bash and stat write times with a comma where the locale does
 
 library=${BASH_SOURCE[0]%/*}
-source "$library/record.sh"
-source "$library/evidence.sh"
-source "$library/attempt.sh"
-source "$library/host.sh"
-source "$library/probe_count.sh"
+source "$library/base/record.sh"
+source "$library/attempt/evidence.sh"
+source "$library/attempt/attempt.sh"
+source "$library/base/host.sh"
+source "$library/base/clock.sh"
+source "$library/base/hold.sh"
+source "$library/probe/probe_held.sh"
+source "$library/probe/probe_count.sh"
 
 running_share=73728 ended_share=24576 fewest=160 # bytes of log in one answer, and of one log even if it gets to be more
 
@@ -27,6 +30,7 @@ probe::main() { # <run> [known] [tail]
     exit 66
   fi
   run=$PWD
+  [[ ! -e dispatch/engine ]] || { source "$library/slurm/slurm_probe.sh" && slurm_probe::open; }
   while IFS=$'\t' read -r name _ || [[ $name ]]; do
     [[ $name =~ ^[A-Za-z0-9_-]+$ ]] && names+=("$name")
   done <dispatch/queue.tsv
@@ -79,17 +83,20 @@ probe::find() { # <session> <attempt whose end is known>
 }
 
 probe::alive() { # <session> <attempt directory> : reads life, record; -> life: ended, if it has ended meanwhile
-  local supervisor=0 command=0 claimed=0
+  local supervisor=0 leader=0 claimed=0 stalled=''
+  [[ ! ${slurm_run-} || $life != running ]] || supervisor=1 # on another machine, so no pid says it
   [[ ${record[pid]-} ]] && begun[$2]=1
   [[ -e $2/claim ]] && claimed=1
   process::alive "${record[supervisor]-}" "${record[supervisor_start]-}" "${record[boot]-}" && supervisor=1
   if process::alive "${record[pid]-}" "${record[pid_start]-}" "${record[boot]-}"; then
-    command=1
+    leader=1
   elif ((supervisor == 0 && claimed)) && lock::held "sessions/$1/lock"; then
-    command=1
+    leader=1
   fi
-  live_of[$2]="supervisor=$supervisor command=$command claimed=$claimed"
-  ((supervisor + command == 0)) && record::read "$2/end" && life=ended
+  [[ -e $2/stalled ]] && record::read "$2/stalled" && stalled=${record[since]-}
+  live_of[$2]="supervisor=$supervisor command=$leader claimed=$claimed stalled=$stalled"
+  [[ -e $2/wrong_gpu ]] && record::read "$2/wrong_gpu" && live_of[$2]+=" wrong_gpu=${record[found]-}"
+  ((supervisor + leader == 0)) && record::read "$2/end" && life=ended
 }
 
 probe::share() { # <bytes that are asked for> <bytes for all> <logs> -> share: bytes of each
@@ -101,19 +108,27 @@ probe::share() { # <bytes that are asked for> <bytes for all> <logs> -> share: b
 }
 
 probe::header() {
-  local now boot slots='' load='' multiplexer='' stopped=0 memory disk
+  local now boot slots='' load='' multiplexer='' stopped=0 memory disk plan
   record::now
   process::boot
   record::read dispatch/dispatcher
   process::alive "${record[pid]-}" "${record[start]-}" "${record[boot]-}" || record[pid]=''
+  [[ ! ${slurm_run-} ]] || slurm_probe::dispatcher
   [[ -e dispatch/slots ]] && read -r slots <dispatch/slots
   [[ -e dispatch/multiplexer ]] && read -r multiplexer <dispatch/multiplexer
   [[ -e dispatch/stopped ]] && stopped=1
   read -r load _ 2>/dev/null </proc/loadavg
   host::memory
   host::disk .
+  probe::plan
   printf '%s\n' 'comborun-probe 1' "run=$run_id" "now=$now" "boot=$boot" "dispatcher=${record[pid]}" "slots=$slots" \
-    "stopped=$stopped" "load=$load" "cpus=$(nproc)" "multiplexer=$multiplexer" "$memory" "$disk" "${gpus[@]}"
+    "stopped=$stopped" "load=$load" "cpus=$(nproc)" "multiplexer=$multiplexer" "plan=$plan" "$memory" "$disk" "${gpus[@]}"
+  probe::held
+  if [[ -e dispatch/servers.tsv ]]; then
+    source "$library/probe/probe_servers.sh"
+    probe::servers
+  fi
+  [[ ! ${slurm_run-} ]] || slurm_probe::tell
   [[ -e dispatch/done ]] && probe::record 'done' dispatch/done
   printf '.\n'
 }

@@ -8,10 +8,10 @@ set -uo pipefail
 unset TMUX
 
 library=${BASH_SOURCE[0]%/*}
-source "$library/record.sh"
-source "$library/process_table.sh"
-source "$library/replace_find.sh"
-source "$library/replace_look.sh"
+source "$library/base/record.sh"
+source "$library/base/process_table.sh"
+source "$library/replace/replace_find.sh"
+source "$library/replace/replace_look.sh"
 
 kinds=() names=() addresses=() roots=() # of each session: tmux or screen, its name, what names it exactly, its shells
 ended=()                                # ... by which signal

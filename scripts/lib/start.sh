@@ -5,14 +5,16 @@
 # to repeat. With `--secrets -` those of the laptop are on standard input, each NAME=VALUE and a NUL.
 #
 #   0: a dispatcher lives, or nothing is left to do    64: usage    66: no run directory    69: no tmux and no screen
-#   75: something holds the run's locks    78: a secret is missing
+#   73: can't write there    75: something holds the run's locks    78: a secret is missing
 set -uo pipefail
 unset COMBORUN_SESSION
 
 library=${BASH_SOURCE[0]%/*}
-source "$library/record.sh"
-source "$library/multiplexer.sh"
-source "$library/secrets.sh"
+source "$library/base/record.sh"
+source "$library/base/clock.sh"
+source "$library/base/hold.sh"
+source "$library/base/multiplexer.sh"
+source "$library/base/secrets.sh"
 
 start::die() { # <code> <message>
   printf 'start: %s\n' "$2" >&2
@@ -23,6 +25,7 @@ start::main() {
   local parallel='' wanted='' given='' multiplexer
   run=$(cd -- "${1-}" 2>/dev/null && pwd)
   [[ $run && -f $run/id ]] || start::die 66 "${1:-RUN} is no run directory"
+  [[ ! -e $run/dispatch/engine ]] || exec bash "$library/slurm_submit.sh" "$run" "${@:2}"
   shift
   while (($#)); do
     case $1 in
@@ -81,12 +84,24 @@ start::dispatcher() { # until one lives; a lock without a dispatcher is one that
     wait "$pid"
     code=$?
     case $code in
-      0) printf 'nothing is left to do\n' && return ;;
+      0) start::nothing && return ;;
       75) sleep 0.1 ;;
       *) start::die "$code" "the dispatcher ended with code $code: $(tail -n 3 -- "$run/dispatch/out")" ;;
     esac
   done
   start::die 75 "$run/dispatch/lock is held, but by no dispatcher"
+}
+
+start::nothing() { # the dispatcher found nothing that it may start
+  local hold hold_why
+  hold::look
+  case $hold in
+    '') printf 'nothing is left to do\n' ;;
+    *)
+      printf 'the run is %s (%s). What lets it go on: bash %s %s resume; bash %s\n' \
+        "$hold" "$hold_why" "${run@Q}/lib/control.sh" "${run@Q}" "${run@Q}/run_parallel.sh"
+      ;;
+  esac
 }
 
 start::detach() { # -> pid: a dispatcher in its own process session, with no inherited descriptor
@@ -101,9 +116,9 @@ start::detach() { # -> pid: a dispatcher in its own process session, with no inh
   pid=$!
 }
 
-start::signed() { # whether a dispatcher lives that has taken over
+start::signed() { # whether a dispatcher lives that has taken over and is not about to leave
   record::read "$run/dispatch/dispatcher" &&
-    process::alive "${record[pid]-}" "${record[start]-}" "${record[boot]-}"
+    process::alive "${record[pid]-}" "${record[start]-}" "${record[boot]-}" && [[ ! -e $run/dispatch/leaving ]]
 }
 
 start::report() {

@@ -5,7 +5,8 @@
 load library
 
 setup() {
-  source_library record end evidence marker attempt multiplexer gpus
+  source_library record end evidence marker attempt multiplexer clock policy request gpus measure measured promise lease leased room
+  measure_answer=1 memory_asked=0
   run=$BATS_TEST_TMPDIR run_id=bench-20260101T000000Z-9f3c
 }
 
@@ -27,33 +28,47 @@ setup() {
   ((status))
 }
 
-choose() { # <how many> <expected, `none` when they are not to be had>
+pick() { # <how many> <expected, `none` when they are not to be had>
   local chosen=none
-  gpus::choose "$1" || chosen=none
+  request::read asking "$1"
+  gpus::pick "${kind_of[asking]}" asking || chosen=none
   same "$chosen" "$2"
 }
 
-@test "the least loaded GPUs are chosen, in the order in which they are allowed" {
-  gpus::allow 2,0,5 0
-  choose 1 2
-  choose 2 2,0
-  gpus::take 2
-  choose 1 0
-  choose 3 0,5,2
-  choose 4 none
-  choose 0 ''
+@test "the least loaded GPUs are picked, in the order in which they are allowed" {
+  gpus::allow 2,0,5 9
+  pick 1 2
+  pick 2 2,0
+  request::read somebody 1
+  promise::take somebody 2
+  pick 1 0
+  pick 3 0,5,2
+  pick 4 none
+  pick 0 ''
 }
 
-@test "no GPU gets more than its limit, and what is given back is free again" {
-  gpus::allow 0,1 1
-  gpus::take 0
-  choose 1 1
-  choose 2 none
-  gpus::take 1
-  choose 1 none
-  choose 0 ''
-  gpus::give_back 0
-  choose 1 0
+@test "no GPU gets more than its limit or than its cap, and what is given back is free again" {
+  gpus::allow 0,1 2
+  local who
+  for who in a b c; do request::read "$who" 1; done
+  promise::take a 0
+  promise::take b 0
+  pick 1 1
+  pick 2 none
+  gpus::cap 1 1
+  promise::take c 1
+  pick 1 none
+  pick 0 ''
+  promise::give_back a
+  pick 1 0
+}
+
+@test "who says nothing of its memory has its GPU alone, unless a limit is said" {
+  gpus::allow 0,1 0
+  request::read a 1
+  promise::take a 0
+  pick 2 none
+  pick 1 1
 }
 
 @test "what is no list of GPUs allows none" {
@@ -61,7 +76,7 @@ choose() { # <how many> <expected, `none` when they are not to be had>
   same "${#gpus_allowed[@]}" 0
   gpus::allow '0,x[$(touch pwned)],1' 0
   same "${gpus_allowed[*]}" '0 1'
-  choose 1 0
+  pick 1 0
 }
 
 outcome_of() { # <completeness> <cause> <expected>
@@ -114,9 +129,11 @@ ended=2.5
 code=139
 signal=11
 cause=signal
+class=crashed
 completeness=partial
 records=7
 successes=3
+peak_memory_kib=
 note=two lines"
   same "$(ls -A "$run/sessions/a_b/attempt-2")" end
 }
@@ -129,10 +146,22 @@ note=two lines"
   ((status))
 }
 
+@test "a window that is opened ahead does not spoil the end of a session that never begins" {
+  mv() { # between what is written and its place
+    end::reserve "$run/sessions/a_b/attempt-1"
+    command mv "$@"
+  }
+  attempt::forestall a_b 1 stopped 'before it began'
+  unset -f mv
+  record::read "$run/sessions/a_b/attempt-1/end"
+  same "${record[cause]}/${record[note]}" 'stopped/before it began'
+}
+
 @test "the latest attempt is the highest that somebody granted, claimed or ended" {
   mkdir -p "$run"/sessions/a_b/attempt-{1,2,10,11,x}
   : >"$run/sessions/a_b/attempt-2/claim"
-  : >"$run/sessions/a_b/attempt-10/grant"
+  echo gpus= >"$run/sessions/a_b/attempt-10/grant"
+  : >"$run/sessions/a_b/attempt-11/grant" # cut off before anything was in it
   : >"$run/sessions/a_b/attempt-x/claim"
   local attempt
   attempt::latest a_b

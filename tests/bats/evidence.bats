@@ -95,9 +95,9 @@ count() { # <glob>... -> records successes
   same "$records/$successes" 1203/1203
 }
 
-judged() { # <planned> <code> <globs> <records> <expected>
+judged() { # <planned> <code> <records are evidence> <records> <expected> [<other evidence> <what holds of it>]
   local completeness records=$4
-  evidence::judge "$1" "$2" "$3" || :
+  evidence::judge "$1" "$2" "$3" "${6:-0}" "${7:-0}"
   same "$completeness" "$5"
 }
 
@@ -116,4 +116,30 @@ judged() { # <planned> <code> <globs> <records> <expected>
   judged 0 1 1 3 partial
   judged 0 '' 1 3 partial
   judged 0 0 1 0 none
+}
+
+@test "all the evidence that is named has to hold, and then the exit code does not matter" {
+  judged 10 0 1 10 partial 2 1
+  judged 10 139 1 10 complete 2 2
+  judged 10 0 1 9 partial 2 2
+  judged 10 0 1 0 none 1 1
+  judged 0 139 1 3 complete 1 1
+}
+
+@test "records that are no evidence make an attempt partial, and never complete" {
+  judged 10 1 0 10 complete 1 1
+  judged 10 0 0 10 partial 1 0
+  judged 10 0 0 0 none 1 0
+  judged 10 1 0 4 partial
+}
+
+@test "a line of the log is found after a carriage return and among garbage, and a pattern that is none is told" {
+  printf 'a\0\377b\n 99%%\r100%%\rEvaluation complete!\r\n' >log
+  evidence::line_there '^Evaluation complete!$' log
+  run evidence::line_there 'Evaluation completed' log
+  same "$status" 1
+  run evidence::line_there '(' log
+  same "$status" 2
+  run evidence::line_there 'anything' nothing
+  same "$status" 1
 }

@@ -3,10 +3,12 @@
 library=$BATS_TEST_DIRNAME/../../scripts/lib
 
 source_library() { # <file>...
-  local file
+  local file place
   for file in "$@"; do
-    # shellcheck source=/dev/null
-    source "$library/$file.sh"
+    for place in "$library/$file".sh "$library"/*/"$file".sh; do # on top, or in the one room that has it
+      # shellcheck source=/dev/null
+      [[ ! -e $place ]] || source "$place"
+    done
   done
 }
 

@@ -13,10 +13,11 @@ for folder in ("integration", "testbed"):
     if str(TESTS / folder) not in sys.path:
         sys.path.insert(0, str(TESTS / folder))
 
-from desk import desk  # noqa: E402
+from desk import Desk, desk  # noqa: E402
+from ground import Ground, ground_at  # noqa: E402
 from hosts import Site, site  # noqa: E402
 from network import missing  # noqa: E402
-from sshd import ssh_place  # noqa: E402
+from sshd import Sshd, fresh_user, running_sshd, ssh_place  # noqa: E402
 
 __all__ = ["desk", "ssh_place"]
 
@@ -40,4 +41,21 @@ def near_site(testbed: None) -> Iterator[Site]:
 def far_site(testbed: None) -> Iterator[Site]:
     """A host of its own, 200 ms away and back."""
     with site(200) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def fault_sshd(ssh_place: Path) -> Iterator[Sshd]:
+    """An sshd whose user has an environment of their own in ~/.ssh/environment."""
+    with (
+        fresh_user() as user,
+        running_sshd(ssh_place / f"faults-{user.name}", user, "PermitUserEnvironment yes") as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def ground(desk: Desk, request: pytest.FixtureRequest) -> Iterator[Ground]:
+    """A host in one of the four cells of the matrix: the parameter."""
+    with ground_at(request.param, desk, request) as made:
         yield made

@@ -16,14 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from comborun.attempt import Begin, End, parse_record
 from comborun.library import scripts_directory
+from comborun.resources import NOTHING, Request
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""
@@ -53,9 +55,13 @@ class Script:
     variables: tuple[str, ...] = ()
     setup: str = ""
     gpus: int = 0
+    request: Request = NOTHING
+    constants: tuple[str, ...] = ()
+    """further lines of data, such as `stall_s=2`"""
 
     def text(self, name: str) -> str:
         lines = ["#!/usr/bin/env bash", f"name={name}", "unit=episode", f"first={self.first}", f"count={self.count}"]
+        lines += self.constants
         if self.workdir:
             lines.append(f"workdir={self.workdir}")
         lines += [f"results=({shlex.join(self.results)})", f"success={shlex.quote(self.success)}"]
@@ -77,6 +83,15 @@ def python(text: str, **options: object) -> Script:
     return Script((shlex.quote(PYTHON), "-c", shlex.quote(text)), **options)  # type: ignore[arg-type]
 
 
+def _row(name: str, script: Script) -> str:
+    """Its line of queue.tsv; the columns for what it asks for only when it asks."""
+    one, words = script.request, [name, str(script.gpus)]
+    if one != NOTHING:
+        words += ["-", *map(str, (one.gpu_memory, one.cpus, one.memory)), ",".join(one.tokens) or "-", one.group or "-"]
+        words += [str(one.per_gpu), str(one.per_host), ",".join(map(str, one.only)) or "-"]
+    return "\t".join(words) + "\n"
+
+
 @dataclass
 class Box:
     """One run directory and what can be done to it."""
@@ -95,14 +110,15 @@ class Box:
         stagger_ms: int = 0,
         attempts: int = 2,
         gpus: str = "-",
+        policy: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Write the run directory as a launch would."""
+        """Write the run directory as a launch would; `policy` are further lines of policy.tsv."""
         for name, script in sessions.items():
             self.write(f"sessions/{name}/session.sh", script.text(name))
         self.names = [name for name in sessions if name != "after"]
-        self.write("dispatch/queue.tsv", "".join(f"{name}\t{sessions[name].gpus}\n" for name in self.names))
+        self.write("dispatch/queue.tsv", "".join(_row(name, sessions[name]) for name in self.names))
         limits = {"parallel": parallel, "per_gpu": per_gpu, "stagger_ms": stagger_ms, "attempts": attempts}
-        rows = {**limits, "gpus": gpus}
+        rows = {**limits, "gpus": gpus, **policy}
         self.write("dispatch/policy.tsv", "".join(f"{key}\t{value}\n" for key, value in rows.items()))
 
     def write(self, path: str, text: str) -> Path:
@@ -157,6 +173,13 @@ class Box:
         """The lines of the journal that match, without their times."""
         lines = [line.partition(" ")[2] for line in self.journal.splitlines()]
         return [line for line in lines if re.search(pattern, line)]
+
+    @property
+    def waiting(self) -> dict[str, tuple[str, str, str]]:
+        """What dispatch/waiting says of each session: until when, for what, and the detail."""
+        file = self.directory / "dispatch/waiting"
+        rows = [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
+        return {name: (until, reason, detail) for name, reason, until, detail in rows}
 
     def attempt(self, name: str, number: int = 1) -> Path:
         return self.directory / "sessions" / name / f"attempt-{number}"
@@ -292,6 +315,7 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
         key: value for key, value in os.environ.items() if not key.startswith(("COMBORUN_", "TMUX", "CUDA_", "PYTHON"))
     }
     private = {"COMBORUN_TMUX_SOCKET": f"cb{token}", "SCREENDIR": str(screens)}
+    private["COMBORUN_LEASES"] = str(screens / "leases")
     box = Box(directory, multiplexer, {**inherited, **knobs, **private})
     try:
         yield box

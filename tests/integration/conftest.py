@@ -1,6 +1,19 @@
 """Fixtures that several test modules share."""
 
 from box import any_box, box, screen_box, small_disk_box
+from slurm import slurm
+from slurm_box import slurm_box
 from sshd import own_sshd, ssh_place, ssh_user, sshd
 
-__all__ = ["any_box", "box", "own_sshd", "screen_box", "small_disk_box", "ssh_place", "ssh_user", "sshd"]
+__all__ = [
+    "any_box",
+    "box",
+    "own_sshd",
+    "screen_box",
+    "slurm",
+    "slurm_box",
+    "small_disk_box",
+    "ssh_place",
+    "ssh_user",
+    "sshd",
+]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,13 @@ def evaluate(pace: float = 0.0, fail: str = "") -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    home = tmp_path / "a home"
+    with desk_at(tmp_path / "a home") as made:
+        yield made
+
+
+@contextmanager
+def desk_at(home: Path) -> Iterator[Desk]:
+    """A desk with this home folder, which is made; what its runs have is ended at the end."""
     home.mkdir()
     screens = tempfile.mkdtemp(prefix="cs-")
     environment = {
@@ -123,5 +130,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         "TERM": "dumb",
     }
     made = Desk(home, environment)
-    yield made
-    made.close()
+    try:
+        yield made
+    finally:
+        made.close()

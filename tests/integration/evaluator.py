@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output-dir", type=Path, required=True)
     parser.add_argument("--pace", type=float, default=0.0)
-    parser.add_argument("--fail", choices=["exit3", "half", "segfault", "silent", "misnamed"])
+    parser.add_argument("--fail", choices=["exit3", "half", "holes", "segfault", "silent", "misnamed"])
     options = parser.parse_args()
     if options.fail == "exit3":
         sys.exit(3)
@@ -33,6 +33,8 @@ def main() -> None:
     with (options.output_dir / "episodes.jsonl").open("a") as file:
         for episode in range(options.first_episode, options.first_episode + count):
             time.sleep(options.pace)
+            if options.fail == "holes" and options.episodes > 3 and episode % 3 == 1:
+                continue
             chance = random.Random(f"{options.policy} {options.env} {options.seed + episode}").random()
             record = {
                 "policy": "another" if options.fail == "misnamed" else options.policy,

@@ -14,7 +14,7 @@ import pytest
 from box import until
 from desk import Desk, desk
 
-from comborun.cli.launching import Request, start_run
+from comborun.cli.starting import Request, start_run
 from comborun.cli.where import Where
 from comborun.transport import MIB, Completed
 from remote.local import LocalTransport
@@ -120,8 +120,23 @@ def test_code_that_changed_is_not_mixed_into_an_unfinished_run(desk: Desk, proje
     (project / "run me.sh").write_text("changed\n")
     refused = desk.combo("launch", "grid.yaml")
     assert refused.returncode == 2
-    assert "the grid or what it ships has changed since" in refused.stderr
+    assert "what sync ships has changed" in refused.stderr
     assert "changed" not in (desk.home / "deployed/run me.sh").read_text()
+
+
+def test_keep_ships_nothing_that_changed_and_rerun_does(desk: Desk, project: Path) -> None:
+    _, run = launch(desk)
+    (project / "run me.sh").write_text(SCRIPT + "# changed\n")
+    grown = GRID.replace("[maze, field]", "[maze, field, lake]")
+    (desk.home / "grid.yaml").write_text(grown)
+    assert "changed" not in (desk.home / "deployed/run me.sh").read_text()
+    launch(desk, "--changed", "keep")
+    assert "changed" not in (desk.home / "deployed/run me.sh").read_text()
+    until((run / "sessions/lake_good/attempt-1/end").exists, "what is new has run")
+    record, _ = launch(desk, "--changed", "rerun")
+    assert "changed" in (desk.home / "deployed/run me.sh").read_text()
+    assert record["run"] == run.name
+    assert len(list(run.glob("sessions/*/attempt-1"))) == 6
 
 
 def test_what_is_in_the_way_stops_the_launch_before_there_is_a_run(desk: Desk, project: Path) -> None:

@@ -77,8 +77,9 @@ def test_a_changed_grid_is_not_mixed_into_an_unfinished_run(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30)))
     refused = desk.combo("launch", desk.grid(command=evaluate(pace=31)))
     assert refused.returncode == 2
-    assert "has changed since" in refused.stderr
-    assert "--new" in refused.stderr
+    assert "~ good in maze: command: --pace 30 before, 31 now" in refused.stderr
+    for way_out in ("--changed rerun", "--changed keep", "--new"):
+        assert way_out in refused.stderr
     assert len(desk.runs) == 1
 
 
@@ -211,6 +212,23 @@ def test_attach_names_the_exact_window(desk: Desk) -> None:
     assert shown == f"tmux -L {socket} attach-session -r -t =maze_good_{run_id(desk)[-4:]}\n"
 
 
+def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
+    pending = f"sh -c 'echo hello; until [ -e ~/gate ]; do sleep 0.05; done; exec \"$@\"' x {evaluate()}"
+    desk.combo("launch", desk.grid(command=pending, policies="[good]", environments="[maze]"))
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
+    subprocess.run(tmux, env=desk.environment, check=True)
+    following = desk.start("attach", "maze_good")
+    assert following.stdout
+    told = [following.stdout.readline(), following.stdout.readline()]
+    (desk.home / "gate").touch()
+    assert told == ["the window of maze_good is gone, but it still runs: this follows its log\n", "hello\n"]
+    assert "episode 3" in following.communicate(timeout=30)[0]
+    assert following.returncode == 0
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it has ended")
+    assert "it has ended" in desk.combo("attach", "maze_good").stderr
+
+
 def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
     grid = desk.grid()
     assert desk.combo("plan", grid).returncode == 0
@@ -227,7 +245,7 @@ def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
         ("command", "python eval.py {polcy}", "did you mean {policy}?"),
         ("episodes", "1:0", "episodes"),
         ("environments", "[]", "environments"),
-        ("shards", "4", "not yet"),
+        ("shards", "0", "from 1 to"),
         ("setup", "'if true; then'", "bash can't read setup"),
     ],
 )
@@ -279,18 +297,19 @@ def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
     assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
 
 
-def test_more_slots_in_the_grid_are_taken_over_and_the_rest_is_told(desk: Desk) -> None:
+def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
-    assert "limits.stagger has changed, and this run keeps what it was planned with" in resumed.stdout
+    assert "limits.stagger: 0 before, 1 now" in resumed.stdout
     assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
+    assert "stagger_ms\t1000\n" in (desk.runs[-1] / "dispatch/policy.tsv").read_text()
 
 
 def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(desk: Desk) -> None:
     desk.combo("run", desk.grid())
     (desk.home / "little").mkdir()
     assert f"{run_id(desk)}/report" in desk.combo("report", "little").stdout
-    assert "no .jsonl" in desk.combo("report", "./little").stderr
+    assert "no results of a known format below little" in desk.combo("report", "./little").stderr
 
 
 def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:

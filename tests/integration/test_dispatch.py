@@ -53,6 +53,7 @@ def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box:
         "failed": "0",
         "cancelled": "0",
         "lost": "0",
+        "not_needed": "0",
         "after": "",
     }
     assert [line.split()[1] for line in any_box.told("^launch")] == NAMES
@@ -149,12 +150,13 @@ def test_the_least_loaded_gpus_are_taken_first(box: Box) -> None:
     assert sorted(box.begun(name).gpus for name in box.names) == ["0", "1", "2", "3"]
 
 
-def test_a_session_without_a_gpu_passes_one_that_waits_for_gpus(box: Box) -> None:
+def test_those_that_wait_for_gpus_are_passed_but_not_for_ever(box: Box) -> None:
     box.plan(
         {
             "env_first": bash(HOLD, gpus=1),
             "env_both": bash("true", gpus=2),
             "env_one": bash("true", gpus=1),
+            "env_more": bash("true", gpus=1),
             "env_cpu": bash("true"),
         },
         gpus="0,1",
@@ -162,11 +164,14 @@ def test_a_session_without_a_gpu_passes_one_that_waits_for_gpus(box: Box) -> Non
     )
     box.start()
     box.ended("env_cpu")
-    assert box.begin("env_both") is None
-    assert box.begin("env_one") is None, "a small request must not starve a large one"
+    box.ended("env_one")
+    until(lambda: "env_more" in box.waiting, "it is told that it waits")
+    assert box.waiting["env_more"][1:] == ("gpu", "GPU 0 is kept for env_both, which has waited for longer")
+    assert box.waiting["env_both"][1:] == ("gpu", "on GPU 0 are 1 sessions, and limits.per_gpu is 1")
     box.write("go", "")
     box.await_done()
-    assert [line.split()[1] for line in box.told("^launch")] == ["env_first", "env_cpu", "env_both", "env_one"]
+    launched = [line.split()[1] for line in box.told("^launch") if "cpu" not in line]
+    assert launched == ["env_first", "env_one", "env_both", "env_more"], "one ran when env_both came: one may pass it"
 
 
 def test_a_request_that_can_never_be_met_is_a_failed_launch(box: Box) -> None:
@@ -291,7 +296,8 @@ def test_servers_killed_at_random_moments_lose_nothing_and_run_nothing_twice(any
 
 def test_supervisors_killed_at_random_moments_lose_nothing(box: Box) -> None:
     chance = random.Random(13)
-    box.plan({f"env_p{i}": bash("sleep 0.2; " + RECORD, results=("*.jsonl",)) for i in range(8)}, attempts=9)
+    eight = {f"env_p{i}": bash("sleep 0.2; " + RECORD, results=("*.jsonl",)) for i in range(8)}
+    box.plan(eight, attempts=9, policy={"breaker": 0})
     box.start()
     killed = 0
     while killed < 6 and not box.done:
@@ -329,7 +335,7 @@ def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again
 
 
 def test_a_lost_session_is_tried_as_often_as_the_grid_says_and_again_by_a_resume(box: Box) -> None:
-    box.plan({"env_one": bash('kill -KILL "$PPID" $$')}, attempts=2)
+    box.plan({"env_one": bash('kill -KILL "$PPID" $$')}, attempts=2, policy={"breaker": 0})
     box.start()
     box.await_done()
     assert box.done["lost"] == "1"
@@ -385,6 +391,17 @@ def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher
     assert starts(any_box, "env_one") == ["1"]
 
 
+def test_what_starts_has_its_gpus_though_its_grant_could_not_be_written_at_first(box: Box) -> None:
+    box.plan({"env_one": bash("true", gpus=1), "env_two": bash("true", gpus=1)}, gpus="3")
+    box.write("sessions/env_one/attempt-1/grant", "")  # as a dispatcher leaves it that is killed just then
+    nowhere = box.directory / "sessions/env_two/attempt-1/grant"
+    nowhere.parent.mkdir(parents=True)
+    nowhere.symlink_to("/nonexistent/grant")
+    box.start()
+    box.await_done()
+    assert [box.begun(name).gpus for name in box.names] == ["3", "3"]
+
+
 def test_a_message_about_what_is_not_so_changes_nothing(box: Box) -> None:
     box.plan({name: bash("sleep 0.5") for name in NAMES[:2]}, parallel=1)
     box.start()
@@ -395,6 +412,20 @@ def test_a_message_about_what_is_not_so_changes_nothing(box: Box) -> None:
     box.await_done()
     assert concurrency(box) == 1
     assert list(box.directory.rglob("pwned")) == []
+
+
+def test_a_fifo_that_somebody_removed_is_made_again_and_no_session_waits_for_its_deadline(box: Box) -> None:
+    box.environment["COMBORUN_LAUNCH_S"] = "120"
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:4]}, parallel=1)
+    box.start()
+    box.begun(NAMES[0])
+    fifo = box.directory / "dispatch/fifo"
+    fifo.unlink()
+    (box.directory / "go").touch()  # it ends, and the next one's window speaks, while nobody hears
+    box.await_done()
+    assert fifo.is_fifo()
+    assert box.told("never-began") == []
+    assert all(starts(box, name) == ["1"] for name in NAMES[:4])
 
 
 def test_there_is_one_dispatcher_however_many_are_started(box: Box) -> None:

@@ -95,6 +95,7 @@ def run(tmp_path: Path) -> Run:
     run.put("dispatch/slots", "4\n")
     run.put("dispatch/multiplexer", "tmux\n")
     run.put("dispatch/journal", "1.0 launch\n")
+    run.put("dispatch/usage.tsv", "1.0\t0.5\t2\t9\t4\n")
     run.attempt("e_p", {"a.jsonl": '{"episode": 0}\n'})
     return run
 
@@ -186,7 +187,9 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
         file.write(b"{}\n")
     with (run.path / "dispatch/journal").open("a") as file:
         file.write("2.0 more\n")
-    assert get(run, mirror) == Fetched(2, 12, 0)
+    with (run.path / "dispatch/usage.tsv").open("a") as file:
+        file.write("2.0\t0.7\t2\t9\t4\n")
+    assert get(run, mirror) == Fetched(3, 26, 0)
     assert contents(mirror) == run.files()
 
 
@@ -262,7 +265,7 @@ def test_an_end_that_a_mirror_holds_means_that_its_results_are_there(run: Run, m
 
 
 def test_what_ends_while_the_host_looks_has_not_ended_yet(run: Run, mirror: Path) -> None:
-    with (run.path / "lib/attempt.sh").open("a") as library:
+    with (run.path / "lib/attempt/attempt.sh").open("a") as library:
         library.write("""
 eval "$(declare -f attempt::rules | sed '1s/.*/rules_as_they_are ()/')"
 attempt::rules() { # the session and the whole run end at this very moment

@@ -167,3 +167,14 @@ def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Ssh
     refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent)
     assert refused.returncode == 3
     assert f"lacks what sessions need: {absent}" in refused.stderr
+
+
+def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: Desk, far_host: Sshd) -> None:
+    grid = far_grid(far, pace="0.1", policies="[good]", environments="[maze]", episodes="400")
+    far.environment["COMBORUN_CALIBRATE_S"] = "1"
+    measured = far.json("calibrate", grid, "--most", "2")
+    assert 0.08 < measured["combos"][0]["episode_s"] < 0.3
+    assert not list((far_host.user.home / "comborun").glob("**/run.json"))
+    expected = far.json("plan", grid)["expected"]
+    assert expected["source"] == "calibration"
+    assert expected["makespan"] > 40

@@ -24,8 +24,8 @@ from monitor.history import History
 from monitor.observe import load_run, observe
 from monitor.status import RunStatus, SessionStatus
 from monitor.watch import Source
-from remote.launch import publish
 from remote.local import LocalTransport
+from remote.publish import Draft, publish
 
 DEADLINE_S = 20.0
 PROGRAM = """
@@ -117,7 +117,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     def make(*sessions: Session, after: After | None = None) -> Stage:
         plan = Plan("probed", sessions, Limits(2, 2, 0.0, 1), (), after, 60.0, "digest")
         transport = LocalTransport()
-        published = publish(transport, plan, "name: probed\n", "~/runs", {}, new=True)
+        published = publish(transport, Draft(plan, "name: probed\n", "~/runs", {}), "new")
         directory = Path(published.directory)
         view = load_run(transport, f"~/runs/{published.run}")
         assert (view.id, view.plan, view.host) == (published.run, plan, "local")

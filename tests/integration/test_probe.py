@@ -153,6 +153,27 @@ def test_a_run_that_was_stopped_says_so(box: Box) -> None:
     assert seen.dispatcher is None
 
 
+def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
+    policy = {"retry_killed": 1, "wait_killed_ms": 600000}
+    box.plan({"env_one": bash("kill -KILL $$"), "env_two": bash(WAIT)}, policy=policy)
+    box.write("plan-1.json", "{}")
+    box.write("plan-2.json", "{}")
+    box.start()
+    until((box.directory / "dispatch/waiting").exists, "it waits")
+    box.library("control.sh", "pause", "for lunch")
+    box.write("dispatch/quarantine", "3\tcrashed\t12.5\n")
+    seen = probe(box)
+    assert seen.plan == 2
+    assert seen.hold
+    assert (seen.hold.kind, seen.hold.why) == ("paused", "for lunch")
+    (shut,) = seen.quarantine
+    assert (shut.gpu, shut.failure, shut.since) == (3, "crashed", 12.5)
+    (wait,) = seen.waiting
+    assert (wait.session, wait.reason, wait.detail) == ("env_one", "retry", "killed, after attempt 1")
+    assert wait.until
+    box.write("go", "")
+
+
 def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
     command = ["bash", str(box.directory / "lib/probe.sh"), str(tmp_path)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)

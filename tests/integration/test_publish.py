@@ -1,7 +1,8 @@
-"""Publishing a run: whole or not at all, once for one grid, whoever launches and however often."""
+"""Publishing a run, and amending it: whole or not at all, once for one grid, whoever launches and however often."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,19 +11,31 @@ from pathlib import Path
 
 import pytest
 
+from comborun.amend import Amended, compare
+from comborun.amend import amend as amended_plan
 from comborun.command import fill
 from comborun.errors import HostError
-from comborun.plan import Limits, Plan, ResultRules, Session
-from remote.launch import Publication, publish
+from comborun.plan import After, Limits, Plan, ResultRules, Session
 from remote.local import LocalTransport
+from remote.publish import Draft, Publication, amend, publish
 
 SESSION = Session("e_p", "p", "e", "episode", 0, 2, None, fill("true", {}), "", None, (), 0, ResultRules(), "d1")
 PLAN = Plan("my-grid", (SESSION,), Limits(1, 1, 0.0, 2), (), None, 60.0, "digest-1")
 CHANGED = replace(PLAN, digest="digest-2")
 
 
-def put(root: Path, plan: Plan = PLAN, *, new: bool = False) -> Publication:
-    return publish(LocalTransport(), plan, "name: my-grid\n", str(root), {}, new=new)
+def draft(root: Path, plan: Plan = PLAN) -> Draft:
+    return Draft(plan, "name: my-grid\n", str(root), {})
+
+
+def put(root: Path, plan: Plan = PLAN, mode: str = "resume") -> Publication:
+    return publish(LocalTransport(), draft(root, plan), mode)
+
+
+def again(root: Path, plan: Plan = PLAN) -> tuple[str, str]:
+    """What the same grid is told, and of which run."""
+    publication = put(root, plan)
+    return publication.state, publication.run
 
 
 def end(publication: Publication, **outcomes: int) -> None:
@@ -41,9 +54,9 @@ def test_a_new_run_has_an_id_that_tells_grid_and_time(tmp_path: Path) -> None:
 
 def test_the_same_grid_again_is_the_same_run_until_it_has_finished(tmp_path: Path) -> None:
     first = put(tmp_path)
-    assert put(tmp_path) == replace(first, state="resumed")
+    assert again(tmp_path) == ("resumed", first.run)
     end(first, succeeded=1)
-    assert put(tmp_path) == replace(first, state="finished")
+    assert again(tmp_path) == ("finished", first.run)
 
 
 @pytest.mark.parametrize("outcome", ["lost", "cancelled"])
@@ -55,15 +68,30 @@ def test_a_run_that_lost_sessions_is_resumed_though_it_had_ended(tmp_path: Path,
 
 def test_new_starts_another_run_of_a_finished_grid_and_of_an_unfinished_one(tmp_path: Path) -> None:
     first = put(tmp_path)
-    second = put(tmp_path, new=True)
+    second = put(tmp_path, mode="new")
     assert (second.state, second.run == first.run) == ("new", False)
 
 
-def test_a_changed_grid_does_not_touch_an_unfinished_run(tmp_path: Path) -> None:
+def test_a_changed_grid_is_given_what_is_there_and_touches_nothing(tmp_path: Path) -> None:
     first = put(tmp_path)
-    assert put(tmp_path, CHANGED) == replace(first, state="changed")
+    before = files(first)
+    changed = put(tmp_path, CHANGED)
+    assert (changed.state, changed.run, changed.root) == ("changed", first.run, str(tmp_path))
+    assert changed.found
+    assert (changed.found.plan, changed.found.number, changed.found.ended) == (PLAN, 1, False)
     end(first, succeeded=1)
-    assert put(tmp_path, CHANGED).state == "new"
+    found = put(tmp_path, CHANGED).found
+    assert found
+    assert (found.ended, found.whole) == (True, True)
+    del before["dispatch/done"]
+    assert files(first).items() >= before.items()
+
+
+def test_another_run_after_one_that_has_ended_is_made_once(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: put(tmp_path, CHANGED, f"after:{first.run}"), range(4)))
+    assert sorted(publication.state for publication in made) == ["new"] + ["resumed"] * 3
 
 
 def test_a_grid_whose_name_begins_like_another_is_another_grid(tmp_path: Path) -> None:
@@ -110,3 +138,90 @@ def test_a_full_disk_leaves_no_run(tmp_path: Path) -> None:
         assert not list((tmp_path / ".incoming").iterdir())
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+MORE = replace(SESSION, name="e_q", policy="q", digest="d2")
+GROWN = replace(PLAN, sessions=(SESSION, MORE), digest="digest-2")
+
+
+def files(publication: Publication) -> dict[str, str]:
+    run = Path(publication.directory)
+    texts = {str(path.relative_to(run)): path.read_text() for path in run.rglob("*") if path.is_file()}
+    return {"dispatch/done": "", **texts}
+
+
+def grown(publication: Publication, plan: Plan = GROWN) -> Amended:
+    assert publication.found
+    return amended_plan(compare(publication.found.plan, plan))
+
+
+def test_an_amended_run_is_the_run_of_the_new_grid(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    end(first, succeeded=1)
+    changed = put(tmp_path, GROWN)
+    assert amend(LocalTransport(), changed, grown(changed), draft(tmp_path, GROWN)) == ()
+    found = put(tmp_path, GROWN)
+    assert (found.state, found.run) == ("resumed", first.run)
+    assert found.found
+    assert (found.found.number, found.found.plan) == (2, GROWN)
+    there = files(first)
+    rows = [row.split("\t")[:3] for row in there["dispatch/queue.tsv"].splitlines()]
+    assert rows == [["e_p", "0", "-"], ["e_q", "0", "-"]]
+    assert there["sessions/e_q/session.sh"].startswith("#!/usr/bin/env bash\n# e_q")
+    assert there["grid-2.yaml"] == there["grid.yaml"] == "name: my-grid\n"
+    assert not there["dispatch/done"], "a run that got new sessions has not ended"
+
+
+def test_an_amendment_of_a_run_that_changed_meanwhile_does_nothing(tmp_path: Path) -> None:
+    put(tmp_path)
+    one, other = put(tmp_path, GROWN), put(tmp_path, CHANGED)
+    assert amend(LocalTransport(), one, grown(one), draft(tmp_path, GROWN)) is not None
+    before = files(one)
+    assert amend(LocalTransport(), other, grown(other, CHANGED), draft(tmp_path, CHANGED)) is None
+    assert files(one) == before
+
+
+def test_what_belongs_to_no_session_is_amended_and_the_run_stays_finished(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    end(first, succeeded=1)
+    plan = replace(PLAN, poll=5.0, digest="digest-2")
+    changed = put(tmp_path, plan)
+    amend(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan))
+    assert put(tmp_path, plan).state == "finished"
+
+
+def test_after_comes_and_goes_with_the_grid(tmp_path: Path) -> None:
+    script = Path(put(tmp_path).directory, "sessions/after/session.sh")
+    for number, after in enumerate((After(fill("true", {}), "", None, ()), None)):
+        plan = replace(PLAN, after=after, digest=f"after-{number}")
+        changed = put(tmp_path, plan)
+        assert amend(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan)) == ()
+        assert script.exists() == (after is not None)
+
+
+@pytest.mark.parametrize("steps", range(1, 8))
+def test_an_amendment_that_is_cut_off_anywhere_is_mended_by_the_next(tmp_path: Path, steps: int) -> None:
+    """mv is made to fail at its n-th call, which is what a kill there leaves."""
+    first = put(tmp_path)
+    end(first, succeeded=1)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    count = tmp_path / "count"
+    (tools / "mv").write_text(
+        f'#!/usr/bin/env bash\nprintf x >>"{count}"\n'
+        f'(($(wc -c <"{count}") < {steps})) || kill -KILL "$PPID"\nexec /bin/mv "$@"\n'
+    )
+    (tools / "mv").chmod(0o755)
+    root = Path(first.directory).parent
+    changed = put(root, GROWN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+        with contextlib.suppress(HostError):
+            amend(LocalTransport(), changed, grown(changed), draft(root, GROWN))
+    while (found := put(root, GROWN)).state == "changed":
+        assert amend(LocalTransport(), found, grown(found), draft(root, GROWN)) is not None
+    assert found.state == "resumed", "the new session is still to run"
+    assert found.found
+    assert found.found.plan == GROWN
+    assert files(first)["dispatch/queue.tsv"].count("\n") == 2
+    assert "sessions/e_q/session.sh" in files(first)

@@ -74,7 +74,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_the_host(output: Path, *patterns: str) -> list[str]:
-    script = 'source "$1/evidence.sh"; at=$2; shift 2; evidence::files "$at" "$@"; printf "%s\\0" "${files[@]}"'
+    script = 'source "$1/attempt/evidence.sh"; at=$2; shift 2; evidence::files "$at" "$@"; printf "%s\\0" "${files[@]}"'
     command = ["bash", "-uc", script, "test", str(scripts_directory() / "lib"), str(output), *patterns]
     said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True, cwd=output)
     assert not said.stderr

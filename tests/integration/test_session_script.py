@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -69,6 +70,7 @@ def test_the_command_sees_its_surroundings(box: Box) -> None:
         "COMBORUN_ATTEMPT": "1",
         "COMBORUN_FIRST_EPISODE": "10",
         "COMBORUN_LAST_EPISODE": "14",
+        "COMBORUN_END_EPISODE": "15",
         "COMBORUN_EPISODES": "5",
         "COMBORUN_RUN": box.id,
         "COMBORUN_RUN_DIR": str(box.directory),
@@ -219,6 +221,21 @@ def test_two_starts_of_one_attempt_at_once_run_it_once(box: Box) -> None:
     assert box.log("stairs_flat") == "once\n"
 
 
+def test_a_beginning_that_could_not_be_written_down_is_written_later(box: Box) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "0.1"
+    box.plan({"stairs_flat": bash("exec sleep 60")})
+    in_the_way = box.attempt("stairs_flat") / "begin/in the way"
+    in_the_way.mkdir(parents=True)
+    script = str(box.directory / "sessions/stairs_flat/session.sh")
+    first = subprocess.Popen(["bash", script, "1"], env=box.environment, stdout=subprocess.DEVNULL)
+    until(box.marked, "the command runs")
+    in_the_way.rmdir()
+    in_the_way.parent.rmdir()
+    assert alive(box.begun("stairs_flat").pid)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(20) == 0
+
+
 def test_another_attempt_waits_for_the_lock_and_gives_up(box: Box) -> None:
     box.environment["COMBORUN_LOCK_S"] = "0.2"
     box.plan({"stairs_flat": bash("sleep 30")})
@@ -230,6 +247,19 @@ def test_another_attempt_waits_for_the_lock_and_gives_up(box: Box) -> None:
     assert not (box.attempt("stairs_flat", 2) / "claim").exists()
     first.send_signal(signal.SIGTERM)
     assert first.wait(20) == 0
+
+
+def test_what_an_attempt_that_has_ended_left_at_the_lock_goes_before_the_next_one(box: Box) -> None:
+    box.environment["COMBORUN_LOCK_S"] = "0.2"
+    box.plan({"stairs_flat": bash("true")})
+    assert again_by_hand(box, "1").returncode == 0
+    lock = box.directory / "sessions/stairs_flat/lock"
+    marked = {**box.environment, "COMBORUN_SESSION": f"{box.id}/stairs_flat/1"}
+    left = subprocess.Popen(["flock", str(lock), "sleep", "60"], env=marked)
+    until(lambda: subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode, "it holds the lock")
+    assert again_by_hand(box, "2").returncode == 0
+    assert left.wait(20) == -signal.SIGTERM
+    assert box.ended("stairs_flat", 2).clean
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -340,7 +370,10 @@ def test_the_command_ignores_no_signal_that_its_supervisor_does(box: Box, setup:
     by_hand(box, Script(("grep", "SigIgn", "/proc/self/status"), setup=setup))
     ignored = int(box.log("stairs_flat").split()[1], 16)
     supervisors = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
-    assert [number.name for number in supervisors if ignored >> (number - 1) & 1] == []
+    ours = {
+        number for number in supervisors if signal.getsignal(number) is signal.SIG_IGN
+    }  # by nohup, say: no shell undoes it
+    assert [number.name for number in supervisors if ignored >> (number - 1) & 1 and number not in ours] == []
 
 
 def test_a_run_directory_that_was_moved_and_has_spaces_still_works(box: Box, tmp_path: Path) -> None:
@@ -360,7 +393,8 @@ def test_a_disk_that_fills_up_while_a_session_runs_still_gets_its_end(small_disk
     assert done.returncode == 0, done.stderr
     end = box.end("stairs_flat")
     assert end
-    assert (end.cause, end.code, end.records) == (Cause.EXITED, 1, 2)
+    assert (end.cause, end.code, end.records) == (Cause.DISK_FULL, 1, 2)
+    assert re.match(r"\d+ KiB are free on the file system of its output", end.note)
 
 
 def test_a_disk_that_is_full_before_the_start_is_told(small_disk_box: Box) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, alive, bash, frozen, kill, python, until
+from nvidia import Gpus
 
 from comborun.state import Cause, Completeness, Outcome
 
@@ -65,7 +66,7 @@ def test_the_whole_run_is_stopped_and_a_resume_finishes_it(any_box: Box) -> None
     until(lambda: len(any_box.outputs("env_two")) == 1, "the first record is there")
     stopped = any_box.stop()
     assert stopped.returncode == 0, stopped.stderr
-    assert sorted(stopped.stdout.splitlines()) == ["env_one: cancelled, 1 records", "env_two: cancelled, 1 records"]
+    assert sorted(stopped.stdout.splitlines()) == ["env_one: cancelled, 1 record", "env_two: cancelled, 1 record"]
     assert not any_box.dispatcher_lives
     assert any_box.begin("env_three") is None
     assert any_box.ended("env_one").completeness is Completeness.PARTIAL
@@ -155,7 +156,7 @@ def test_an_orphan_is_stopped_and_its_end_written(box: Box) -> None:
     box.kill_dispatcher()
     kill(begin.supervisor, signal.SIGKILL)
     stopped = box.stop()
-    assert (stopped.returncode, stopped.stdout) == (0, "env_one: cancelled, 1 records\n")
+    assert (stopped.returncode, stopped.stdout) == (0, "env_one: cancelled, 1 record\n")
     end = box.ended("env_one")
     assert (end.cause, end.completeness, end.code) == (Cause.STOPPED, Completeness.PARTIAL, None)
     assert box.marked() == []
@@ -200,6 +201,43 @@ def test_what_survives_is_named(box: Box) -> None:
         stopped = box.stop()
         assert stopped.returncode == 1
         assert f"survives: {begin.pid} sleep" in stopped.stdout
+
+
+def test_a_supervisor_that_can_not_be_ended_is_named_too(box: Box) -> None:
+    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
+    box.plan({"env_one": Script(("sleep", "600"))})
+    box.start()
+    begin = box.begun("env_one")
+    with frozen(begin.supervisor):
+        stopped = box.stop("env_one")
+        assert stopped.returncode == 1
+        assert f"env_one: has not ended\nsurvives: {begin.supervisor} bash" in stopped.stdout
+
+
+def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    box.environment["COMBORUN_GPU_BACK_S"] = "0"
+    box.plan({f"env_{n}": bash("sleep 600", gpus=1) for n in ("one", "two")}, gpus="0", per_gpu=2)
+    box.start()
+    held, clean = box.begun("env_one"), box.begun("env_two")
+    gpus.processes(f"{held.pid}, 4096", "1, 200", f"{clean.pid}9, [N/A]")
+    stopped = box.stop("env_one")
+    assert (stopped.returncode, stopped.stdout.splitlines()[-1]) == (
+        1,
+        f"GPU memory: process {held.pid} still holds 4096 MiB",
+    )
+    stopped = box.stop("env_two")
+    assert (stopped.returncode, stopped.stdout) == (0, "env_two: cancelled, 0 records\n")
+
+
+def test_memory_of_gpus_that_nobody_can_ask_about_is_unknown(box: Box, tmp_path: Path) -> None:
+    Gpus(box, tmp_path / "bin")
+    box.plan({"env_one": bash("sleep 600", gpus=1)}, gpus="0")
+    box.start()
+    box.begun("env_one")
+    stopped = box.stop()
+    assert stopped.returncode == 0
+    assert "GPU memory: unknown whether all of it came back" in stopped.stdout
 
 
 def test_a_name_that_is_no_session_is_refused_and_nothing_is_stopped(box: Box) -> None:

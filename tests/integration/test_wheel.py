@@ -63,9 +63,9 @@ def test_it_holds_the_packages_and_the_library_and_nothing_else(wheel: zipfile.P
 def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
     names = held(wheel)
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
-    assert "comborun/grid/grid.schema.json" in names
+    assert {"comborun/grid/grid.schema.json", "comborun/presets/openpi.yaml"} <= names
     assert {"reporter/templates/report.css", "reporter/templates/report.html.j2"} <= names
-    verbs = ("start", "stop", "dispatch", "session", "probe", "evidence")
+    verbs = ("start", "stop", "dispatch", "session", "probe", "attempt/evidence")
     assert {f"{LIBRARY}lib/{verb}.sh" for verb in verbs} <= names
     assert [name for name in names if name.endswith("/shell.sh")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -37,8 +38,13 @@ def test_the_manifest_names_every_expected_episode_before_the_start() -> None:
 
 
 def test_the_dispatcher_reads_integers_and_clean_words_only() -> None:
-    assert files()["dispatch/queue.tsv"].text == "stairs_flat\t1\nmaze_pi0-5\t1\n"
-    assert policy(PLAN) == "parallel\t8\nper_gpu\t8\nstagger_ms\t30000\nattempts\t2\ngpus\t0\n"
+    rows = [row.split("\t") for row in files()["dispatch/queue.tsv"].text.splitlines()]
+    assert [row[:3] for row in rows] == [["stairs_flat", "1", "-"], ["maze_pi0-5", "1", "-"]]
+    assert all(re.fullmatch(r"[A-Za-z0-9_,-]+", field) for row in rows for field in row)
+    lines = dict(line.split("\t") for line in policy(PLAN).splitlines())
+    kept = {"parallel": "8", "per_gpu": "8", "stagger_ms": "30000", "attempts": "2", "gpus": "0", "breaker": "3"}
+    assert lines.items() >= kept.items()
+    assert all(re.fullmatch(r"[0-9]{1,9}|[a-z0-9,-]+", value) for value in lines.values())
 
 
 def test_what_goes_before_the_first_start_is_a_line_each_and_holds_names_only() -> None:

@@ -129,7 +129,6 @@ def test_an_unknown_placeholder_is_refused_with_what_was_meant() -> None:
     assert caught.value.text == "{episode}"
 
 
-def test_a_placeholder_of_later_versions_is_not_yet_there() -> None:
-    for name in ("{port}", "{server.vllm.url}", "{file.job.json}"):
-        with pytest.raises(CommandError, match="not yet"):
-            check_argument(name, START_TIME)
+def test_a_server_is_filled_when_a_session_starts_also_in_an_attribute() -> None:
+    assert word("--url={server.my-vlm.url}/v1", {}) == '--url="$COMBORUN_SERVER_MY_VLM_URL"/v1'
+    assert word("{policy.url}", {"policy.url": "{server.a.host}:{x}"}) == "\"$COMBORUN_SERVER_A_HOST\"':{x}'"

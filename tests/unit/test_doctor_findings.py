@@ -72,6 +72,9 @@ driver_loaded=535.183.01
 driver_installed=535.183.01
 gpu=0, GPU-aaaa, 24564, 12, 0, 535.183.01, NVIDIA GeForce RTX 4090
 gpu=1, GPU-bbbb, 24564, 12, 0, 535.183.01, NVIDIA GeForce RTX 4090
+egl=0 0 -
+egl=1 1 -
+egl=2 - -
 now_end=1001.0
 end=1
 """
@@ -150,6 +153,11 @@ BAD = [
     (["gpu=0, GPU-a, 24564, 9000, 99, 535, RTX 4090", TRAINING], Level.NOTE, "GPU 0", r"bob: python3 \(77, 8.6 GiB\)"),
     (["gpu=0, GPU-a, 24564, [N/A], 99, 535, RTX 4090"], Level.WARNING, "GPU 0", "does not tell"),
     (["gpu=0, GPU-a, 81559, 4, 0, 535, NVIDIA H100 80GB HBM3"], Level.NOTE, "GPU 0", "no ray tracing"),
+    (["egl="], Level.NOTE, "EGL", "can't be asked"),
+    (["egl=0 - -"], Level.NOTE, "EGL", "no device for any GPU"),
+    (["egl=0 1 -", "+egl=1 0 -"], Level.NOTE, "EGL", "GPU 0 is EGL device 1, GPU 1 is EGL device 0"),
+    (["egl=0 0 GPU-bbbb", "+egl=1 1 GPU-aaaa"], Level.NOTE, "EGL", "GPU 0 is EGL device 1"),
+    (["missing=Xvfb"], Level.ERROR, "display", "no Xvfb, and the grid says"),
     (["xid=NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus."], Level.WARNING, "xid", "1 fault .* 79"),
     ([f"disk_root={900 * GIB} {GIB // 2} 6000 5900 ext4 /home"], Level.ERROR, "disk", "512 MiB of 900 GiB"),
     ([f"disk_root={100 * GIB} {5 * GIB} 6000 5900 ext4 /home"], Level.WARNING, "disk", "5.0 GiB of 100 GiB"),
@@ -182,6 +190,13 @@ BAD = [
     (["run_live=/r/grid-20260101T000000Z-abcd"], Level.NOTE, "runs", "running: grid-2026"),
     (["incoming=7200 /r/.incoming/ab cd"], Level.NOTE, "runs", "1 launch that broke off"),
     (["late=runs"], Level.WARNING, "runs", "could not all"),
+    (
+        ["lease=ada r-1 1 p0 0 4608 0 8 0 - 17", "+lease=ada r-1 1 p1 0,1 4608 0 8 12288 ray 17"], Level.NOTE, "leases",
+        "^r-1 of ada has 2 sessions, GPU 0 9216 MiB, GPU 1 4608 MiB, 16 cores, 12288 MiB of memory, ray$",
+    ),
+    (["lease=bob r-2 0 p0 1 0 1 0 0 - 17"], Level.NOTE, "leases", "GPU 1 alone; its dispatcher is gone$"),
+    (["lease_own=0 755 /tmp/comborun-1000"], Level.ERROR, "leases", "belongs to user 0"),
+    (["lease_own=1000 775 /tmp/comborun-1000"], Level.ERROR, "leases", "others may write"),
     (["crlf=/home/ada/it's.sh"], Level.ERROR, "CRLF", "Windows line ends"),
     (["absent=/home/ada/eval.py"], Level.WARNING, "files", "not here"),
 ]  # fmt: skip

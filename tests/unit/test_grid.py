@@ -37,7 +37,7 @@ def test_a_grid_that_says_little_has_the_defaults() -> None:
     grid = grid_of(HEAD, "folder/4 env test.yaml")
     assert grid.name == "4-env-test"
     assert (grid.host, grid.root, grid.after, grid.use_gpus, grid.poll) == (None, "~/comborun", None, None, 60.0)
-    assert grid.limits == GridLimits(parallel=None, per_gpu=None, stagger=0.0, attempts=2)
+    assert grid.limits == GridLimits(parallel=None, per_gpu=None, stagger=0.0, attempts=3)
     assert grid.settings == Settings(
         command="evaluate {policy} {environment} {episodes} {output_dir}",
         episodes=100,

@@ -25,6 +25,19 @@ def mistakes(text: str) -> str:
     return "\n".join(map(str, refused.value.problems))
 
 
+def test_memory_of_a_gpu_that_nobody_is_granted_is_refused_and_for_some_combos_it_is_told() -> None:
+    memory = HEAD + "resources: {gpu_memory: 4 GiB}\n"
+    told = mistakes(memory)
+    assert "grid.yaml:5:13: `resources` has `gpu_memory` and no `gpus`" in told
+    assert "gpus: 1" in told
+    server = "servers: {vlm: {command: 'serve {port}', resources: {gpu_memory: 4 GiB}}}\n"
+    assert "the server `vlm` would get no GPU at all" in mistakes(HEAD + server)
+    some = parse_grid(memory + "overrides: [{when: {policy: flat}, resources: {gpus: 1}}]\n", Path("grid.yaml"))
+    assert any("`gpu_memory` without `gpus`" in one.message for one in some.warnings)
+    whole = parse_grid(HEAD + "resources: {gpus: 1, gpu_memory: 4 GiB}\n", Path("grid.yaml"))
+    assert not any("gpu_memory" in one.message for one in whole.warnings)
+
+
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
 def test_a_bad_grid_is_answered_by_the_golden_text(path: Path) -> None:
     with pytest.raises(GridError) as refused:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from comborun.command import NOT_YET, PLAN_TIME, START_TIME
+from comborun.command import PLAN_TIME, START_TIME
 from comborun.errors import GridError
+from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
+from comborun.planner import lay_out
 
 AXES = """\
 policies: {flat: {checkpoint: f.pt, lr: 1e-3}, rough: {checkpoint: r.pt}}
 environments: {grass: , stairs: {steps: 6}}
 """
-FULL = "seed: 1\nepisodes: 10\nresources: {gpus: 1}\n"
+FULL = "seed: 1\nepisodes: 10\nresources: {gpus: 1}\ndisplay: xvfb\n"
 
 
 def parsed(text: str) -> Grid:
@@ -33,13 +35,16 @@ def warnings(text: str) -> str:
 
 @pytest.mark.parametrize("name", [*PLAN_TIME, *START_TIME, "policy.checkpoint"])
 def test_every_placeholder_that_exists_is_accepted(name: str) -> None:
-    assert parsed(FULL + f"command: run {{{name}}}\n").combos
+    launcher = "launcher: {processes: 2}\n" if name == "episodes_per_rank" else ""
+    assert parsed(FULL + launcher + f"command: run {{{name}}}\n").combos
 
 
-@pytest.mark.parametrize("name", [*NOT_YET, "server.vlm.url", "file.job"])
-def test_a_planned_placeholder_is_not_yet_there(name: str) -> None:
-    assert mistakes(FULL + f"command: run {{{name}}}\n") == [
-        f"`command`: not yet: the placeholder {{{name}}} is planned"
+def test_a_server_that_is_not_there_is_refused_wherever_it_is_named() -> None:
+    assert mistakes(FULL + "command: run {server.vlm.url}\n") == [
+        "`command`: {server.vlm.url} names no server of `servers`: there is no `vlm`"
+    ]
+    assert mistakes(FULL + "command: run\nvariables: {A: '{server.vlm.url}/v1'}\n") == [
+        "{server.vlm.url} names nothing of `servers`"
     ]
 
 
@@ -67,6 +72,7 @@ def test_a_command_that_no_combo_runs_is_checked_for_names_all_the_same() -> Non
         ("seed", "seed"),
         ("episodes", "episodes"),
         ("last_episode", "episodes"),
+        ("end_episode", "episodes"),
         ("gpu", "resources"),
         ("gpus", "resources"),
     ],
@@ -119,7 +125,7 @@ def test_records_that_nothing_will_find_are_warned_of() -> None:
     assert "no {output_dir}" not in warnings("episodes: 3\nresults: none\ncommand: run {episodes}\n")
 
 
-@pytest.mark.parametrize("line", ["setup: cd {output_dir}", "workdir: ~/{policy}", "variables: {A: '{seed}'}"])
+@pytest.mark.parametrize("line", ["setup: cd {output_dir}", "workdir: ~/{policy}", "variables: {A: '{policy.no}'}"])
 def test_braces_where_nothing_fills_them_are_warned_of(line: str) -> None:
     assert "is not filled here" in warnings(FULL + f"command: run {{episodes}} {{output_dir}}\n{line}\n")
 
@@ -138,3 +144,11 @@ def test_a_variable_that_hides_the_granted_gpu_is_warned_of() -> None:
     text = "episodes: 1\ncommand: run {episodes} {output_dir}\nvariables: {CUDA_VISIBLE_DEVICES: 1}\n"
     assert not warnings(text)
     assert "hides which GPU a session was granted" in warnings(text + "resources: {gpus: 1}\n")
+
+
+def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can_be_told() -> None:
+    job = "files: {job.json: {first: '{first_episode}', count: '{episodes}', out: '{output_dir}'}}\n"
+    grid = parsed(FULL + job + "command: run {file.job.json}\nblock: 4\n")
+    assert "{episodes}" not in "\n".join(map(str, grid.warnings))
+    sessions = lay_out(grid, HostFacts("local", "h", 4, 0, (0,), "5", "3", "", ())).sessions
+    assert {(one.counted, one.ranged, one.count) for one in sessions} == {(True, True, 4), (True, True, 2)}

@@ -57,32 +57,32 @@ def test_a_tag_can_say_that_a_number_is_text() -> None:
 
 def test_every_key_and_value_has_its_place() -> None:
     source = read_source("a: 1\nb:\n  - x\n  - {c: y, d: }\ne:\n", "grid.yaml")
-    assert source.place("a") == (1, 4)
-    assert source.key_place("b") == (2, 1)
-    assert source.place("b", 0) == (3, 5)
-    assert source.place("b", 1, "c") == (4, 9)
-    assert source.key_place("b", 1, "c") == (4, 6)
-    assert source.place("b", 1, "d") == source.key_place("b", 1, "d") == (4, 12)
-    assert source.place("e") == (5, 1)
+    assert source.place("a") == Place(1, 4)
+    assert source.key_place("b") == Place(2, 1)
+    assert source.place("b", 0) == Place(3, 5)
+    assert source.place("b", 1, "c") == Place(4, 9)
+    assert source.key_place("b", 1, "c") == Place(4, 6)
+    assert source.place("b", 1, "d") == source.key_place("b", 1, "d") == Place(4, 12)
+    assert source.place("e") == Place(5, 1)
 
 
 def test_a_path_that_leads_nowhere_ends_where_the_file_ends() -> None:
     source = read_source("a: {b: x}\n", "grid.yaml")
     assert source.at("a", "b", "c", 0) == source.at("a", "b")
-    assert source.place("a", "zzz") == (1, 4)
+    assert source.place("a", "zzz") == Place(1, 4)
 
 
 def test_a_number_counts_the_entries_of_a_map_too() -> None:
     source = read_source("a: {x: 1, y: 2}\n", "grid.yaml")
-    assert source.key_place("a", 1) == (1, 11)
+    assert source.key_place("a", 1) == Place(1, 11)
 
 
 def test_a_piece_is_found_within_its_scalar_alone() -> None:
     source = read_source("a: piece\nb: >-\n  one\n  piece\nc: 'it''s a piece'\n", "grid.yaml")
     scalars = [tree for tree in source.root.values() if isinstance(tree, Scalar)]
-    assert [source.locate(scalar, "piece") for scalar in scalars] == [(1, 4), (4, 3), (5, 13)]
+    assert [source.locate(scalar, "piece") for scalar in scalars] == [Place(1, 4), Place(4, 3), Place(5, 13)]
     assert source.locate(scalars[2], "it's") == scalars[2].place
-    assert source.locate(scalars[0], "") == (1, 4)
+    assert source.locate(scalars[0], "") == Place(1, 4)
 
 
 def test_what_is_taken_out_leaves_the_rest_at_its_place() -> None:

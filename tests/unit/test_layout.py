@@ -27,10 +27,10 @@ def test_every_name_stands_in_the_documented_layout() -> None:
 
 
 def test_the_box_half_uses_the_same_names() -> None:
-    library = "\n".join(path.read_text() for path in (CHECKOUT / "scripts/lib").glob("*.sh"))
+    library = "\n".join(path.read_text() for path in (CHECKOUT / "scripts/lib").rglob("*.sh"))
     attempt = AttemptLayout(PurePosixPath())
     for path in (attempt.claim, attempt.grant, attempt.begin, attempt.end, attempt.log, attempt.stop):
         assert re.search(rf"/{path.name}\b", library), path.name
     run = RunLayout(PurePosixPath())
-    for path in (run.queue, run.policy, run.slots, run.journal, run.done):
+    for path in (run.queue, run.policy, run.slots, run.journal, run.usage, run.done):
         assert str(path) in library, path

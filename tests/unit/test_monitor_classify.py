@@ -10,11 +10,14 @@ from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_a
 from comborun.attempt import End
 from comborun.state import Life, Outcome
 from monitor.causes import note
+from monitor.changes import changes
 from monitor.classify import classify
 from monitor.history import History, fold
+from monitor.jsonform import document
 from monitor.observe import RunView
 from monitor.snapshot import parse_snapshot
 from monitor.status import RunStatus, SessionStatus
+from monitor.wording import remark
 
 SESSION = a_session("act", "grass")
 VIEW = a_view(a_plan([SESSION]))
@@ -214,7 +217,7 @@ def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
     local = replace(VIEW, host="local", directory="/data/r")
     cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=1, dispatcher="")
     for answer in (cancelled, an_answer(stopped=1, dispatcher="")):
-        assert run(answer, local).hint == ("stopped with 1 of 1 sessions left: `bash /data/r/run_parallel.sh` resumes")
+        assert run(answer, local).hint == ("stopped with 1 of 1 session left: `bash /data/r/run_parallel.sh` resumes")
 
 
 @pytest.mark.parametrize(
@@ -247,3 +250,48 @@ def test_counts_go_by_outcome_once_it_is_there() -> None:
         "partial": 1,
         "failed": 1,
     }
+
+
+def a_chain(*records: int, cause: str = "exited", **fields: object) -> list[Seen]:
+    """Attempts that go on where the one before them ended, and end with code 1."""
+    firsts = [sum(records[:number]) for number in range(len(records))]
+    words = ["partial" if count else "none" for count in records]
+    return [
+        Seen("grass_act", number, first=first).ended(cause, word, code=1, records=count, successes=count, **fields)
+        for number, (first, word, count) in enumerate(zip(firsts, words, records, strict=True), 1)
+    ]
+
+
+def test_a_session_is_judged_by_all_that_its_attempts_have_left() -> None:
+    session = only(*a_chain(2, 1, 0))
+    assert (session.outcome, session.done, session.note) == (Outcome.PARTIAL, 3, "exit code 1")
+    assert only(*a_chain(0, 0)).outcome is Outcome.FAILED
+    assert only(*a_chain(2, 0, cause="stopped")).outcome is Outcome.CANCELLED
+
+
+def test_a_start_from_the_beginning_that_leaves_less_takes_nothing_away() -> None:
+    again = Seen("grass_act", 2).ended("exited", "none", code=1, records=0)
+    session = only(Seen("grass_act").ended("exited", "partial", code=1, records=40, successes=9), again)
+    assert (session.outcome, session.done, session.successes) == (Outcome.PARTIAL, 40, 9)
+    session = only(Seen("grass_act").ended(records=100, successes=91), again)
+    assert (session.outcome, session.done, session.failure) == (Outcome.SUCCEEDED, 100, None)
+    assert session.note == "exit code 1 after complete results"
+
+
+def test_more_lines_than_planned_are_told_as_such_and_not_as_more_than_all_of_it() -> None:
+    status = run(an_answer(Seen("grass_act").ended(records=103, successes=91)))
+    assert (status.sessions[0].done, status.sessions[0].surplus) == (100, 3)
+    assert (status.done, status.planned) == (100, 100)
+    assert remark(status.sessions[0]) == "3 lines more than planned"
+    assert "100/100, 91 of 103 successful, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
+    assert document(status)["sessions"][0]["lines_beyond_plan"] == 3
+
+
+def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None:
+    gap = replace(a_session("act", "grass", 4), name="grass_act_e2-5", first=2)
+    view = a_view(a_plan([SESSION, gap, a_session("act", "maze", 10)]))
+    both = [Seen("grass_act").ended(records=100, successes=1), Seen(gap.name, first=2).ended(records=4, successes=4)]
+    status = run(an_answer(*both), view)
+    assert (status.done, status.planned) == (100, 110)
+    status = run(an_answer(both[1]), view)
+    assert (status.done, status.planned) == (4, 110)

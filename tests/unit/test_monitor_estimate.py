@@ -15,6 +15,7 @@ from comborun.state import Life, Outcome
 from monitor.classify import classify
 from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History, fold
+from monitor.holds import Waiting
 from monitor.snapshot import Mark, parse_snapshot
 from monitor.status import SessionStatus
 
@@ -208,3 +209,27 @@ def test_all_lengths_together_are_short_or_long_along_the_queue() -> None:
     widths = [told.ends[name].latest - told.ends[name].earliest for name in "abc"]
     assert widths == sorted(widths)
     assert told.run == told.ends["c"]
+
+
+def test_a_retry_that_waits_ends_no_sooner_than_it_begins_and_lets_others_go_first() -> None:
+    done = progress("a", Life.ENDED, 100, 100.0)
+    late = progress("b", Life.QUEUED, planned=2)
+    late = replace(late, status=replace(late.status, waiting=Waiting("b", "retry", NOW + 48)))
+    assert likeliest(forecast([done, late], 1, NOW)) == {"b": NOW + 50}
+    told = forecast([done, late, progress("c", Life.QUEUED, planned=10)], 1, NOW)
+    assert likeliest(told) == {"b": NOW + 50, "c": NOW + 10}
+    assert told.run is not None
+    assert told.run.earliest >= NOW + 48
+    busy = progress("d", Life.RUNNING, 50, 50.0)
+    assert likeliest(forecast([busy, late], 1, NOW))["b"] == NOW + 52, "its wait is over when the slot is free"
+
+
+@pytest.mark.parametrize("life", [Life.STALLED, Life.RUNNING])
+def test_one_that_hangs_has_no_estimate_and_neither_has_its_run(life: Life) -> None:
+    others = progress("a", Life.ENDED, 100, 100.0)
+    told = forecast([others, progress("b", life, 0, 900.0, planned=4), progress("c", Life.QUEUED)], 2, NOW)
+    assert (told.ends, told.run) == ({}, None)
+
+
+def test_a_stall_halfway_has_no_estimate_either() -> None:
+    assert forecast([progress("a", Life.STALLED, 50, 50.0)], 1, NOW).ends == {}

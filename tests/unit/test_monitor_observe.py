@@ -40,9 +40,9 @@ def test_a_silent_failure_is_told_by_its_code() -> None:
 
 
 def test_a_run_is_its_id_and_its_plan() -> None:
-    host = StagedHost([b"walkers-1\n" + PLAN.to_json().encode()], host="box")
+    host = StagedHost([b"walkers-1\n3\n" + PLAN.to_json().encode()], host="box")
     view = load_run(host, "~/comborun/walkers-1")
-    assert (view.id, view.host, view.plan) == ("walkers-1", "box", PLAN)
+    assert (view.id, view.host, view.plan, view.number) == ("walkers-1", "box", PLAN, 3)
     assert view.sessions == ("grass_act", "stairs_act", "after")
     assert len(host.asked) == 1
 
@@ -60,7 +60,7 @@ def test_a_folder_that_is_no_run_is_told_with_a_hint(answer: Completed) -> None:
 @pytest.mark.parametrize("plan", [b"", b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])
 def test_a_plan_that_cannot_be_read_is_told(plan: bytes) -> None:
     with pytest.raises(UserError, match="can't be read"):
-        load_run(StagedHost([b"walkers-1\n" + plan]), "/r")
+        load_run(StagedHost([b"walkers-1\n1\n" + plan]), "/r")
 
 
 def test_known_is_the_highest_attempt_whose_end_was_seen() -> None:

@@ -92,6 +92,13 @@ def test_the_first_session_that_is_expected_to_end_is_due() -> None:
     assert due(classify(a_view(PLAN), History())) is None
 
 
+def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
+    failed = Seen("grass_act").ended("exited", "none", code=1)
+    wait = "waiting session=grass_act for=retry until={} detail="
+    assert due(status(failed, host=(wait.format(NOW + 40),))) == 40  # type: ignore[arg-type]
+    assert due(status(failed, host=(wait.format(NOW - 1),))) is None  # type: ignore[arg-type]
+
+
 def test_what_has_done_everything_or_has_ended_is_not_due() -> None:
     assert due(status(Seen("grass_act", counts=(100, 1)), Seen("stairs_act").ended(records=100))) is None
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from comborun.state import Life, Outcome
+from comborun.plan import Limits
+from comborun.state import Failure, Life, Outcome
+from comborun.survival import RetryRule
 from monitor.classify import classify
 from monitor.history import History, fold
 from monitor.snapshot import parse_snapshot
@@ -54,6 +56,29 @@ def gone() -> RunStatus:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     answer = an_answer(Seen("grass_act", counts=(3, 3), log=b"\r 3%\r"), dispatcher="")
     return classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+
+
+def troubled() -> RunStatus:
+    """A smoke test that is over, a stall, a retry that waits, a failure and a halt, all at once."""
+    names = ("grass", "stairs", "maze", "field")
+    smoke = [replace(a_session("act", name, 2), name=f"{name}_act_smoke", flag="smoke") for name in names[:2]]
+    plan = replace(
+        a_plan([*smoke, *(a_session("act", name) for name in names)]),
+        retry=(RetryRule(Failure.GPU_MEMORY, 2, 60.0),),
+        limits=Limits(parallel=3, per_gpu=3, stagger=0.0, attempts=3),
+    )
+    seen = (
+        Seen("grass_act_smoke").ended(records=2, successes=2),
+        Seen("stairs_act_smoke").ended("exited", "partial", code=1, records=1, log=b"IndexError: 7\n"),
+        Seen("grass_act", started=NOW - 3000, counts=(40, 31), live=f"supervisor=1 command=1 stalled={NOW - 1500}"),
+        Seen("stairs_act").ended("exited", "none", code=1, **{"class": "gpu_memory"}),
+        Seen("maze_act", started=NOW - 900).ended("exited", "none", code=2, log=b"ValueError: no such scene\n"),
+    )
+    header = (
+        f"hold kind=halted at={NOW - 60} why=GPU fault 3 times in a row",
+        f"waiting session=stairs_act for=retry until={NOW + 40} detail=",
+    )
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*seen, host=(*HOST, *header)), 400)))
 
 
 def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
@@ -113,6 +138,8 @@ SCENES = {
     "granted-60": lambda: picture(granted("0 1 2 3 0 1 2 "), 60),
     "granted-80": lambda: picture(granted("0 1 2 3 0 1 2 "), 80),
     "granted-160": lambda: picture(granted("0+1 2+3 0+1 2+3 0+1 2+3 0+1 "), 160),
+    "troubled-80": lambda: picture(troubled(), 80),
+    "troubled-160": lambda: picture(troubled(), 160),
     "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
 }
 
@@ -134,11 +161,14 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 @settings(deadline=None)  # drawing takes what it takes on a machine that is busy
-@given(st.integers(8, 60))
-def test_no_picture_is_higher_than_the_terminal(height: int) -> None:
-    status = many(60)
-    lines = picture(status, 100, height).splitlines()
-    assert len(lines) <= max(height, 9)
+@given(st.integers(6, 60), st.sampled_from([50, 100, 200]))
+def test_no_picture_is_higher_than_the_terminal_and_every_session_is_in_it(height: int, width: int) -> None:
+    for status in (many(60), busy()):
+        lines = picture(status, width, height).splitlines()
+        assert len(lines) <= height
+        shown = sum("/100" in line for line in lines)
+        left_out = [int(line.split()[1]) for line in lines if line.startswith("and ")]
+        assert shown == 0 or shown + sum(left_out) == len(status.sessions)
 
 
 def test_what_is_left_out_is_told() -> None:

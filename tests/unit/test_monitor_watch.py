@@ -242,3 +242,22 @@ def test_the_systems_clock_goes_forward() -> None:
     clock.sleep(0.001)
     assert clock.elapsed() > before
     assert clock.now() > NOW - 86400 * 365
+
+
+def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
+    wider = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
+    amended = an_answer(RUNNING, host=("load=1 plan=2",))
+    newest = b"walkers-1\n2\n" + wider.to_json().encode()
+    host = StagedHost([GOES_ON, amended, newest, an_answer(done="at=1", host=("load=1 plan=2",))])
+    screen = Pictures()
+    watch(Source(host, VIEW), screen, HandClock(), Settings(60))
+    assert [len(shown.sessions) for shown in screen.seen] == [1, 2, 2]
+
+
+def test_a_plan_that_cannot_be_fetched_just_now_is_fetched_at_the_next_look() -> None:
+    amended = an_answer(RUNNING, host=("load=1 plan=2",))
+    newest = b"walkers-1\n2\n" + VIEW.plan.to_json().encode()
+    host = StagedHost([amended, CUT, amended, newest, HAS_ENDED])
+    screen = Pictures()
+    assert watch(Source(host, VIEW), screen, HandClock(), Settings(60)).finished
+    assert [shown.link.reachable for shown in screen.seen] == [False, True, True]

@@ -82,7 +82,7 @@ def test_what_the_manifest_says_of_the_origin_is_kept_flat(tmp_path: Path) -> No
 def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is no run directory: plan-1\.json") as refusal:
         collect_run(tmp_path)
-    assert "folder of .jsonl files" in refusal.value.hint
+    assert "folder of results" in refusal.value.hint
 
 
 @pytest.mark.parametrize(("lacking", "held"), [("plan-1.json", "run.json"), ("run.json", "plan-1.json")])

@@ -10,7 +10,7 @@ from report_runs import START, RunDirectory, row
 from comborun.plan import ResultRules
 from comborun.state import Outcome
 from reporter.collect import collect_folder, collect_run
-from reporter.headline import leaders, sentences
+from reporter.headline import sentences
 from reporter.summary import ComboSummary, Summary, summarize
 from reporter.text import fraction
 
@@ -192,33 +192,6 @@ def test_combos_that_are_compared_stand_together(run: RunDirectory) -> None:
             run.session(policy, environment)
     names = [(combo.environment, combo.policy) for combo in summary_of(run).combos]
     assert names == [("stairs", "rough"), ("stairs", "flat"), ("grass", "rough"), ("grass", "flat")]
-
-
-def leading(run: RunDirectory, *successes: tuple[str, int]) -> str:
-    for policy, count in successes:
-        run.attempt(run.session(policy, "stairs"), rows(10, count))
-    (leader,) = leaders(summary_of(run))
-    return f"{leader.names} {leader.words}"
-
-
-def test_the_leader_is_named_with_everything_that_belongs_to_a_rate(run: RunDirectory) -> None:
-    words = leading(run, ("flat", 0), ("rough", 10))
-    assert words == "rough 10/10 = 100.0 % [69.2, 100.0]; its interval lies above the other's"
-
-
-def test_an_interval_that_overlaps_is_said_to(run: RunDirectory) -> None:
-    words = leading(run, ("a", 6), ("b", 0), ("c", 8))
-    assert words == "c 8/10 = 80.0 % [44.4, 97.5]; its interval overlaps with another's"
-
-
-def test_level_policies_are_named_together(run: RunDirectory) -> None:
-    assert leading(run, ("a", 5), ("b", 5), ("c", 1)) == "a and b level at 5/10 = 50.0 % [18.7, 81.3]"
-
-
-def test_one_policy_leads_nobody_and_one_without_data_is_no_rival(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs"), rows(10, 3))
-    run.session("rough", "stairs")
-    assert leaders(summary_of(run)) == ()
 
 
 def test_the_first_sentence_says_how_much_is_there(run: RunDirectory) -> None:

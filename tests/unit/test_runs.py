@@ -72,3 +72,18 @@ def test_a_root_that_is_reached_by_two_names_lists_its_runs_once(tmp_path: Path)
     (tmp_path / "link").symlink_to("root")
     (found,) = list_runs(LocalTransport(), [str(tmp_path / "link"), str(tmp_path / "root"), str(tmp_path / "none")])
     assert (found.id, found.directory, found.done) == (NEWEST.id, str(run), {"succeeded": "2"})
+
+
+def test_a_run_that_is_held_says_by_what(tmp_path: Path) -> None:
+    held = {"a": "kind=halted\nat=5\nwhy=three in a row: gpu=0\n", "b": "", "c": "kind=paused\nat=5\nwhy=until noon\n"}
+    for name, hold in held.items():
+        dispatch = tmp_path / f"{name}-20260102T000000Z-00aa" / "dispatch"
+        dispatch.mkdir(parents=True)
+        (dispatch.parent / "run.json").write_text("{}")
+        if hold:
+            (dispatch / "hold").write_text(hold)
+    (tmp_path / "c-20260102T000000Z-00aa/dispatch/stopped").touch()
+    found = {run.id[0]: dict(run.held) for run in list_runs(LocalTransport(), [str(tmp_path)])}
+    assert found["a"] == {"kind": "halted", "at": "5", "why": "three in a row: gpu=0"}
+    assert found["b"] == {}
+    assert (found["c"]["kind"], found["c"]["why"]) == ("stopped", "")

@@ -7,14 +7,17 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from comborun.command import fill
 from comborun.episode import Verdict
-from comborun.plan import After, BashWord, Limits, Plan, ResultRules, Session
-from comborun.script import FRONT, after_script, scripts, session_script, success_pattern
+from comborun.plan import After, BashWord, Limits, Notify, Plan, ResultRules, Session
+from comborun.script import FRONT, after_script, notify_script, scripts, session_script, success_pattern
+from comborun.state import Failure
+from comborun.survival import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from reporter.adapters import Context, jsonl_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scripts"
@@ -52,10 +55,40 @@ PLAIN = replace(
     results=ResultRules(()),
     command=fill("train {policy} --seed 3", {"policy": "pi0.5 'new'"}),
 )
+WATCHED = replace(
+    PLAIN,
+    name="push_robust",
+    policy="robust",
+    environment="push",
+    unit="episode",
+    count=100,
+    command=fill("evaluate --first {first_episode} --episodes {episodes} {output_dir}", {}),
+    results=ResultRules(("*.jsonl",), episode="ep idx"),
+    evidence=EvidenceRules(records=False, line="it's \\[saved\\]$", files=("summary.json", "b *.mp4")),
+    failures=(("gpu_memory", "CUDA error: out of memory"), ("ignore", "tcmalloc's large alloc")),
+    watch=WatchRules(stall_s=1200, max_s=7200, hang_s=0),
+    counted=True,
+    ranged=True,
+    flag="smoke",
+)
+NOTIFY = Notify(
+    fill("curl -d @- https://example.org/a?b=c", {}),
+    BashWord('"$HOME"/tell'),
+    (("A", BashWord("'b c'")),),
+    NOTICE_KINDS,
+    600.0,
+)
 AFTER = After(fill("python report.py {results_dir}", {}), "", None, ())
 PLAN = Plan("4_env_test", (ISAAC, PLAIN), Limits(8, 8, 30.0, 2), (0,), AFTER, 60.0, "d")
+SURVIVING = replace(
+    PLAN, sessions=(ISAAC, WATCHED), retry=(RetryRule(Failure.LOST, 2, 0.0),), notify=NOTIFY, shipped="d2"
+)
 
-TEXTS = {f"{name}.sh": text for name, text in scripts(PLAN)} | {"run_parallel.sh": FRONT}
+TEXTS = {
+    **{f"{name}.sh": text for plan in (PLAN, SURVIVING) for name, text in scripts(plan)},
+    "notify.sh": notify_script(NOTIFY),
+    "run_parallel.sh": FRONT,
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -118,4 +151,16 @@ def test_the_success_pattern_finds_what_the_report_takes_for_a_success(value: ob
 
 
 def test_a_plan_survives_its_json_form() -> None:
-    assert Plan.from_json(PLAN.to_json()) == PLAN
+    for plan in (PLAN, SURVIVING):
+        assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_plan_of_an_earlier_version_is_read_as_it_was_meant() -> None:
+    data = json.loads(PLAN.to_json())
+    for key in ("retry", "notify", "shipped"):
+        del data[key]
+    for key in ("breaker", "fail_fast", "fail_fast_percent"):
+        del data["limits"][key]
+    for entry, key in product(data["sessions"], ("evidence", "failures", "watch", "counted", "ranged", "flag")):
+        del entry[key]
+    assert Plan.from_json(json.dumps(data)) == PLAN

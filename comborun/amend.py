@@ -1,0 +1,237 @@
+"""A changed grid and the run that it has: what stays, what is new, and what has to be asked. Pure, and by content.
+
+Sessions of the same combo and the same work belong together, whatever their names and places, and the union of their
+ranges is what the combo has. A session's row never leaves the plan: one that no longer counts is flagged `dropped`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from comborun.names import shortened
+from comborun.planner import name_of_combo, range_session
+from comborun.spans import describe, minus, size
+from comborun.work import combo_of, episodes_of, work
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    from comborun.plan import Plan, Session
+    from comborun.work import Combo
+
+Choice = Literal["rerun", "keep"]
+"""of what has changed: as the grid says now, or as the run has it"""
+
+
+class Kind(StrEnum):
+    ADDED = "added"
+    MORE = "more"
+    FEWER = "fewer"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one combo."""
+
+    kind: Kind
+    policy: str
+    environment: str
+    detail: str
+    gone: tuple[str, ...] = ()
+    """sessions that the grid does not mean any more"""
+    coming: tuple[Session, ...] = ()
+    """sessions that it means and the run has not; their names may be taken"""
+    back: tuple[str, ...] = ()
+    """sessions that the run has dropped, and that the grid means again"""
+    untouched: bool = False
+    """none of those that go has begun"""
+
+    @property
+    def supersedes(self) -> bool:
+        return self.kind in {Kind.CHANGED, Kind.REMOVED}
+
+    @property
+    def asks(self) -> bool:
+        """Whether records would be left out, so that a person has to say so."""
+        return self.supersedes and not self.untouched
+
+    def __str__(self) -> str:
+        return f"{self.policy} in {self.environment}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    before: Plan
+    now: Plan
+    changes: tuple[Change, ...]
+    common: bool
+    """whether the run has any work that the grid means"""
+
+    @property
+    def asks(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.asks)
+
+    def taken(self, choice: Choice | None) -> tuple[Change, ...]:
+        """Those that the run takes over; `keep` means all that would supersede a session, begun or not."""
+        if choice == "rerun":
+            return self.changes
+        kept = self.asks if choice is None else [change for change in self.changes if change.supersedes]
+        return tuple(change for change in self.changes if change not in kept)
+
+
+@dataclass(frozen=True)
+class Amended:
+    plan: Plan
+    added: tuple[Session, ...]
+    """those that the run had not, or had dropped"""
+    dropped: tuple[str, ...]
+    """names of those that it had, and that count no longer"""
+
+
+def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> Comparison:
+    """What a grid, laid out as `now`, says otherwise than the newest plan of its run.
+
+    `started` holds the sessions that have begun; None: any may have.
+    """
+    had: defaultdict[Combo, list[Session]] = defaultdict(list)
+    same_files, ships = before.shipped == now.shipped, bool(before.shipped or now.shipped)
+    for session in before.sessions:
+        if session.flag != "smoke" and not (ships and session.flag == "dropped"):
+            had[combo_of(session)].append(session)  # the same words may have meant other files
+    meant = _by_combo(now.sessions)
+    pairs = [(had[combo], wanted) for combo, wanted in meant.items()]
+    found = [_compare(sessions, wanted, same_files=same_files) for sessions, wanted in pairs]
+    removed = [_removed(combo, sessions) for combo, sessions in had.items() if combo not in meant]
+    common = any(work(one) == work(wanted[0]) for sessions, wanted in pairs for one in sessions)
+    changes = (
+        replace(change, untouched=started is not None and not any(name in started for name in change.gone))
+        for change in (*found, *removed)
+        if change
+    )
+    return Comparison(before, now, tuple(changes), common and same_files)
+
+
+def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
+    """The plan of the run from now on; what has to be asked stays as the run has it unless `choice` is `rerun`."""
+    before, now = comparison.before, comparison.now
+    taken = comparison.taken(choice)
+    back = {name for change in taken for name in change.back}
+    gone = _with_smoke({name for change in taken for name in change.gone}, before.sessions)
+    meant = {combo_of(session): session for session in now.sessions}  # how one is shown and judged goes for all of them
+    rows = [_row(session, meant.get(combo_of(session)), gone, back) for session in before.sessions]
+    fresh = tuple(named((session for change in taken for session in change.coming), rows))
+    shipped = now.shipped if taken == comparison.changes else before.shipped
+    return Amended(
+        plan=replace(now, sessions=(*rows, *fresh), shipped=shipped, stop_early=before.stop_early),
+        added=(*(session for session in rows if session.name in back), *fresh),
+        dropped=tuple(session.name for session in rows if session.name in gone),
+    )
+
+
+def _by_combo(sessions: Iterable[Session]) -> dict[Combo, list[Session]]:
+    combos: defaultdict[Combo, list[Session]] = defaultdict(list)
+    for session in sessions:
+        combos[combo_of(session)].append(session)
+    return combos
+
+
+def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: bool) -> Change | None:
+    """What became of a combo that the grid has, in one session or in blocks."""
+    session = wanted[0]
+    live = [one for one in had if one.flag != "dropped"]
+    same = [one for one in live if same_files and work(one) == work(session)]
+    if same:
+        return _ranges(same, wanted)
+    gone = tuple(one.name for one in live)
+    back = _back([one for one in had if one not in live], wanted)
+    coming = () if back else tuple(wanted)
+    if not live:
+        return _change(Kind.ADDED, session, "taken up again" if back else "new", coming=coming, back=back)
+    details = work(live[-1]).differences(work(session)) or ("what sync ships has changed",)
+    return _change(Kind.CHANGED, session, "; ".join(details), gone=gone, coming=coming, back=back)
+
+
+def _back(dropped: Sequence[Session], wanted: Sequence[Session]) -> tuple[str, ...]:
+    """The dropped sessions that are what the grid means now, if they are all of it."""
+    same = [one for one in dropped if work(one) == work(wanted[0])]
+    if not same or minus(episodes_of(wanted), episodes_of(same)):
+        return ()
+    return tuple(one.name for one in same)
+
+
+def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None:
+    """What became of the episodes of a combo whose work is the same."""
+    session = wanted[0]
+    has, wants = episodes_of(same), episodes_of(wanted)
+    lacking = minus(wants, has)
+    if bool(has) != bool(wants) or (lacking and not (session.ranged and session.unit == "episode")):
+        number = f"{size(wants)} {session.unit}s" if wants else f"{session.unit}s"
+        detail = f"its command takes no {session.unit} range, so no fewer than all {number} can run again"
+        return _change(Kind.CHANGED, session, detail, gone=tuple(one.name for one in same), coming=tuple(wanted))
+    if lacking:
+        base = replace(session, name=name_of_combo(same[0]))
+        pieces = [span for one in wanted for span in minus(lacking, minus(lacking, episodes_of([one])))]
+        coming = tuple(range_session(base, span.start, span.stop - span.start) for span in pieces)
+        return _change(Kind.MORE, session, f"{session.unit}s {describe(lacking)}", coming=coming)
+    if rest := minus(has, wants):
+        return _change(Kind.FEWER, session, f"{session.unit}s {describe(rest)} stay, as the run has planned them")
+    return None
+
+
+def _removed(combo: Combo, sessions: Sequence[Session]) -> Change | None:
+    names = tuple(session.name for session in sessions if session.flag != "dropped")
+    return Change(Kind.REMOVED, *combo, "not in the grid any more", gone=names) if names else None
+
+
+def _change(
+    kind: Kind,
+    session: Session,
+    detail: str,
+    **sessions: Any,
+) -> Change:
+    return Change(kind, session.policy, session.environment, detail, **sessions)
+
+
+def _with_smoke(gone: set[str], sessions: Iterable[Session]) -> set[str]:
+    """And the smoke tests of combos that go."""
+    combos = {combo_of(session) for session in sessions if session.name in gone}
+    return gone | {one.name for one in sessions if one.flag == "smoke" and combo_of(one) in combos}
+
+
+def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]) -> Session:
+    """A session of the run from now on. How it is shown, watched, judged and given room follows the grid."""
+    if session.name in gone:
+        return replace(session, flag="dropped")
+    kept = replace(session, flag="") if session.name in back else session
+    if meant is None or kept.flag == "dropped" or work(kept) != work(meant):
+        return kept
+    return replace(
+        kept,
+        results=meant.results,
+        progress=meant.progress,
+        evidence=meant.evidence,
+        failures=meant.failures,
+        watch=meant.watch,
+        request=meant.request,
+        pin=meant.pin,
+        display=meant.display,
+        threads=meant.threads,
+        components=meant.components,
+        expected_s=meant.expected_s,
+    )
+
+
+def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
+    """Each under a name that no row has: a changed combo's gets the beginning of its digest behind it."""
+    taken = {session.name for session in rows}
+    for session in coming:
+        digest = session.digest
+        names = (session.name, *(f"{session.name}_{digest[at : at + 4]}" for at in range(len(digest) - 3)))
+        name = next(name for name in (shortened(name, name) for name in names) if name not in taken)
+        taken.add(name)
+        yield replace(session, name=name)

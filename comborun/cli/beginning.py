@@ -1,0 +1,81 @@
+"""What follows a start: a session has begun, or what the first waits for, or why none will begin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comborun.cli.frame import program
+from comborun.errors import UserError
+from comborun.plaintext import harmless
+from comborun.state import Life
+from monitor.classify import classify
+from monitor.hints import held
+from monitor.history import History
+from monitor.holds import HALTED
+from monitor.observe import load_run
+from monitor.serverline import happening
+from monitor.turn import Question, queued
+from monitor.waits import SMOKE
+from monitor.watch import Source
+from remote.launch import await_first, first_s, said_by_dispatcher
+
+if TYPE_CHECKING:
+    from comborun.transport import Transport
+    from monitor.observe import RunView
+    from monitor.status import RunStatus, SessionStatus
+
+_NOT_BEGUN = (Life.QUEUED, Life.STARTING)
+
+
+def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
+    """Wait a while for the first session; what it waits for, such as `waits for GPU memory: ...`, or nothing.
+
+    Raises UserError when the run was halted before a session began, or none begins and nothing is waited for.
+    `options` is what a command needs to find the host.
+    """
+    if await_first(transport, directory):
+        return ""
+    view = load_run(transport, directory)
+    history = Source(transport, view).fold(History())
+    status = classify(view, history)
+    if any(one.life not in _NOT_BEGUN for one in status.sessions):
+        return ""
+    refuse_halted(status, options)
+    if waits := first_wait(view, history, status):
+        return waits
+    raise UserError(
+        f"no session of {directory} has begun within {first_s():g} seconds",
+        said_by_dispatcher(transport, directory),
+    )
+
+
+def refuse_halted(status: RunStatus, options: str = "") -> None:
+    """Raise UserError, with the cause, when comborun has halted the run."""
+    if status.hold is None or status.hold.kind != HALTED:
+        return
+    ended = [one for one in status.servers if one.state == "ended"]
+    known = [one for one in ended if one.why and one.why in status.hold.why]
+    told = [f"\n  the server {one.name} {happening(one, status.now)}" for one in ended if one not in known]
+    log = f"`{program()} logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
+    again = f"`{program()} resume {status.run}{options}` goes on when that is mended"
+    raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(told))}", log + again)
+
+
+def first_wait(view: RunView, history: History, status: RunStatus) -> str:
+    """What the first queued session waits for, `waits for ...`; empty when nothing is known to keep it."""
+    first = _first(status)
+    if first is None:
+        return ""
+    session = next(one for one in view.plan.sessions if one.name == first.name)
+    sentence = queued(Question(view, history, status, session, first))[0]
+    return sentence.removeprefix("it ") if sentence.startswith("it waits ") else f"has not begun: {sentence}"
+
+
+def _first(status: RunStatus) -> SessionStatus | None:
+    """Whose wait tells the most: what a smoke test holds back comes after its own sessions."""
+    if status.dispatcher is None and status.hold is None:
+        return None
+    there = [one for one in status.sessions if one.life is Life.QUEUED]
+    full = status.use.disk is not None and not status.use.disk.free
+    waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
+    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE, default=None)

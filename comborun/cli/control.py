@@ -1,0 +1,158 @@
+"""combo retry, slots, pause, drain and notify: steer a run that is under way. None of them ends anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_argument, run_option
+from comborun.cli.where import Where, root_option, where_options
+from comborun.errors import UserError
+from comborun.plaintext import harmless
+from comborun.suggest import did_you_mean
+from monitor.observe import load_run
+from monitor.watch import Source, once
+from remote.control import Steered, revive, send_test_notice, steer
+from remote.slurm import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from comborun.transport import Transport
+    from monitor.observe import RunView
+    from remote.runs import Run
+
+
+@click.command()
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@run_option
+@where_options
+@root_option
+@click.option("--failed", is_flag=True, help="All that failed, are partial or were lost.")
+@click.option("--stalled", is_flag=True, help="All that were ended because they stalled.")
+@json_option
+def retry(
+    sessions: tuple[str, ...], wanted: str | None, where: Where, root: str | None, as_json: bool, **which: bool
+) -> int:
+    """Start sessions again that have ended without success, whatever their retries say; a fresh budget for each.
+
+    What runs or has succeeded is left alone, and said.
+
+    \b
+    combo retry stairs_flat
+    combo retry --failed
+    """
+    chosen = [f"--{word}" for word, given in which.items() if given]
+    if len(chosen) + bool(sessions) != 1:
+        raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
+    transport, found = where.find(wanted, root)
+    view = load_run(transport, found.directory)
+    check_names(view, sessions)
+    steered = steer(transport, found.directory, "retry", *chosen, *sessions)
+    note = _go_on(transport, view) if steered.done else ""
+    code = _say(found, steered, as_json, note)
+    return 0 if chosen else code  # that none has failed is no failure
+
+
+@click.command()
+@click.argument("count", metavar="N", type=click.IntRange(min=1))
+@run_option
+@where_options
+@root_option
+@json_option
+def slots(count: int, wanted: str | None, where: Where, root: str | None, as_json: bool) -> int:
+    """Let N sessions run at once from now on. With fewer than now nothing ends: less is started.
+
+    \b
+    combo slots 4
+    """
+    transport, found = where.find(wanted, root)
+    return _say(found, steer(transport, found.directory, "slots", str(count)), as_json)
+
+
+_why_option = click.option("--why", default="", metavar="TEXT", help="One line that everybody who looks is shown.")
+
+
+@click.command()
+@run_argument
+@where_options
+@root_option
+@_why_option
+@json_option
+def pause(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+    """Start nothing new until `combo resume`. What runs goes on.
+
+    \b
+    combo pause --why "the training job needs the GPU until noon"
+    """
+    return _hold(where, root, run, ("pause", why), as_json=as_json)
+
+
+@click.command()
+@run_argument
+@where_options
+@root_option
+@_why_option
+@json_option
+def drain(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+    """Start nothing new, let what runs come to its end, then leave; `combo resume` goes on later.
+
+    \b
+    combo drain --why "the box is shut down tonight"
+    """
+    return _hold(where, root, run, ("drain", why), as_json=as_json)
+
+
+@click.command()
+@run_argument
+@where_options
+@root_option
+@json_option
+def notify(run: str | None, where: Where, root: str | None, as_json: bool) -> int:
+    """Send a test notice through the grid's `notify` command, on the host, and show what it prints.
+
+    \b
+    combo notify
+    """
+    transport, found = where.find(run, root)
+    return _say(found, send_test_notice(transport, found.directory), as_json)
+
+
+def check_names(view: RunView, names: Iterable[str]) -> None:
+    """Raise UserError when a run has no such session."""
+    for name in names:
+        if name not in view.sessions:
+            raise UserError(f"there is no session {name} in {view.id}", did_you_mean(name, view.sessions))
+
+
+def _hold(where: Where, root: str | None, run: str | None, words: tuple[str, str], *, as_json: bool) -> int:
+    verb, why = words
+    line = " ".join(harmless(why).split())
+    transport, found = where.find(run, root)
+    steered = steer(transport, found.directory, "pause" if verb == "pause" else "drain", *([line] if line else []))
+    note = f"`{program()} resume {found.id}{where.options(transport.host)}` goes on"
+    return _say(found, steered, as_json, note if steered.done else "")
+
+
+def _go_on(transport: Transport, view: RunView) -> str:
+    """Start the dispatcher when it is gone and nobody wanted it so; what is to be said of it.
+
+    Slurm has to be handed what is due anew, even while it has other tasks of the run.
+    """
+    status = once(Source(transport, view))
+    if status.stopped or status.hold:
+        how = f"is {status.hold.kind}" if status.hold else "was stopped"
+        return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
+    if status.dispatcher is None:
+        return revive(transport, view.directory, view.plan)
+    return settle(transport, view.directory) if view.plan.slurm else ""
+
+
+def _say(run: Run, steered: Steered, as_json: bool, note: str = "") -> int:
+    if as_json:
+        answer({"run": run.id, "done": steered.done, "lines": list(steered.lines), "note": note or None})
+    else:
+        for line in (*steered.lines, *([harmless(note)] if note else [])):
+            click.echo(line)
+    return 0 if steered.done else SOME_DID_NOT

@@ -1,0 +1,86 @@
+"""Stopping early while a run is watched: fetch the records when there are more, decide, and tell the host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.where import LOCAL
+from comborun.errors import HostError, UserError
+from comborun.plaintext import harmless
+from comborun.state import Life, Outcome
+from remote.control import tell_decided
+
+if TYPE_CHECKING:
+    from comborun.transport import Transport
+    from monitor.status import RunStatus
+    from remote.fetch.answer import Skipped
+
+
+class Deciding:
+    """What is called after each look at a run. A decision comes from the records alone, so nothing hangs on when it is
+    called, or how often, or by how many at once."""
+
+    def __init__(self, transport: Transport, run: str, directory: str) -> None:
+        self._transport = transport
+        self._run = run
+        self._directory = directory
+        self._recorded = -1
+        self._told = ""
+        self._complaint: UserError | None = None
+
+    def __call__(self, seen: RunStatus) -> None:
+        """Raises HostError when the host can't be reached."""
+        if seen.recorded == self._recorded:
+            return
+        try:
+            self._decide(seen)
+        except HostError:
+            raise
+        except UserError as error:  # the run goes on without: it only takes longer
+            self._complaint = error
+        self._recorded = seen.recorded
+
+    def _decide(self, seen: RunStatus) -> None:
+        from reporter.deciding import decide_run
+
+        source, skipped = self._bring()
+        decided = decide_run(source, dict(skipped))
+        queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
+        names = [name for name in decided.not_needed if name in queued]
+        lines = decided.lines()
+        if names or lines != self._told:
+            tell_decided(self._transport, self._directory, lines, names)
+            self._told = lines
+
+    def _bring(self) -> tuple[Path, tuple[Skipped, ...]]:
+        """Where the records are on this machine; of a run elsewhere in a copy that gets what is new."""
+        if self._transport.host == LOCAL:
+            return Path(self._directory), ()
+        from remote.fetch.transfer import fetch, mirror_directory
+
+        mirror = mirror_directory(self._transport.host, self._run)
+        return mirror, fetch(self._transport, self._directory, mirror).skipped
+
+    def tell(self, ended: RunStatus) -> None:
+        """What was decided before its last pair, and what that has saved."""
+        for line in self._told.splitlines():
+            if told := _sentence(json.loads(line)):
+                click.echo(harmless(told))
+        if saved := sum(one.planned - one.due for one in ended.proper if one.outcome is Outcome.NOT_NEEDED):
+            click.echo(f"{saved} of {sum(one.planned for one in ended.proper)} planned episodes were not needed.")
+        if self._complaint:
+            click.echo(f"! nothing was decided early: {harmless(self._complaint.message)}", err=True)
+
+
+def _sentence(decision: dict[str, object]) -> str:
+    better, a, b = (decision[key] for key in ("better", "a", "b"))
+    if better is None or decision["pairs"] == decision["n_max"]:
+        return ""
+    return (
+        f"Decided early in {decision['environment']}: {better} beats {b if better == a else a},"
+        f" after {decision['pairs']} of {decision['n_max']} pairs."
+    )

@@ -1,0 +1,50 @@
+"""combo export: the plan of a grid for others to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.frame import grid_argument
+from comborun.cli.globbing import with_policies
+from comborun.cli.grids import check_setup, warn
+from comborun.cli.where import where_options
+from comborun.compose import compose_text
+from comborun.grid import load_grid
+from comborun.planner import lay_out
+from remote.host import ask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comborun.cli.where import Where
+
+
+@click.group()
+def export() -> None:
+    """Write a grid's plan for something else than comborun to run.
+
+    \b
+    combo export compose grid.yaml > compose.yaml
+    """
+
+
+@export.command()
+@grid_argument
+@where_options
+def compose(grid: Path, where: Where) -> None:
+    """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
+
+    The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
+
+    \b
+    combo export compose grid.yaml > compose.yaml
+    combo export compose grid.yaml --host box > compose.yaml
+    """
+    checked = load_grid(grid)
+    warn(checked)
+    check_setup(checked)
+    transport = where.connect(checked.host)
+    checked = with_policies(checked, transport)
+    click.echo(compose_text(lay_out(checked, ask(transport))), nl=False)

@@ -1,0 +1,116 @@
+"""combo presets: which evaluation programs are known, and what is known of each."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.frame import answer, json_option, tell
+from comborun.errors import UserError
+from comborun.grid import Preset, read_preset, settings_text
+from comborun.preset import SHIPPED, find_preset, known_presets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+WIDEST = 100
+"""characters of a line that people read"""
+COUNTINGS = {
+    "serial": "one episode after another, all of them",
+    "batch": "batch after batch of episodes, all of them",
+    "fixed": "all episodes, which have one length",
+    "first-k": "the first K episodes that end: with several copies side by side, successes are counted too often",
+    "unknown": "not known",
+}
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def presets(context: click.Context, as_json: bool) -> None:
+    """List the evaluation programs that a grid can name as its preset.
+
+    \b
+    combo presets
+    combo presets show openpi
+    """
+    if context.invoked_subcommand:
+        return
+    found = {name: _summary(name) for name in known_presets()}
+    if as_json:
+        answer([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
+    else:
+        tell({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
+
+
+@presets.command()
+@click.argument("preset")
+@json_option
+def show(preset: str, as_json: bool) -> None:
+    """Explain a preset: what it runs, what it needs, what must be known, and which keys it sets.
+
+    \b
+    combo presets show isaaclab-eval
+    combo presets show ./mine.yaml
+    """
+    read = named_preset(preset)
+    if as_json:
+        about = read.about.model_dump(exclude={"starter"})
+        answer({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
+        return
+    click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
+    tell(dict(_facts(read)))
+    for title, lines in (("Before the first session", read.about.needs), ("To be known", read.about.notes)):
+        _paragraphs(title, lines)
+    click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(settings_text(read), '  ')}", nl=False)
+
+
+def named_preset(wanted: str) -> Preset:
+    """The preset of that name, or the file at that path, relative to where the command is given."""
+    return read_preset(find_preset(wanted, Path.cwd()))
+
+
+def _summary(name: str) -> str:
+    """What a list says of a preset; one with mistakes hides none of the others."""
+    try:
+        return named_preset(name).about.summary
+    except UserError:
+        return f"can't be read: combo presets show {name}"
+
+
+def _own(name: str) -> bool:
+    return known_presets()[name].parent != SHIPPED
+
+
+def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
+    about = preset.about
+    yield "kind", about.kind
+    if about.kind == "evaluation":
+        yield "counts", COUNTINGS[about.counting]
+        yield "pairs", f"none: {about.unpaired}" if about.unpaired else "where records show how episodes started"
+    if about.shards:
+        yield "shards", about.shards
+    yield from _attributes("policies", about.attributes.policy, about.defaults.policy)
+    yield from _attributes("environments", about.attributes.environment, about.defaults.environment)
+
+
+def _attributes(axis: str, attributes: Mapping[str, str], defaults: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, what in attributes.items():
+        yield f"{axis}: {name}", what + (f"; {defaults[name]} unless given" if name in defaults else "")
+
+
+def _paragraphs(title: str, lines: tuple[str, ...]) -> None:
+    if not lines:
+        return
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
+    click.echo(f"\n{title}:")
+    for line in lines:
+        click.echo(
+            textwrap.fill(
+                line, width, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+        )

@@ -1,0 +1,180 @@
+"""combo resume: go on with a run, for what has no record yet and for nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.amend import Amended
+from comborun.cli.frame import answer, json_option, run_argument
+from comborun.cli.reporting import bring
+from comborun.cli.where import Where, root_option, where_options
+from comborun.errors import HostError
+from comborun.plaintext import harmless
+from comborun.resumption import resumption, still_to_come
+from comborun.spans import describe
+from comborun.state import Life
+from monitor.hints import held
+from monitor.observe import load_run
+from monitor.watch import Source, once
+from remote.control import revive, steer
+from remote.publish import Draft, Found, Publication, amend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comborun.resumption import Futile, Rejected, Resumption
+    from comborun.spans import Spans
+    from comborun.transport import Transport
+    from comborun.work import Combo
+    from monitor.observe import RunView
+    from monitor.status import RunStatus
+
+
+@dataclass(frozen=True)
+class _Going:
+    """What going on with a run comes to."""
+
+    view: RunView
+    seen: RunStatus
+    what: Resumption
+    coming: tuple[str, ...]
+    """sessions that are queued, or run"""
+
+    @property
+    def held(self) -> bool:
+        return bool(self.seen.hold or self.seen.quarantine or self.seen.stopped)
+
+    @property
+    def kept(self) -> int:
+        """How many tasks Slurm holds, though the run may go on."""
+        return sum(task.held for task in self.seen.tasks)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all that is missing is under way, or nothing is."""
+        idle = self.seen.dispatcher is None and bool(self.coming)
+        return self.what.nothing and not self.held and not self.kept and not idle
+
+
+@click.command()
+@run_argument
+@where_options
+@root_option
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@json_option
+def resume(run: str | None, where: Where, root: str | None, dry_run: bool, as_json: bool) -> None:
+    """Go on with a run: what is missing runs, and no episode that is on record runs again.
+
+    Lifts a hold. Sessions that ended without all of their records get another attempt; where episodes are missing in
+    between, and the command takes a range, sessions for exactly these are added.
+
+    \b
+    combo resume                the newest run
+    combo resume --dry-run      what it would do
+    """
+    transport, found = where.find(run, root)
+    going = _look(transport, found.directory)
+    if as_json:
+        answer(_record(going, done=not dry_run and not going.nothing))
+    else:
+        click.echo("\n".join(map(harmless, _lines(going))))
+    if not dry_run and not going.nothing:
+        said = _go_on(transport, going)
+        if not as_json and said:
+            click.echo(harmless(said))
+
+
+def _look(transport: Transport, directory: str) -> _Going:
+    view = load_run(transport, directory)
+    seen = once(Source(transport, view))
+    missing, rejected = _records(transport, view)
+    outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
+    what = resumption(view.plan, outcomes, missing, rejected)
+    return _Going(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
+
+
+def _records(transport: Transport, view: RunView) -> tuple[dict[Combo, Spans], dict[str, Rejected]]:
+    """The planned episodes without a record, and what was rejected of each session's, by what the host has now."""
+    from reporter.collect import collect_run
+    from reporter.missing import missing, rejected
+
+    source, skipped = bring(transport, view.id, view.directory)
+    collected = collect_run(source, dict(skipped))
+    return missing(collected), rejected(collected)
+
+
+def _go_on(transport: Transport, going: _Going) -> str:
+    """Safe to repeat: gaps first, then the hold, then new attempts, then the dispatcher; what was said of that."""
+    view, added = going.view, going.what.added
+    if added:
+        plan = replace(view.plan, sessions=(*view.plan.sessions, *added))
+        found = Found(view.plan, view.number, view.plan.digest, ended=False, whole=False, held=going.held)
+        publication = Publication("resumed", view.id, view.directory, found)
+        draft = Draft(plan, "", publication.root, {})
+        if amend(transport, publication, Amended(plan, added, ()), draft) is None:
+            raise HostError(f"{view.id} was changed by a launch just now", "the same command again looks anew")
+    if going.held or going.kept:
+        steer(transport, view.directory, "resume")
+    if going.what.again:
+        steer(transport, view.directory, "retry", *(one.name for one in going.what.again))
+    return revive(transport, view.directory, view.plan)
+
+
+def _lines(going: _Going) -> Iterator[str]:
+    what, seen = going.what, going.seen
+    if going.nothing:
+        left = "some episodes have no record" if what.futile else "nothing is missing"
+        runs = f"{len(going.coming)} sessions are queued or running" if going.coming else left
+        yield f"{going.view.id}: {runs}; there is nothing to resume"
+        yield from map(_futile, what.futile)
+        return
+    yield f"{going.view.id}:"
+    if seen.hold:
+        yield f"  no longer {held(seen.hold)}"
+    elif seen.stopped:
+        yield "  no longer stopped"
+    elif going.kept:
+        yield f"  {going.kept} tasks that Slurm holds are let go"
+    yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
+    for one in what.again:
+        lacking = f", for the episodes {describe(one.lacking)} that have no record" if one.lacking else ""
+        yield f"  {one.name}: another attempt{lacking}"
+    for session in what.added:
+        episodes = f"{session.first} to {session.first + session.count - 1}" if session.count > 1 else session.first
+        yield f"  {session.name}: a new session for {session.policy} in {session.environment}, episodes {episodes}"
+    yield from map(_futile, what.futile)
+    if going.coming:
+        yield f"  {len(going.coming)} sessions that are queued or running go on"
+
+
+def _futile(one: Futile) -> str:
+    why = _why(one.rejected)
+    return f"  {one.name}, episodes {describe(one.lacking)}: {why}, so running it again would not help"
+
+
+def _why(rejected: Rejected | None) -> str:
+    if rejected is None:
+        return "it counts as complete, and left no record of them"
+    return f"its records are rejected by the report ({rejected.reason}, {rejected.place})"
+
+
+def _record(going: _Going, *, done: bool) -> dict[str, object]:
+    return {
+        "run": going.view.id,
+        "done": done,
+        "lifted": going.held or bool(going.kept),
+        "again": [one.name for one in going.what.again],
+        "added": [
+            {"session": one.name, "policy": one.policy, "environment": one.environment, "first": one.first,
+             "count": one.count}
+            for one in going.what.added
+        ],
+        "futile": [
+            {"session": one.name, "episodes": describe(one.lacking), "why": _why(one.rejected)}
+            for one in going.what.futile
+        ],
+        "going_on": list(going.coming),
+    }  # fmt: skip

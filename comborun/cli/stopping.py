@@ -1,0 +1,88 @@
+"""combo stop: the only command that ends anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comborun.cli.control import check_names
+from comborun.cli.frame import SOME_DID_NOT, answer, json_option, run_option
+from comborun.cli.where import Where, root_option, where_options
+from comborun.errors import HostError, UserError
+from comborun.suggest import close_to, did_you_mean
+from monitor.observe import load_run
+from remote.control import stop as stop_sessions
+
+if TYPE_CHECKING:
+    from comborun.transport import Transport
+    from monitor.observe import RunView
+    from remote.runs import Run
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[RUN] [SESSION]...")
+@run_option
+@where_options
+@root_option
+@click.option("--policy", metavar="P", help="Only sessions of this policy.")
+@click.option("--environment", metavar="E", help="Only sessions in this environment.")
+@json_option
+def stop(words: tuple[str, ...], wanted: str | None, where: Where, root: str | None, as_json: bool, **only: Any) -> int:
+    """End a run, or single sessions of it, and everything that they started.
+
+    INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
+    not be ended is named with its pid. The same launch command later resumes what is missing.
+
+    \b
+    combo stop                      the newest run
+    combo stop 4_env_test           the newest run of a grid
+    combo stop stairs_flat          a session of the newest run
+    combo stop 4_env_test stairs_flat
+    combo stop --policy flat
+    """
+    transport, found, names = _meant(where, root, wanted, words)
+    if names or any(only.values()):
+        names = _chosen(load_run(transport, found.directory), names, **only)
+    stopped = stop_sessions(transport, found.directory, names)
+    if as_json:
+        ended = list(names or stopped.sessions)
+        answer({"run": found.id, "sessions": ended, "clean": stopped.clean, "lines": list(stopped.lines)})
+    else:
+        click.echo("\n".join(stopped.lines) or f"{found.id}: nothing was running")
+    return 0 if stopped.clean else SOME_DID_NOT
+
+
+def _meant(
+    where: Where, root: str | None, wanted: str | None, words: tuple[str, ...]
+) -> tuple[Transport, Run, tuple[str, ...]]:
+    """The run, and the sessions of it: the first word is a run, or else a session of the newest run."""
+    if wanted is not None or not words:
+        return (*where.find(wanted, root), words)
+    try:
+        return (*where.find(words[0], root), words[1:])
+    except HostError:
+        raise
+    except UserError as error:
+        transport, newest = where.find(None, root)
+        names = load_run(transport, newest.directory).sessions
+        if words[0] in names:
+            return transport, newest, words
+        hint = did_you_mean(words[0], names) if close_to(words[0], names) else error.hint
+        raise UserError(f"{error.message}, and no session of that name in {newest.id}", hint) from error
+
+
+def _chosen(view: RunView, names: tuple[str, ...], policy: str | None, environment: str | None) -> tuple[str, ...]:
+    """The sessions that are meant. Raises UserError when there are none."""
+    check_names(view, names)
+    plan = view.plan
+    for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
+        if value is not None and value not in known:
+            raise UserError(f"there is no {key} {value} in {view.id}", did_you_mean(value, known))
+    if policy is None and environment is None:
+        return names
+    fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
+    chosen = tuple(one.name for one in fitting if not names or one.name in names)
+    if not chosen:
+        raise UserError(f"no session of {view.id} is all of that", "combo status shows them")
+    return chosen

@@ -1,0 +1,170 @@
+"""A plan as a Docker Compose file: a service for each session, with its own GPUs, range and output folder. Pure.
+
+Compose starts everything at once and knows no queue. So services that would share a GPU stand in a row: each waits
+until the one before it has completed successfully, and after a failure the rest of that row does not start.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from comborun.errors import UserError
+from comborun.script import says_something
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from comborun.plan import Plan, Session
+
+INSIDE = "/comborun"
+"""where a service has its output"""
+FILES = "/tmp/comborun"  # noqa: S108 - inside a container, where any user can write
+"""where the files of `files` are in a service"""
+_HOME = "\0"
+"""no bash word holds it"""
+HEAD = """\
+# {grid}: {count} services, written by `combo export compose`. Start it with
+#   env UID=$(id -u) GID=$(id -g) docker compose up
+# Output is in ./out/SERVICE. comborun does not watch these containers: no retries, no budget of GPU memory; services on
+# one GPU run one after another, and a failure keeps the rest of its row from starting.
+"""
+
+_WORD = re.compile(r"\"\$(?P<name>\w+)\"|'(?P<literal>[^']*)'|\"(?P<quote>')\"|(?P<bare>[^'\"]+)")
+
+
+def compose_text(plan: Plan) -> str:
+    """The text of the file. Raises UserError for what a Compose file can't say."""
+    if boxless := [one.name for one in plan.sessions if one.around.container is None]:
+        raise UserError(f"{boxless[0]} has no container", "`container: {image: NAME}` in the grid")
+    if plan.servers:
+        raise UserError(
+            "a grid with model servers", "write their services by hand, and give their addresses to policies"
+        )
+    rows: dict[tuple[int, ...], str] = {}
+    services: dict[str, Any] = {}
+    for session, gpus in _granted(plan):
+        services[session.name] = _service(session, gpus, plan.secrets)
+        taken = gpus or (-1,)
+        before = sorted({name for row, name in rows.items() if set(row) & set(taken) and gpus})
+        if before:
+            services[session.name]["depends_on"] = {
+                name: {"condition": "service_completed_successfully"} for name in before
+            }
+        rows = {row: name for row, name in rows.items() if not set(row) & set(taken)} | {taken: session.name}
+    stream = io.StringIO()
+    yaml = YAML()
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump({"services": services}, stream)
+    return HEAD.format(grid=plan.grid, count=len(services)) + stream.getvalue()
+
+
+def expanded(word: str, told: Mapping[str, str]) -> str:
+    """What a bash word of ours is, start-time values filled in; _HOME stands for the host's home."""
+    pieces = (
+        (_HOME if match["name"] == "HOME" else told[match["name"]])
+        if match["name"]
+        else match["literal"] or match["quote"] or match["bare"] or ""
+        for match in _WORD.finditer(word)
+    )
+    return "".join(pieces)
+
+
+def _written(text: str) -> str:
+    """As Compose reads it back: `$` is its own."""
+    return text.replace("$", "$$").replace(_HOME, "${HOME}")
+
+
+def _granted(plan: Plan) -> Iterable[tuple[Session, tuple[int, ...]]]:
+    """GPUs for each session, from those that have the least to do so far."""
+    load = dict.fromkeys(plan.gpus, 0)
+    for session in plan.sessions:
+        least = sorted(load, key=lambda gpu: (load[gpu], gpu))
+        gpus = session.request.only or tuple(sorted(least[: session.gpus]))
+        for gpu in gpus:
+            load[gpu] = load.get(gpu, 0) + max(1, session.expected_s)
+        yield session, gpus
+
+
+def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    box, told = session.around.container, _start_time(session, gpus)
+    assert box
+    if box.runtime != "docker":
+        raise UserError(f"{session.name} runs in {box.runtime}", "Compose starts containers of docker")
+    if session.around.links or box.options:
+        key = "`workdir: {link_from: ...}`" if session.around.links else "`container.options`"
+        raise UserError(f"{session.name} has {key}, which a Compose file has no word for", "leave it out of this grid")
+    if asked := next((name for word in _words(session) for name in _missing(word, told)), ""):
+        raise UserError(
+            f"{session.name} needs {asked}, which is known when comborun starts it", "start it with combo run"
+        )
+    variables = {name: expanded(word, told) for name, word in session.variables}
+    entries = {
+        "image": expanded(box.image, told),
+        "init": True,
+        "user": "${UID:-1000}:${GID:-1000}",
+        "network_mode": "host",
+        "working_dir": expanded(session.workdir or "", told),
+        "environment": [
+            *(_written(f"{name}={value}") for name, value in {"PYTHONUNBUFFERED": "1", **told, **variables}.items()),
+            *(name for name, _ in secrets),
+        ],
+        "volumes": [f"./out/{session.name}:{INSIDE}/out", *(_written(expanded(mount, told)) for mount in box.mounts)],
+        "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, told)],
+        "deploy": _devices(gpus),
+    }
+    return {key: value for key, value in entries.items() if value}
+
+
+def _command(session: Session, told: Mapping[str, str]) -> list[str]:
+    """The command; files and setup come before it, in a bash of the image."""
+    files = [(f"{FILES}/{name}", expanded(text, told)) for name, text in session.around.files]
+    before = [f"printf %s {shlex.quote(text)} >{path}" for path, text in files]
+    if says_something(session.setup):
+        before.append(session.setup.rstrip())
+    command = [expanded(word, told) for word in session.command]
+    if not before:
+        return command
+    return ["bash", "-c", "\n".join([f"mkdir -p {FILES}", *before, 'exec -- "$@"']), "bash", *command]
+
+
+def _devices(gpus: tuple[int, ...]) -> dict[str, Any]:
+    if not gpus:
+        return {}
+    device = {"driver": "nvidia", "device_ids": [DoubleQuotedScalarString(str(gpu)) for gpu in gpus]}
+    return {"resources": {"reservations": {"devices": [{**device, "capabilities": ["gpu"]}]}}}
+
+
+def _words(session: Session) -> tuple[str, ...]:
+    return (*session.command, *(word for _, word in session.variables), *session.around.words)
+
+
+def _missing(word: str, told: Mapping[str, str]) -> Iterable[str]:
+    return (match["name"] for match in _WORD.finditer(word) if match["name"] not in {None, "HOME", *told})
+
+
+def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
+    """In a container GPUs count from 0."""
+    within = ",".join(str(index) for index in range(len(gpus)))
+    ranks = max(1, session.around.ranks)
+    values = {
+        "OUTPUT_DIR": f"{INSIDE}/out",
+        "ATTEMPT": 1,
+        "EPISODES": session.count,
+        "EPISODES_PER_RANK": -(-session.count // ranks),
+        "FIRST_EPISODE": session.first,
+        "LAST_EPISODE": session.first + session.count - 1,
+        "END_EPISODE": session.first + session.count,
+        "GPU": within.partition(",")[0],
+        "GPUS": within,
+        "GPU_COUNT": len(gpus),
+        "THREADS": session.threads or 1,
+        "FILES": FILES,
+    }
+    return {f"COMBORUN_{name}": str(value) for name, value in values.items()}

@@ -1,0 +1,122 @@
+"""Requests filled in from a measurement, predicted times, combos cut into shards, and who starts first. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from comborun.packing import Task, capacity, fits
+from comborun.planner.blocks import blocks, interleaved
+from comborun.planner.knowledge import granted
+from comborun.planner.ranges import distinct
+from comborun.planner.shards import Uncut, shards, worthwhile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.facts import HostFacts
+    from comborun.grid import Grid, Settings
+    from comborun.plan import Plan, Session
+    from comborun.planner.knowledge import Knowledge
+
+
+def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:
+    """`plan`, which has one session for each combo of `grid` and as many slots as the host can have: with its sessions
+    cut, timed and in the order in which they are to start, and with no more slots than sessions.
+
+    Without a host (a cluster decides) as many run at once as the grid says, and nobody knows how many else.
+    """
+    plan = replace(plan, sessions=filled(plan.sessions, known, plan))
+    if host:
+        slots = fits([Task.of(session) for session in plan.sessions], capacity(plan, host))[0] or 1
+    else:
+        slots = grid.limits.parallel or 1
+    settings = {combo.session: combo.settings for combo in grid.combos}
+    automatic = _automatic(plan.sessions, settings, known, slots)
+    cut = [
+        blocks(one, settings[one.name].block)
+        if settings[one.name].block
+        else shards(one, automatic.get(one.name) or _number(settings[one.name].shards))
+        for one in plan.sessions
+    ]
+    count = sum(map(len, cut))
+    slowdown = known.slowdown(min(slots, count))
+    cut = [tuple(timed(session, known, slowdown) for session in combo) for combo in cut]
+    sessions = interleaved(cut) if grid.stop_early else ordered([session for combo in cut for session in combo])
+    parallel = grid.limits.parallel or max(1, min(count, plan.limits.parallel))
+    return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
+
+
+def filled(sessions: Sequence[Session], known: Knowledge, plan: Plan) -> tuple[Session, ...]:
+    """What a session holds, where the grid doesn't say it and it was measured; and its share of the cores, when it was
+    measured with that share."""
+    share = plan.cpus // plan.limits.parallel if known.best else 0
+    return tuple(_filled(session, known, share) for session in sessions)
+
+
+def _filled(session: Session, known: Knowledge, share: int) -> Session:
+    pace, asked = known.pace(session), session.request
+    if pace is None:
+        return session
+    request = replace(
+        asked,
+        gpu_memory=asked.gpu_memory or (granted(pace.gpu_memory) if session.gpus else 0),
+        memory=asked.memory or granted(pace.memory),
+        cpus=asked.cpus or share,
+    )
+    return replace(session, request=request)
+
+
+def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
+    """The session with how long it is thought to take beside others."""
+    pace = known.pace(session)
+    if pace is None or not session.count:
+        return session
+    return replace(session, expected_s=max(1, math.ceil(pace.length(session.count) * slowdown)))
+
+
+def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
+    """Longest predicted first, ties in the grid's order: a long one that comes last keeps everybody waiting.
+
+    Where the time of one isn't known, an episode of it is taken to be as long as the others' on average; where none is
+    known, most episodes first. Sessions without a number of episodes may be the longest of all.
+    """
+    known = [one for one in sessions if one.expected_s and one.count]
+    paces = {unit: _mean([one for one in known if one.unit == unit]) for unit in ("episode", "step")}
+    if not known and len({one.unit for one in sessions}) > 1:
+        return tuple(sessions)  # nobody knows how many steps an episode is worth
+
+    def length(one: Session) -> float:
+        return one.expected_s or (one.count * (paces[one.unit] or 1.0) if one.count else math.inf)
+
+    return tuple(sorted(sessions, key=length, reverse=True))
+
+
+def _mean(sessions: Sequence[Session]) -> float:
+    """Seconds of an episode (or step); 0 where there is none."""
+    return sum(one.expected_s for one in sessions) / sum(one.count for one in sessions) if sessions else 0.0
+
+
+def _number(asked: int | str | None) -> int:
+    return asked if isinstance(asked, int) else 1
+
+
+def _automatic(
+    sessions: Sequence[Session], settings: dict[str, Settings], known: Knowledge, slots: int
+) -> dict[str, int]:
+    """How many shards pay, for each session that leaves that open."""
+    asking = [one for one in sessions if settings[one.name].shards == "auto"]
+    paces = {one.name: known.pace(one) for one in sessions}
+    slowdown = known.slowdown(slots)
+    uncut: list[Uncut] = []
+    for one in asking:
+        pace = paces[one.name]
+        seconds, start_up = (pace.seconds * slowdown, pace.start_up * slowdown) if pace else (None, 0.0)
+        uncut.append(Uncut(one.count, seconds, start_up))
+    others: list[float | None] = []
+    for one in sessions:
+        if one not in asking:
+            pace = paces[one.name]
+            others.append(pace.length(one.count) * slowdown if pace and one.count else None)
+    return dict(zip((one.name for one in asking), worthwhile(uncut, others, slots), strict=True))

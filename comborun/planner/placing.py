@@ -1,0 +1,143 @@
+"""Components of a combo's program on the GPUs of a host: which a session claims, and how its command is told. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from comborun.components import GPUS, NODES, Component, Room, claimed, layouts, memory_on, too_much
+from comborun.errors import UserError
+from comborun.grid.placement_checks import number
+from comborun.grid.placement_keys import MOST_GPUS, Needs
+from comborun.placement import PlacementError, parse_placement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.facts import HostFacts
+    from comborun.grid import Combo, Grid
+    from comborun.grid.placement_keys import Wanted
+    from comborun.plan import Session
+    from comborun.resources import Reserve
+
+SETTING = "cluster.component_placement"
+"""of RLinf's configuration"""
+
+
+def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts) -> Session:
+    """The session with the GPUs that its components claim; itself where the grid places none.
+
+    Raises UserError for what the host can't do, with the layouts that it can.
+    """
+    if not combo.settings.placement:
+        return session
+    free = rooms(host, grid.reserve)
+    components = _placed(combo, host, free)
+    gpus = claimed(components)
+    _check_claim(combo, grid, gpus)
+    if problem := next(filter(None, (too_much(components, room.gpu, room) for room in free)), ""):
+        raise UserError(f"{combo.label}: `placement` {problem}", _advice(components, free))
+    most = [memory_on(components, gpu) for gpu in gpus]
+    memory = session.request.gpu_memory or (max(most, default=0) if all(most) else 0)
+    request = replace(session.request, only=gpus, gpu_memory=memory)
+    return replace(session, gpus=len(gpus), request=request, components=components)
+
+
+def gpus_counted(combo: Combo) -> int:
+    """How many GPUs a machine has to have for a combo's placement; 0 where that is for the machine to say."""
+    entries = [one for one in combo.settings.placement if one.node_group != NODES and _fixed(one)]
+    placed = (parse_placement(one.placement, MOST_GPUS) for one in entries)
+    return max((gpu + 1 for processes in placed for gpus in processes.values() for gpu in gpus), default=0)
+
+
+def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
+    allowed = grid.use_gpus
+    if others := [gpu for gpu in gpus if allowed is not None and gpu not in allowed]:
+        raise UserError(
+            f"{combo.label}: `placement` takes {_listed(others)}, which `use_gpus` does not allow",
+            "name the GPUs one by one; RLinf takes `all` for every GPU of the host",
+        )
+    if combo.settings.gpus not in {0, len(gpus)}:
+        raise UserError(
+            f"{combo.label}: `placement` takes {_listed(gpus)}, and `resources` asks for {combo.settings.gpus}",
+            "leave `gpus` out: a session claims what its components take",
+        )
+
+
+def _placed(combo: Combo, host: HostFacts, free: Sequence[Room]) -> tuple[Component, ...]:
+    """The components of a combo on this host. Raises UserError where it lacks GPUs, or copies can't be shared out."""
+    entries = [(name, entry) for entry in combo.settings.placement for name in entry.names]
+    try:
+        components = tuple(_component(name, entry, combo, host.gpus) for name, entry in entries)
+    except PlacementError as error:
+        anywhere = tuple(_component(name, entry, combo, range(MOST_GPUS)) for name, entry in entries if _fixed(entry))
+        hint = _advice(anywhere, free) if len(anywhere) == len(entries) else error.hint
+        message = f"{combo.label}: `placement` on {host.host}: {error.message} (RLinf: {error.raises})"
+        raise UserError(message, hint) from None
+    for one in components:
+        if one.uneven:
+            raise UserError(
+                f"{combo.label}: {one.copies} copies of `{one.name}` for {len(one.processes)} processes on {host.host}",
+                f"RLinf gives each process as many; {_advice(components, free)}",
+            )
+    return components
+
+
+def _fixed(entry: Wanted) -> bool:
+    """Whether it means the same on every host."""
+    return "all" not in entry.placement.lower()
+
+
+def _component(name: str, entry: Wanted, combo: Combo, gpus: Sequence[int]) -> Component:
+    on_gpus = entry.node_group != NODES
+    needs = combo.settings.components.get(name, Needs())
+    found = parse_placement(entry.placement, len(gpus) if on_gpus else 1)
+    return Component(
+        name=name,
+        placement=_tight(entry.placement),
+        node_group=entry.node_group,
+        processes=tuple(tuple(gpus[rank] for rank in ranks) if on_gpus else () for ranks in found.values()),
+        gpu_memory=needs.gpu_memory if on_gpus else 0,
+        copies=number(needs.copies, combo),
+        videos=number(needs.videos, combo),
+    )
+
+
+def _advice(components: Sequence[Component], free: Sequence[Room]) -> str:
+    fitting = [layout for layout in layouts(components, free) if not layout.problem]
+    could = "; ".join(f"{layout.told} ({layout.kind})" for layout in fitting)
+    return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
+
+
+def hydra_overrides(placement: Sequence[Wanted]) -> tuple[str, ...]:
+    """The two arguments that replace RLinf's placement by this one; none where there is none.
+
+    Verified with Hydra 1.3.8: a key such as `rollout,env` of the configuration has no path, so the whole map goes and
+    comes back; unquoted strings would be taken for sweeps. Components that share an entry get one each.
+    """
+    if not placement:
+        return ()
+    entries = ",".join(f"{name}:{_value(entry)}" for entry in placement for name in entry.names)
+    return f"~{SETTING}", f"+{SETTING}={{{entries}}}"
+
+
+def _value(entry: Wanted) -> str:
+    text = f'"{_tight(entry.placement)}"'
+    return text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
+
+
+def _tight(placement: str) -> str:
+    """Without blanks, which mean nothing anywhere in it."""
+    return "".join(placement.split())
+
+
+def rooms(host: HostFacts, reserve: Reserve) -> tuple[Room, ...]:
+    """What sessions may have of each GPU."""
+    totals = {card.index: card.total for card in host.cards}
+    kept = reserve.gpu_memory + reserve.headroom
+    found = {gpu: totals.get(gpu) for gpu in host.gpus}
+    return tuple(Room(gpu, None if total is None else max(0, total - kept)) for gpu, total in found.items())
+
+
+def _listed(gpus: Sequence[int]) -> str:
+    return f"GPU{'s' * (len(gpus) > 1)} {', '.join(map(str, gpus))}"

@@ -1,0 +1,97 @@
+"""Policies that are files of the host: `policies: {glob: ~/ckpt/*.pt}`. Which they are is fixed with the plan."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Self
+
+from comborun.errors import UserError
+from comborun.names import clean
+
+CHECKPOINT = "checkpoint"
+"""the attribute that holds the path"""
+_WILD = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class PolicyGlob:
+    patterns: tuple[str, ...]
+    """absolute or below ~/ of the host, as bash reads them; `**` goes through folders"""
+    exclude: tuple[str, ...] = ()
+    """patterns of names that are no policies"""
+    line: int = 0
+    column: int = 0
+    """where it stands in the grid file"""
+
+    def __str__(self) -> str:
+        return ", ".join(self.patterns)
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the host found."""
+
+    pattern: str
+    path: str
+    """as in the pattern, below ~/ or absolute"""
+    folder: bool = False
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """What a glob found when the plan was made; a resumed run has the same."""
+
+    patterns: tuple[str, ...]
+    exclude: tuple[str, ...]
+    found: tuple[tuple[str, str], ...]
+    """name of the policy, path of its file"""
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Self:
+        found = tuple((name, path) for name, path in data["found"])
+        return cls(tuple(data["patterns"]), tuple(data["exclude"]), found)
+
+    def like(self, other: PolicyFiles) -> bool:
+        """Whether both were asked for in the same words."""
+        return (self.patterns, self.exclude) == (other.patterns, other.exclude)
+
+
+def named(matches: tuple[Match, ...]) -> tuple[tuple[str, str], ...]:
+    """A name for each file: what the pattern's wildcards stand for, without the suffix; numbers in their order.
+
+    `~/ckpt/*.pt` gives `step_9`, `~/runs/*/model.pt` gives the folder's name. Files that would share a name get their
+    suffix, too. Raises UserError for a name without a letter or digit, or when two can't be told apart.
+    """
+    files = {match.path: match for match in reversed(matches)}  # one that two patterns find is one
+    ordered = sorted(files.values(), key=lambda match: _natural(match.path))
+    short = [_name(match, whole=False) for match in ordered]
+    often = Counter(short)
+    names = [_name(match, whole=True) if often[name] > 1 else name for match, name in zip(ordered, short, strict=True)]
+    shared = [match.path for match, name in zip(ordered, names, strict=True) if names.count(name) > 1]
+    if shared:
+        hint = "name the folders with a wildcard, as in ~/runs/*/model.pt, or exclude one of them"
+        raise UserError(f"{' and '.join(shared[:2])} would be one policy", hint)
+    return tuple((name, match.path) for name, match in zip(names, ordered, strict=True))
+
+
+def _name(match: Match, *, whole: bool) -> str:
+    path, pattern = PurePosixPath(match.path), PurePosixPath(match.pattern)
+    last = path.name if match.folder or whole else path.stem
+    return "-".join(clean(part) for part in (*_wild(pattern, path), last) if part)
+
+
+def _wild(pattern: PurePosixPath, path: PurePosixPath) -> tuple[str, ...]:
+    """The folders of a path that stand for a wildcard."""
+    fixed = next((index for index, part in enumerate(pattern.parts) if _WILD.search(part)), len(pattern.parts) - 1)
+    if "**" in pattern.parts:
+        return path.parts[fixed:-1]
+    pairs = zip(pattern.parts[:-1], path.parts[:-1], strict=False)
+    return tuple(part for wanted, part in pairs if _WILD.search(wanted))
+
+
+def _natural(path: str) -> list[tuple[int, int, str]]:
+    """Sorts step_9 before step_10."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", path) if part]

@@ -1,0 +1,166 @@
+"""Model servers: programs that a run starts before the sessions that ask them. Pure.
+
+One `Server` of the plan is one program on the host, or one on each GPU; each of those has a name of its own below
+`servers/` in the run directory, and a line in `dispatch/servers.tsv`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from comborun.resources import NOTHING, PinMode, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from comborun.plan import BashWord, Plan
+
+FIELDS = ("url", "host", "port")
+"""of a server, as `{server.NAME.FIELD}` in what asks it"""
+ASKED = re.compile(r"\{server\.(?P<name>[a-z][a-z0-9-]*)\.(?P<field>url|host|port)\}")
+OF_SERVERS = "COMBORUN_SERVER_"
+"""begins the variables of all of them"""
+DEFAULT_HEALTH_S = 10
+DEFAULT_MISSES = 6
+"""a server that is busy may leave a look or two without an answer"""
+DEFAULT_RESTARTS = 3
+
+CheckKind = Literal["http", "line", "tcp"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What shows that a server is ready."""
+
+    kind: CheckKind = "tcp"
+    """an answer over HTTP, a line of its log, or that it takes connections"""
+    path: str = ""
+    status: int = 200
+    text: str = ""
+    """that the answer has to hold; empty: whatever it is"""
+    pattern: str = ""
+    """extended regular expression of the line"""
+
+    def line(self) -> str:
+        """As `ready.sh` reads it."""
+        if self.kind == "http":
+            return f"http {self.status} {self.path}" + (f" {self.text}" if self.text else "")
+        return f"line {self.pattern}" if self.kind == "line" else "tcp"
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """One request before the first client's."""
+
+    path: str
+    body: str = ""
+    """empty: it is a GET"""
+    media_type: str = "application/json"
+    within_s: int = 600
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    command: tuple[BashWord, ...]
+    setup: str
+    workdir: BashWord | None
+    variables: tuple[tuple[str, BashWord], ...]
+    gpus: int = 0
+    each_gpu: bool = False
+    """one for every GPU of `request.only`, else of the plan's; each serves the sessions of its GPU"""
+    request: Request = NOTHING
+    pin: PinMode = "cvd"
+    ready: tuple[Check, ...] = (Check(),)
+    """all of them, while its process lives"""
+    ready_within_s: int = 0
+    """0: as long as it takes"""
+    warm_up: WarmUp | None = None
+    health_s: int = DEFAULT_HEALTH_S
+    """between two looks, once it is ready; 0: none"""
+    misses: int = DEFAULT_MISSES
+    """looks in a row without an answer, after which it is ended"""
+    restarts: int = DEFAULT_RESTARTS
+    """in a row, after it has ended by itself or was ended for its health"""
+    digest: str = ""
+    """of what it runs: a part of the work of every session that asks it"""
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Self:
+        request, warm_up = data["request"], data["warm_up"]
+        return cls(
+            **{
+                **data,
+                "command": tuple(data["command"]),
+                "variables": tuple((name, word) for name, word in data["variables"]),
+                "request": Request(**{**request, **{key: tuple(request[key]) for key in ("tokens", "only")}}),
+                "ready": tuple(Check(**check) for check in data["ready"]),
+                "warm_up": WarmUp(**warm_up) if warm_up else None,
+            }
+        )
+
+
+class Instance(NamedTuple):
+    """One program on the host."""
+
+    name: str
+    gpu: int | None
+    """whose sessions it serves; None: it is the only one"""
+    server: Server
+
+
+def variable(name: str, field: str = "") -> str:
+    """The environment variable of a server's field; without one the beginning of all three."""
+    return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
+
+
+def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
+    """Those of `servers` whose variables stand in what a session runs."""
+    told = list(texts)
+    return tuple(one for one in servers if any(_names(text, one.name) for text in told))
+
+
+def _names(text: str, name: str) -> bool:
+    return any(variable(name, field) in text for field in FIELDS)
+
+
+def instances(plan: Plan) -> Iterator[Instance]:
+    """Everything that runs, in the plan's order."""
+    for server in plan.servers:
+        if server.each_gpu:
+            for gpu in server.request.only or plan.gpus:
+                yield Instance(f"{server.name}-gpu{gpu}", gpu, server)
+        else:
+            yield Instance(server.name, None, server)
+
+
+def table(plan: Plan) -> str:
+    """`dispatch/servers.tsv`: name kind gpu gpus gpu_memory_mib cpus memory_mib tokens only restarts; - is nothing."""
+    return "".join("\t".join(map(str, _row(one))) + "\n" for one in instances(plan))
+
+
+def _row(one: Instance) -> tuple[object, ...]:
+    server, request = one.server, one.server.request
+    only = (one.gpu,) if one.gpu is not None else request.only
+    return (
+        *(one.name, server.name, "-" if one.gpu is None else one.gpu, server.gpus),
+        *(request.gpu_memory, request.cpus, request.memory),
+        *(",".join(request.tokens) or "-", ",".join(map(str, only)) or "-", server.restarts),
+    )
+
+
+def serving(server: Server) -> Iterator[str]:
+    """The constants of a server's script that no session's has."""
+    if server.pin != "cvd":
+        yield f"pin={server.pin}"
+    yield "wants_port=1"
+    yield f"ready=({' '.join(shlex.quote(check.line()) for check in server.ready)})"
+    yield f"ready_within_s={server.ready_within_s}"
+    if warm := server.warm_up:
+        words = ("POST" if warm.body else "GET", warm.path, warm.media_type, str(warm.within_s), warm.body)
+        yield f"warm_up=({' '.join(map(shlex.quote, words))})"
+    yield f"health_s={server.health_s}"
+    yield f"health_misses={server.misses}"

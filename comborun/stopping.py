@@ -1,0 +1,72 @@
+"""Stopping early: which comparisons are tested pair by pair, fixed before the first episode. Pure.
+
+The family is all that the report of the run will print: the comparisons that may stop, and those in other environments
+that can't. Each gets the same share of the error, so what is decided early stays decided however the others go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from comborun.stop_rule import PlannedComparison, StopRule
+from comborun.work import combo_of, episodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comborun.plan import Session
+
+Pairs = tuple[tuple[str, str], ...]
+"""of policies"""
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """What a grid says of stopping early."""
+
+    alpha: float
+    pairs: Pairs | None
+    """None: every policy with every other"""
+    environments: tuple[str, ...] | None
+    """None: all of them"""
+    n_max: int | None
+    """None: as many pairs as there are planned episodes"""
+
+
+def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
+    """The rule for a plan's sessions. Comparisons of policies that do not meet in an environment are left out."""
+    environments = tuple(dict.fromkeys(session.environment for session in sessions))
+    stopping = environments if request.environments is None else request.environments
+    comparisons = tuple(
+        planned
+        for environment in stopping
+        for a, b in _pairs(request, environment, sessions)
+        if (planned := _planned(request, environment, (a, b), sessions)) is not None
+    )
+    others = (len(_policies(environment, sessions)) for environment in environments if environment not in stopping)
+    return StopRule(request.alpha, len(comparisons) + sum(n * (n - 1) // 2 for n in others), comparisons)
+
+
+def _pairs(request: StopRequest, environment: str, sessions: Sequence[Session]) -> Iterable[tuple[str, str]]:
+    if request.pairs is not None:
+        return request.pairs
+    return combinations(_policies(environment, sessions), 2)
+
+
+def _policies(environment: str, sessions: Iterable[Session]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(session.policy for session in sessions if session.environment == environment))
+
+
+def _planned(
+    request: StopRequest, environment: str, pair: tuple[str, str], sessions: Sequence[Session]
+) -> PlannedComparison | None:
+    """None where the two have no episode in common."""
+    spans = [episodes_of([one for one in sessions if combo_of(one) == (policy, environment)]) for policy in pair]
+    if not all(spans):
+        return None
+    first = max(span[0].start for span in spans)
+    common = min(span[0].stop for span in spans) - first
+    n_max = common if request.n_max is None else min(common, request.n_max)
+    return PlannedComparison(environment, *pair, first, n_max) if n_max > 0 else None

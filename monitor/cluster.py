@@ -1,0 +1,150 @@
+"""What Slurm has of a run's sessions, as the probe tells it, in values and in words; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from comborun.attempt import integer, parse_record, seconds
+from monitor.lastline import visible
+
+PENDING = "PENDING"
+_BEGINNING = {"RUNNING", "CONFIGURING"}
+_BLANKS = re.compile(r"(?:^| )(?:reason|why)=(?P<rest>.*)")
+"""the one field of a line that may hold blanks; it is the last"""
+_REASONS: Mapping[str, str] = {
+    "Resources": "no node has enough free for it now",
+    "Priority": "other jobs come first",
+    "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
+    "Dependency": "another job has to end first",
+    "DependencyNeverSatisfied": "it depends on a job that failed",
+    "BeginTime": "it may not start yet; Slurm lets what was requeued wait for two minutes",
+    "ReqNodeNotAvail": "nodes that it could run on are down, drained or reserved",
+    "NodeDown": "a node that it needs is down",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition takes no jobs now",
+    "PartitionTimeLimit": "it asks for more time than the partition gives",
+    "PartitionNodeLimit": "it asks for more nodes than the partition gives",
+    "PartitionConfig": "it asks for what the partition does not have",
+    "BadConstraints": "no node has what it asks for",
+    "Licenses": "all licenses that it needs are taken",
+    "Reservation": "its reservation has not begun",
+    "ReservationDeleted": "its reservation is gone",
+    "JobHeldUser": "it is held, by combo pause or by hand: scontrol release lets it go",
+    "JobHeldAdmin": "it is held, by combo pause as root or by an administrator: scontrol release lets it go",
+    "JobHoldMaxRequeue": "it was requeued too often and is held: scontrol release lets it go",
+    "launch failed requeued held": "its node could not start it, and it is held: scontrol release lets it go",
+    "job requeued in held state": "it was requeued and is held: scontrol release lets it go",
+    "InvalidAccount": "its account is not valid",
+    "InvalidQOS": "its quality of service is not valid",
+    "Cleaning": "its last start is still being cleaned up",
+}
+_HOLDS = frozenset(word for word, text in _REASONS.items() if "release" in text)
+_FAMILIES = (
+    ("QOS", "a limit of its quality of service is reached"),
+    ("Assoc", "a limit of its account is reached"),
+    ("Max", "a limit of its account is reached"),
+    ("Reserved", "nodes that it could run on are reserved for maintenance"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of an array that Slurm has. Times are seconds since 1970 on the host's clock."""
+
+    session: str
+    attempt: int
+    """the one that it makes, or will make"""
+    job: str
+    """`12_7`: array and index"""
+    id: str = ""
+    """its own number, which steps are started in; empty before it has one"""
+    state: str = PENDING
+    node: str = ""
+    start: float | None = None
+    """when it is expected to start, as far as Slurm tells"""
+    reason: str = ""
+    """why it does not run, in Slurm's word; empty while Slurm has not looked at it"""
+
+    @property
+    def pending(self) -> bool:
+        return self.state not in _BEGINNING and self.state != "COMPLETING"
+
+    @property
+    def begun(self) -> bool:
+        """Whether its script runs, or is about to."""
+        return self.state in _BEGINNING
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for somebody to release it."""
+        return self.pending and _plain(self.reason) in _HOLDS
+
+    @property
+    def array(self) -> str:
+        """The number of its job, for all tasks of the array; empty where Slurm's answer has none."""
+        number = self.job.partition("_")[0]
+        return number if number.isdecimal() else ""
+
+    @property
+    def words(self) -> str:
+        """Why it does not run, Slurm's word first: `Resources: no node has enough free for it now`."""
+        said = _plain(self.reason)
+        told = _REASONS.get(said) or next((text for mark, text in _FAMILIES if mark in said), "")
+        if not said:
+            return "Slurm has not looked at it yet" if self.pending else self.state.lower()
+        return f"{said}: {told}" if told else said
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Slurm, when the probe asked it."""
+
+    at: float | None = None
+    """when it last answered; None: never"""
+    answered: bool = True
+    why: str = ""
+    """what it said instead of an answer"""
+
+
+def scheduler_of(line: str) -> Scheduler:
+    """From what follows `slurm ` in the probe's header."""
+    fields, why = _parted(line)
+    return Scheduler(seconds(fields, "at"), fields.get("answered") == "1", why)
+
+
+def task_of(line: str) -> Task | None:
+    """From what follows `task `; None when it names no session or no attempt."""
+    fields, reason = _parted(line)
+    attempt = integer(fields, "attempt")
+    if not fields.get("session") or not attempt:
+        return None
+    return Task(
+        session=fields["session"],
+        attempt=attempt,
+        job=fields.get("job", ""),
+        id=fields.get("id", ""),
+        state=fields.get("state") or PENDING,
+        node=fields.get("node", ""),
+        start=seconds(fields, "start"),
+        reason="" if reason == "None" else reason,
+    )
+
+
+def _plain(reason: str) -> str:
+    """Without brackets; what squeue says in a sentence of its own has blanks or underscores, as the version likes."""
+    said = visible(reason.strip("()"))
+    return spaced if (spaced := said.replace("_", " ")) in _REASONS else said
+
+
+def latest(tasks: Sequence[Task]) -> dict[str, Task]:
+    """By session the task of the highest attempt: that of an earlier one is on its way out."""
+    return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
+
+
+def _parted(line: str) -> tuple[Mapping[str, str], str]:
+    """The fields of a line, and the one that may hold blanks."""
+    last = _BLANKS.search(line)
+    words = line[: last.start()] if last else line
+    return parse_record("\n".join(words.split())), last["rest"].strip() if last else ""

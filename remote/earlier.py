@@ -1,0 +1,95 @@
+"""How long a grid's episodes took in its earlier runs, as far as this machine holds their records: no host is asked.
+
+Runs of this machine are read where they are; of runs elsewhere the copy that `combo monitor` and `combo report` keep.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comborun.attempt import End
+from comborun.errors import HostError
+from comborun.plan import Plan
+from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, pace_key
+from comborun.resources import MIB
+from remote.fetch.transfer import mirror_directory
+from remote.runs import remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from comborun.plan import Session
+
+_RUNS = 3
+"""that are looked at, the latest first"""
+_LARGEST = 64 << 20
+"""bytes of a plan that is read for this"""
+
+
+def earlier(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
+    """What the grid's latest runs on `host` that were launched from here tell of the work of `sessions`."""
+    wanted = {pace_key(session) for session in sessions}
+    spent: defaultdict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    runs: list[str] = []
+    for run, directory in _runs(host, grid):
+        if found := [entry for entry in _attempts(directory) if entry[0] in wanted]:
+            runs.append(run)
+            for key, seconds, records, memory in found:
+                spent[key].append((seconds, records, memory))
+    if not spent:
+        return NOTHING_KNOWN
+    paces = {key: _pace(entries) for key, entries in spent.items()}
+    return Knowledge("runs", f"records of {', '.join(runs)}", MappingProxyType(paces))
+
+
+def _pace(entries: Iterable[tuple[float, int, int]]) -> Pace:
+    """All their time, start-up included, over all their episodes."""
+    entries = list(entries)
+    episodes = sum(records for _, records, _ in entries)
+    return Pace(sum(seconds for seconds, _, _ in entries) / episodes, memory=max(memory for *_, memory in entries))
+
+
+def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
+    """The latest ones whose records are here."""
+    seen: dict[str, Path] = {}
+    for launch in reversed(remembered()):
+        if (launch.host, launch.grid) != (host, grid) or launch.run in seen:
+            continue
+        try:
+            directory = Path(launch.directory) if host == "local" else mirror_directory(host, launch.run)
+        except HostError:
+            continue
+        if (directory / "plan-1.json").is_file():
+            seen[launch.run] = directory
+            yield launch.run, directory
+        if len(seen) == _RUNS:
+            return
+
+
+def _attempts(directory: Path) -> Iterator[tuple[str, float, int, int]]:
+    """Key, seconds, records and MiB of every attempt that did work and ended by itself."""
+    try:
+        plan = _newest_plan(directory)
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # a plan of another version says nothing
+    for session in plan.sessions:
+        if session.flag == "dropped":
+            continue
+        for file in sorted((directory / "sessions" / session.name).glob("attempt-*/end")):
+            try:
+                end = End.parse(file.read_text(encoding="utf-8", errors="replace"))
+            except OSError:
+                continue
+            if end.clean and end.started and end.records and end.ended > end.started:
+                yield pace_key(session), end.ended - end.started, end.records, (end.peak_memory or 0) // MIB
+
+
+def _newest_plan(directory: Path) -> Plan:
+    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
+    path = directory / f"plan-{max(numbers)}.json"
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(path)
+    return Plan.from_json(path.read_text(encoding="utf-8"))

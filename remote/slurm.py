@@ -1,0 +1,161 @@
+"""Slurm as a login node knows it: whether it is there, and whether it would take the jobs of a plan.
+
+What is submitted, asked and cancelled later goes through the scripts of the run (remote/launch.py, monitor/observe.py,
+remote/control.py), which tell by `dispatch/engine` that Slurm starts its sessions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.errors import HostError
+from comborun.slurm import array_script, kinds, settle_script
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.plan import Plan
+    from comborun.slurm import Kind
+    from comborun.transport import Transport
+
+_MOST_TRIED = 20
+"""kinds of requests that Slurm is asked about before a launch; it refuses the others when they are submitted"""
+
+_CONSULT = r"""
+command -v sbatch >/dev/null || exit 69
+config=$(timeout 20 scontrol show config 2>&1) || { printf '%s\n' "$config" >&2; exit 75; }
+printf '%s\0' "$config"
+printf '%s\0' "$(timeout 20 sinfo -h -o '%P|%a|%t|%D' 2>/dev/null)"
+for text in "$@"; do
+  said=$(timeout 20 sbatch --test-only 2>&1 <<<"$text")
+  printf '%s\0%s\0' "$?" "$said"
+done
+"""
+_SETTLE = 'exec bash "$1/lib/slurm_settle.sh" "$1"'
+_SETTING = re.compile(r"^(\w+) *= *(.*?) *$", re.MULTILINE)
+_LOUD = re.compile(r"^(sbatch: )?(error: |fatal: |allocation failure: )?(Job \d+ )?")
+_USAGE = re.compile(r'^(sbatch: )?(error: )?Try ["\'`]')
+_NOT_NOW = re.compile(r"Requested node configuration is not available|Required node not available")
+"""--test-only says that of what no node can begin now, where sbatch itself lets a job wait for nodes that are away"""
+_UP = re.compile(r"(alloc|comp|idle|mix|plnd)[-+~#]?")
+"""a node that takes jobs, in sinfo's short words; powered down counts, for Slurm wakes it"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Slurm says to a job script that it is only shown."""
+
+    taken: bool
+    said: str
+    """one line: when it would start, or why not"""
+    away: str = ""
+    """what it could wait for, where `said` is true of now and perhaps not of later: `while 2 nodes take no jobs`"""
+
+    @property
+    def refused(self) -> bool:
+        """Whether sbatch would refuse it, too; while nodes are away, only sbatch itself can say."""
+        return not self.taken and not self.away
+
+
+@dataclass(frozen=True)
+class Cluster:
+    name: str
+    version: str
+    accounting: bool
+    """whether it keeps a record of jobs that are over; without one the run's own records have to do"""
+    arrays: tuple[Answer, ...]
+    """for each kind of request of the plan, in their order; not for all where there are many"""
+    settle: Answer
+
+    def __str__(self) -> str:
+        kept = "with accounting" if self.accounting else "without accounting"
+        return f"{self.name}, Slurm {self.version}, {kept}"
+
+
+def consult(transport: Transport, plan: Plan) -> Cluster:
+    """Show Slurm the plan's job scripts, in one round trip; nothing is submitted.
+
+    Raises HostError where there is no sbatch, or where Slurm does not answer.
+    """
+    slurm = plan.slurm
+    if slurm is None:
+        raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
+    scripts = [array_script(kind, slurm) for kind in kinds(plan)[:_MOST_TRIED]]
+    done = transport.run(_CONSULT, settle_script(plan), *scripts, timeout=120)
+    if done.code == 69:
+        raise HostError(*_nowhere(transport.host))
+    words = done.text.split("\0")
+    if done.code or len(words) < 4:
+        raise HostError(f"Slurm does not answer on {transport.host}", done.complaint or "try again in a minute")
+    settings = dict(_SETTING.findall(words[0]))
+    options = [slurm.settle_options, *(slurm.options for _ in scripts)]
+    settle, *arrays = (
+        _answer(code, said, _away(words[1], its))
+        for code, said, its in zip(words[2::2], words[3::2], options, strict=False)
+    )
+    return Cluster(
+        name=settings.get("ClusterName", "a cluster"),
+        version=settings.get("SLURM_VERSION", "of unknown version"),
+        accounting=settings.get("AccountingStorageType", "").endswith("slurmdbd"),
+        arrays=tuple(arrays),
+        settle=settle,
+    )
+
+
+def settle(transport: Transport, directory: str) -> str:
+    """Have what is due of a run submitted now, and not only when an array ends; what was said of it, if anything."""
+    done = transport.run(_SETTLE, directory, timeout=180)
+    said = done.text.strip() or done.complaint
+    return f"it is submitted later: {said}" if done.code else said
+
+
+def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str, ...]:
+    """What Slurm can't say of the plan's jobs while nodes are away, a sentence each.
+
+    Raises HostError, with Slurm's own words for each, where it would not take some of them.
+    """
+    asked = [(_shown(kind), answer) for kind, answer in zip(kinds(plan), cluster.arrays, strict=False)]
+    asked.append(("the small job that retries and ends the run", cluster.settle))
+    if refused := [f"\n  {what}: {answer.said}" for what, answer in asked if answer.refused]:
+        raise HostError(
+            f"Slurm on {transport.host} would not take these jobs:{''.join(refused)}",
+            'what nodes have: sinfo -o "%P %l %c %m %G %f"; what is asked for: combo plan GRID --slurm',
+        )
+    return tuple(f"{what} can't start now, {answer.away}: {answer.said}" for what, answer in asked if not answer.taken)
+
+
+def _shown(kind: Kind) -> str:
+    return f"a task with {kind}" if kind.asks else "a task that asks for nothing but a place in the partition"
+
+
+def _answer(code: str, said: str, away: str) -> Answer:
+    if code == "124":
+        return Answer(taken=False, said="no answer within 20 s")
+    lines = [line for line in said.splitlines() if line.strip() and not _USAGE.match(line)]
+    told = _LOUD.sub("", _telling(lines)) if lines else f"exit code {code}"
+    return Answer(code == "0", told, away if code != "0" and _NOT_NOW.search(told) else "")
+
+
+def _telling(lines: Sequence[str]) -> str:
+    """The line that says most: Slurm warns before it refuses."""
+    return next((line for line in reversed(lines) if "error:" in line), lines[-1])
+
+
+def _away(sinfo: str, options: Sequence[str]) -> str:
+    """What of the partitions that a job may go to takes no jobs now; empty when all of it does, or nobody knows."""
+    rows = [row for line in sinfo.splitlines() if len(row := line.split("|")) == 4]
+    wanted = {name for option in options if option.startswith("--partition=") for name in option[12:].split(",")}
+    rows = [row for row in rows if (row[0].rstrip("*") in wanted if wanted else row[0].endswith("*"))]
+    if closed := sorted({row[0].rstrip("*") for row in rows if row[1] != "up"}):
+        return f"while the partition {', '.join(closed)} takes no jobs"
+    away = sum(int(row[3]) if row[3].isdecimal() else 1 for row in rows if not _UP.fullmatch(row[2]))
+    nodes = "1 node takes" if away == 1 else f"{away} nodes take"
+    return f"while {nodes} no jobs" if away else ""
+
+
+def _nowhere(host: str) -> tuple[str, str]:
+    if host == "local":
+        return "there is no sbatch on this machine", "run this on a login node, or name one: --host LOGIN_NODE"
+    return f"there is no sbatch on {host}", f"is it a login node, and does `ssh {host} command -v sbatch` find it?"

@@ -1,0 +1,42 @@
+"""Result files as people's programs and shells leave them -> UTF-8 without a mark in front."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from typing import BinaryIO
+
+UTF16_LIMIT = 256 << 20
+"""bytes; what is not UTF-8 has to be held in memory as a whole"""
+
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"(\xb5/\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+
+
+class NotPlainError(Exception):
+    """The file is no text that could be read."""
+
+
+def plain(stream: BinaryIO) -> BinaryIO:
+    """The stream from behind its byte order mark, UTF-16 turned into UTF-8; raises NotPlainError for what is packed."""
+    start = stream.read(8)
+    for magic, name in _PACKED.items():
+        if start.startswith(magic):
+            raise NotPlainError(f"packed with {name}: unpack it first")
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        stream.seek(0)
+        return _from_utf16(stream)
+    stream.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
+    return stream
+
+
+def _from_utf16(stream: BinaryIO) -> BinaryIO:
+    content = stream.read(UTF16_LIMIT + 1)
+    if len(content) > UTF16_LIMIT:
+        raise NotPlainError(f"UTF-16 and longer than {UTF16_LIMIT >> 20} MiB: convert it to UTF-8 first")
+    return io.BytesIO(content.decode("utf-16", "replace").encode("utf-8", "replace"))

@@ -1,0 +1,216 @@
+"""Videos beside the records: which there are, which can be played, and which episode each shows.
+
+A video belongs to the records that lie nearest to it. It is linked by what a record says of it, else by the number and
+the outcome in its name; what contradicts its record is not linked but named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comborun.episode import Verdict
+from reporter.adapters import Defect, mp4
+from reporter.spans import describe, gaps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from comborun.episode import EpisodeRecord
+
+SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
+
+_OUTCOMES = {"success": True, "true": True, "failure": False, "false": False}
+_NUMBERED = (
+    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=.*"), 1),
+    (re.compile(r"eval_episode_(?P<number>\d{1,15})"), 0),
+    (re.compile(r"(?:.*[_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
+)
+"""names of one episode's video without their suffix, and what the first episode is called. Plain `episode_7` is not
+among them: some programs count from 0 there, some from 1"""
+_FOLDER = re.compile(r"episode_(?P<number>\d{1,15})/video")
+_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)")
+"""one name for all episodes of a task that went alike: the last one stays"""
+
+
+@dataclass(frozen=True)
+class Video:
+    path: str
+    """relative to the directory that was collected from"""
+    size: int
+    fault: str
+    """why it can't be played; empty when it can"""
+
+
+FAULTS = {"ok": "", "empty": "empty", "cut": mp4.CUT, "no_moov": mp4.NO_MOOV, "no_mp4": mp4.NO_MP4}
+"""words of scripts/lib/attempt/videos.sh -> what is wrong"""
+Key = tuple[str, str, str, int]
+
+
+def key(record: EpisodeRecord) -> Key:
+    """What tells a record from every other one: many can come from one line."""
+    return (record.source, *record.key)
+
+
+@dataclass(frozen=True)
+class Links:
+    of: Mapping[Key, str]
+    """the path of each record's video"""
+    findings: tuple[Defect, ...]
+
+
+def is_video(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in SUFFIXES
+
+
+def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
+    """The videos among these files below `directory`, each looked into."""
+    paths = sorted(name for name in set(names) if is_video(name))
+    return tuple(_look(directory / path, path) for path in paths)
+
+
+def told(listed: str, folder: str) -> tuple[Video, ...]:
+    """The videos that an attempt's host has listed: a line each with size, what is wrong, and path within `folder`.
+
+    What is no such line was cut off, and is passed over.
+    """
+    rows = (line.split("\t") for line in listed.splitlines())
+    return tuple(
+        Video(f"{folder}/{row[2]}", int(row[0]), FAULTS[row[1]])
+        for row in rows
+        if len(row) == 3 and row[0].isdecimal() and row[1] in FAULTS and row[2]
+    )
+
+
+def _look(file: Path, path: str) -> Video:
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            playable = not path.lower().endswith(".mp4")
+            return Video(path, size, ("" if size else "empty") if playable else mp4.fault(stream, size))
+    except OSError as error:
+        return Video(path, 0, f"can't be read: {error.strerror}")
+
+
+def link(videos: Sequence[Video], records: Sequence[EpisodeRecord]) -> Links:
+    """Each record's video, and everything that is wrong with any of them. Pure."""
+    linking = _Linking(records)
+    for video in videos:
+        if video.fault:
+            linking.findings.append(Defect(video.path, 0, f"a video that can't be played: {video.fault}"))
+        if PurePosixPath(video.path).name not in linking.claims:
+            linking.by_name(video)
+    linking.by_claim([video.path for video in videos])
+    linking.gaps()
+    return Links(MappingProxyType(linking.of), tuple(linking.findings))
+
+
+class _Linking:
+    def __init__(self, records: Sequence[EpisodeRecord]) -> None:
+        self.of: dict[Key, str] = {}
+        self.findings: list[Defect] = []
+        self._records = records
+        self._by_episode: defaultdict[int, list[EpisodeRecord]] = defaultdict(list)
+        for record in records:
+            self._by_episode[record.episode].append(record)
+        self.claims = {PurePosixPath(path).name for record in records if (path := claim(record))}
+
+    def by_claim(self, paths: Sequence[str]) -> None:
+        """Records that name their video themselves, often by its path on another machine."""
+        named: defaultdict[str, list[str]] = defaultdict(list)
+        for path in paths:
+            named[PurePosixPath(path).name].append(path)
+        claimed = Counter((claim(record), record.policy, record.environment) for record in self._records)
+        for record in self._records:
+            wanted = claim(record)
+            found = _same_file(wanted, named[PurePosixPath(wanted).name]) if wanted else None
+            if wanted and not found:
+                self.findings.append(Defect(wanted, 0, f"the video of episode {record.episode} is missing"))
+            elif wanted and found:
+                self.of[key(record)] = found
+        for (path, *_), count in claimed.items():
+            if path and count > 1:
+                self.findings.append(Defect(path, 0, f"{count} episodes name the same video: the last one is in it"))
+
+    def by_name(self, video: Video) -> None:
+        stem = str(PurePosixPath(video.path).with_suffix(""))
+        if _PER_TASK.fullmatch(PurePosixPath(stem).name):
+            self.findings.append(
+                Defect(video.path, 0, "overwritten by every episode of its task that went alike: no episode's video")
+            )
+        elif named := _named(stem):
+            self._take(video, *named)
+
+    def _take(self, video: Video, episode: int, outcome: bool | None) -> None:
+        record = _nearest(video.path, self._by_episode.get(episode, ()))
+        if record is None:
+            return
+        if outcome is not None and record.verdict is not (Verdict.SUCCESS if outcome else Verdict.FAILURE):
+            told = "success" if outcome else "failure"
+            reason = f"its name tells of a {told} where episode {episode} is recorded as {record.verdict.value}"
+            self.findings.append(Defect(video.path, 0, f"{reason}: overwritten, or of another attempt"))
+        elif key(record) in self.of:
+            self.findings.append(Defect(video.path, 0, f"a second video of episode {episode}: the first is linked"))
+        else:
+            self.of[key(record)] = video.path
+
+    def gaps(self) -> None:
+        """Programs record the first few episodes, or every tenth: only what lacks between neighbours is told."""
+        linked: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for record in self._records:
+            if key(record) in self.of:
+                linked[record.policy, record.environment].append(record.episode)
+        for (policy, environment), episodes in linked.items():
+            dense = range(min(episodes), max(episodes) + 1)
+            missing = gaps((dense,), sorted(set(episodes)))
+            if missing and len(set(episodes)) * 2 > len(dense):
+                where = f"{policy} × {environment}"
+                self.findings.append(
+                    Defect(where, 0, f"no video of {describe(missing)}, between episodes that have one")
+                )
+
+
+def claim(record: EpisodeRecord) -> str:
+    """The video that a record names, as it names it."""
+    video = record.extra.get("video")
+    return video if isinstance(video, str) else ""
+
+
+def _named(stem: str) -> tuple[int, bool | None] | None:
+    if folder := _FOLDER.search(stem):
+        return int(folder["number"]) - 1, None
+    name = PurePosixPath(stem).name
+    for pattern, first in _NUMBERED:
+        if match := pattern.fullmatch(name):
+            outcome = match.groupdict().get("outcome")
+            return int(match["number"]) - first, _OUTCOMES[outcome.lower()] if outcome else None
+    return None
+
+
+def _nearest(path: str, records: Sequence[EpisodeRecord]) -> EpisodeRecord | None:
+    """The first record with the longest way in common; None where those of two combos or attempts share it."""
+    ways = [_common(path, record.source) for record in records]
+    near = [record for record, way in zip(records, ways, strict=True) if way == max(ways)]
+    owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
+    return near[0] if len(owners) == 1 else None
+
+
+def _common(path: str, other: str) -> int:
+    """How many folders two paths share from the outside."""
+    pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _same_file(wanted: str, paths: Sequence[str]) -> str | None:
+    """Among files of the same name the one that ends like the wanted path for the longest."""
+    return max(paths, key=lambda path: _common(_turned(wanted), _turned(path)), default=None)
+
+
+def _turned(path: str) -> str:
+    return "/".join(reversed(PurePosixPath(path).parts[:-1])) + "/"

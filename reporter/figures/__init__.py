@@ -1,0 +1,38 @@
+"""The report's figures: each from numbers that the report holds, as text in a page and as files.
+
+matplotlib is imported when the first is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reporter.episodes import running
+from reporter.figures.curves import cumulative_success, time_to_success
+from reporter.figures.failures import failure_kinds
+from reporter.figures.forest import forest
+from reporter.figures.gantt import gantt
+from reporter.figures.heatmap import heat_map
+from reporter.figures.plate import Plate
+
+if TYPE_CHECKING:
+    from reporter.schedule import Schedule
+    from reporter.summary import Report
+
+__all__ = ["NAMES", "Plate", "plates"]
+
+NAMES = ("success_rates", "intervals", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
+
+
+def plates(report: Report, schedule: Schedule) -> tuple[Plate, ...]:
+    """Every figure that the records support, in reading order; their names are among NAMES."""
+    summary = report.summary
+    drawn = (
+        heat_map(summary),
+        forest(summary),
+        cumulative_success(summary, running(report.episodes)),
+        time_to_success(summary),
+        failure_kinds(summary),
+        gantt(schedule),
+    )
+    return tuple(plate for plate in drawn if plate)

@@ -1,0 +1,85 @@
+# shellcheck shell=bash
+# shellcheck source-path=SCRIPTDIR/..
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
+# supervise.sh: what session.sh does while its command runs, and when it has ended. To be sourced by session.sh.
+
+supervise::follow() { # what the window shows; the log itself is written by the command, with no pipe in between
+  (
+    trap - HUP
+    trap '' INT QUIT TSTP
+    exec tail -n +1 -f -s 0.1 --pid="$pid" -- "$session_at/log"
+  ) 9>&- 2>/dev/null &
+  follower=$!
+}
+
+supervise::forward() { # <signal> <why>
+  interrupted=$2
+  [[ $pid ]] || return 0
+  kill "-$1" -- "-$pid" 2>/dev/null || kill "-$1" "$pid" 2>/dev/null
+}
+
+supervise::await() { # -> code; a signal that is caught ends `wait` early
+  local state start
+  while :; do
+    wait "$pid"
+    code=$?
+    process::look "$pid" || break
+    [[ $start == "$pid_start" && $state != [ZX] ]] || break
+  done
+  wait "$pid" 2>/dev/null
+  local again=$?
+  ((again == 127)) || code=$again
+}
+
+supervise::end() { # tell that the slot is free before anything else: somebody waits for it
+  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5} peak_memory_kib='' signature=''
+  record::now
+  supervise::end_group
+  [[ ! -e $session_at/container ]] || container::end "$session_at"
+  session::tell free
+  watch::end
+  [[ ! ${display_held-} ]] || display::close
+  [[ $session_mux == none ]] || kill "$follower" 2>/dev/null
+  supervise::cause
+  supervise::alone || marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
+  supervise::judge
+  [[ ! -e $session_at/wrong_gpu ]] || supervise::misplaced
+  end::write "$session_at" "$started" "$now" "$code" "$cause" "$note" && watch::clear # else who buries it reads the verdict
+  session::tell ended
+}
+
+supervise::end_group() { # what is left of it, unless its number is another's by now
+  local state start
+  process::look "$pid" && [[ $start != "$pid_start" ]] && return
+  kill -KILL -- "-$pid" 2>/dev/null
+}
+
+supervise::alone() { # whether the command left nothing behind, for one that was short enough to tell without a search
+  marker::none_since "$session_marker" "$pid" $((${now%.*} - ${started%.*} + 1))
+}
+
+supervise::cause() { # -> cause note grace, as far as it was seen from here
+  ((code > 128 && code <= 192)) && cause=signal
+  [[ -e $session_at/.failure ]] && cause=launch_failed && IFS= read -r note <"$session_at/.failure"
+  [[ ! ${container-} || $cause == launch_failed ]] || container::cause "$code"
+  [[ $interrupted ]] && cause=stopped note=$interrupted
+  [[ -e $session_at/.verdict ]] && record::read "$session_at/.verdict" &&
+    cause=${record[cause]-unknown} note=${record[note]-} grace=0
+  [[ -e $session_at/stop ]] && cause=stopped note='' grace=0
+  [[ $session_mux != slurm ]] || slurm_session::cause
+}
+
+supervise::misplaced() { # its memory lay on another GPU than planned (seat.sh)
+  record::read "$session_at/wrong_gpu"
+  note+="${note:+; }${record[why]-WRONG_GPU}"
+}
+
+supervise::judge() { # -> records successes completeness, and why it failed if it did
+  local flaws witness=''
+  [[ $cause == exited ]] && witness=$code # to save and leave when told to, with 0, is not to have done the work
+  end::judge "$session_at" "$witness"
+  note+=$flaws
+  [[ $completeness == complete || $cause == @(stopped|launch_failed|preempted) ]] && return
+  source "$session_library/session/cause.sh"
+  cause::refine "$session_at"
+}

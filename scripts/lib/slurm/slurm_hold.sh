@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
+# slurm_hold.sh: tasks that Slurm is kept from starting, and is let start again. To be sourced; needs slurm_state.sh. A
+# Slurm that is silent when a run may go on hears of it from whoever comes next: the mark stays until it was done.
+#
+#   slurm/held    is there from before tasks are held until they are let go
+
+slurm_hold::take() { # -> refusal: 1 when Slurm did not do it
+  local waiting
+  slurm_hold::waiting
+  [[ $waiting ]] || return 0
+  : >"$run/slurm/held"
+  slurm_state::order scontrol hold "$waiting"
+}
+
+slurm_hold::release() { # -> refusal: 1 when Slurm did not do it
+  local waiting
+  slurm_hold::waiting
+  if [[ $waiting ]]; then
+    : >"$run/slurm/held"
+    slurm_state::order scontrol release "$waiting" || return
+  fi
+  rm -f -- "$run/slurm/held"
+}
+
+slurm_hold::ours() { # whether tasks may be held that nobody wants to be
+  [[ -e $run/slurm/held && ! -e $run/dispatch/hold ]]
+}
+
+slurm_hold::requeued() { # whether Slurm holds some that it could not start; a person is to say that it may try again
+  local id said
+  for id in "${!task_session[@]}"; do
+    said=${task_reason[$id]//_/ }
+    [[ ${task_state[$id]} == PENDING && $said == *@('requeued held'|'requeued in held state')* ]] && return
+  done
+  return 1
+}
+
+slurm_hold::waiting() { # -> waiting: all arrays that have tasks in the queue, as scontrol wants them
+  local id
+  local -A seen=()
+  waiting=''
+  for id in "${!task_session[@]}"; do
+    [[ ${task_state[$id]} == PENDING && ! ${seen[${id%_*}]-} ]] || continue
+    seen[${id%_*}]=1 waiting+=${waiting:+,}${id%_*}
+  done
+}

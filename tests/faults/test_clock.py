@@ -1,0 +1,78 @@
+"""The host's clock is set by an hour, forwards and backwards, while a run works.
+
+Nobody may set the clock of the machine that tests run on, so every process of the run gets one that can be set: a
+library that is preloaded. Times of files go by the true clock, so that both disagree besides.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from accounts import accounted_for, planned
+from box import alive, kill
+from ground import Ground, set_login_environment
+from matrix import faults
+
+HOUR = 3600
+SOURCE = Path(__file__).with_name("clock.c")
+SESSIONS = ("maze_policy1", "maze_policy10")
+AGAIN = """\
+[[ ${LD_PRELOAD-} || $0 != */session.sh ]] || LD_PRELOAD=%s exec "$BASH" "$0" "$@"
+"""
+"""for bash to read before a script: screen, which is setgid, drops what is preloaded"""
+
+
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc here, for a clock that can be set")
+    library = tmp_path_factory.mktemp("clock") / "clock.so"
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-o", str(library), str(SOURCE), "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
+    return library
+
+
+@faults("records", [HOUR, -HOUR])
+def test_a_clock_that_is_set_by_seconds(ground: Ground, fault: int, clock_library: Path) -> None:
+    """Nothing is called stalled or over its time, and a retry that a new dispatcher starts waits no hour."""
+    clock = preload(ground, clock_library)
+    grid = ground.grid(
+        "policy1",
+        "policy10",
+        limits="{parallel: 2, attempts: 4, stall_after: 5 min, max_time: 10 min}",
+        retry="{killed: {times: 1, wait: 3 s}}",
+    )
+    ground.launch(grid)
+    first, second = (ground.begun(session) for session in SESSIONS)
+    clock.write_text(str(fault))
+    kill(first.pid, signal.SIGKILL)
+    assert shifted(ground.end(SESSIONS[0]), fault)
+    kill(ground.dispatcher, signal.SIGKILL)
+    clock.unlink()
+    ground.launch(grid)
+    ground.begun(SESSIONS[0], 2)
+    assert alive(second.pid), "the other one works on"
+    ground.open_gates()
+    assert ground.await_done()["succeeded"] == "2", ground.story
+    assert len(ground.run.begins) == 3
+    accounted_for(ground, planned("policy1", "policy10"))
+
+
+def preload(ground: Ground, clock_library: Path) -> Path:
+    """Give the host the clock; the file that sets it."""
+    again, clock = ground.gates / "again.sh", ground.gates / "clock"
+    # what is preloaded must not have blanks in its name, and another user may not see our folder
+    library = clock_library if ground.cell.place == "local" else shutil.copy(clock_library, ground.gates)
+    again.write_text(AGAIN % library)
+    ground.environment |= {"LD_PRELOAD": str(library), "BASH_ENV": str(again), "FAULT_CLOCK": str(clock)}
+    set_login_environment(ground)
+    return clock
+
+
+def shifted(end: dict[str, str], seconds: int) -> bool:
+    """Whether the clock had been set when that was written."""
+    return abs(float(end["ended"]) - float(end["started"]) - seconds) < HOUR / 2

@@ -1,0 +1,45 @@
+"""Very many sessions, and the dispatcher is killed in the middle."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from accounts import accounted_for, planned
+from box import alive, kill, until
+from ground import Ground
+from matrix import FULL, faults
+
+MANY, FEWER = 500, 100
+"""fewer behind sshd, unless everything is asked for: it is the same dispatcher there"""
+ROW = '{"policy": "%s", "environment": "%s", "episode": 0, "success": true}\\n'
+COMMAND = f'bash -c \'printf "$0" "$1" "$2" >"$3/episodes.jsonl"\' \'{ROW}\' {{policy}} {{environment}} {{output_dir}}'
+
+
+@pytest.mark.timeout(240)
+@faults("many")
+def test_five_hundred_sessions_outlive_a_dispatcher_that_is_killed_among_them(ground: Ground) -> None:
+    sessions = MANY if FULL or ground.cell.place == "local" else FEWER
+    places = [f"place{number}" for number in range(sessions // 2)]
+    grid = ground.grid(
+        "policy1",
+        "policy10",
+        environments=f"[{', '.join(places)}]",
+        episodes=1,
+        command=COMMAND,
+        limits="{parallel: 8, attempts: 4}",
+    )
+    ground.launch(grid)
+    until(lambda: ended(ground) > sessions // 3, "a third has ended", 120)
+    kill(ground.dispatcher, signal.SIGKILL)
+    until(lambda: not alive(ground.dispatcher), "the dispatcher is dead")
+    assert ended(ground) < sessions
+    ground.launch(grid)
+    until(lambda: ground.record("dispatch/done"), "the run is done", 120)
+    assert ground.record("dispatch/done")["succeeded"] == str(sessions)
+    assert len(ground.run.begins) == sessions, "what ran meanwhile was adopted, and no session started twice"
+    accounted_for(ground, planned("policy1", "policy10", environments=places, episodes=1))
+
+
+def ended(ground: Ground) -> int:
+    return (ground.run.directory / "dispatch/journal").read_text().count(" ended ")

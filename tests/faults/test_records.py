@@ -1,0 +1,91 @@
+"""What is on record is no longer so: pids that are another's, a boot that is over, a folder that was moved."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from accounts import accounted_for, planned
+from box import alive
+from ground import Ground, rewrite
+from matrix import faults
+
+ANOTHER_BOOT = "00000000-0000-4000-8000-000000000000"
+SESSIONS = ("maze_policy1", "maze_policy10")
+
+
+@pytest.fixture
+def bystander(ground: Ground) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the same user that has nothing to do with the run."""
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True, user=ground.user)
+    yield process
+    process.kill()
+    process.wait()
+
+
+@faults("records")
+def test_a_pid_that_is_another_process_now_is_left_alone(ground: Ground, bystander: subprocess.Popen[bytes]) -> None:
+    """Neither a launch nor a stop signals it, and the session is started again."""
+    grid = ground.grid("policy1", "policy10")
+    ground.launch(grid)
+    for session in SESSIONS:
+        ground.begun(session)
+    ground.kill_everything()
+    directory = ground.run.directory
+    for record in [*directory.glob("sessions/*/attempt-1/begin"), *directory.glob("sessions/*/attempt-1/claim")]:
+        rewrite(record, "^(pid|supervisor)=.*", rf"\1={bystander.pid}")
+    rewrite(directory / "dispatch/dispatcher", "^pid=.*", f"pid={bystander.pid}")
+    ground.combo("stop", *ground.of_run(), ground.run.id)
+    assert alive(bystander.pid)
+    ground.launch(grid)
+    ground.open_gates()
+    assert ground.await_done()["succeeded"] == "2", ground.story
+    accounted_for(ground, planned("policy1", "policy10"))
+    assert alive(bystander.pid)
+
+
+@faults("records")
+def test_after_a_restart_of_the_host_the_same_command_does_the_rest(ground: Ground) -> None:
+    """As it leaves the records: no process lives, what is on record is of another boot, and the pids are others'."""
+    grid = ground.grid("policy1", "policy10", "policy2", limits="{parallel: 2, attempts: 4}")
+    ground.launch(grid)
+    ground.begun(SESSIONS[0])
+    ground.open_gates(SESSIONS[0])
+    assert ground.end(SESSIONS[0])["completeness"] == "complete"
+    for session in (SESSIONS[1], "maze_policy2"):
+        ground.begun(session)
+    ground.kill_everything()
+    directory = ground.run.directory
+    records = [*directory.glob("sessions/*/attempt-*/begin"), *directory.glob("sessions/*/attempt-*/claim")]
+    for record in [*records, directory / "dispatch/dispatcher"]:
+        rewrite(record, "^boot=.*", f"boot={ANOTHER_BOOT}")
+        rewrite(record, "^(pid|supervisor|supervisor_start)=.*", rf"\1={os.getpid()}")
+    ground.launch(grid)
+    ground.open_gates()
+    assert ground.await_done()["succeeded"] == "3", ground.story
+    assert dict(ground.run.launches) == {
+        "maze_policy1/attempt-1": 1,
+        **{f"maze_{policy}/attempt-{number}": 1 for policy in ("policy10", "policy2") for number in (1, 2)},
+    }
+    accounted_for(ground, planned("policy1", "policy10", "policy2"))
+
+
+@faults("records")
+def test_a_run_directory_that_was_moved_is_watched_resumed_and_reported_there(ground: Ground) -> None:
+    ground.launch(ground.grid("policy1", "policy10"))
+    for session in SESSIONS:
+        ground.begun(session)
+    ground.open_gates(SESSIONS[0])
+    ground.end(SESSIONS[0])
+    ground.combo("stop", *ground.of_run(), ground.run.id)
+    moved = ground.root.with_name(f"moved-{ground.token}")
+    ground.root.rename(moved)
+    ground.root = moved
+    named = [*ground.of_run(), ground.run.id]
+    assert "1 succeeded" in ground.combo("status", *named, codes=(0, 1))
+    ground.combo("resume", *named)
+    ground.open_gates()
+    assert ground.await_done()["succeeded"] == "2", ground.story
+    accounted_for(ground, planned("policy1", "policy10"))

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# one session a task: 1 a100 GPU, 4 CPUs, 16384 MiB, 2 h
+#   sbatch --array=0-9 FILE RUN BATCH, as lib/slurm_submit.sh does
+#SBATCH --partition=gpu,long
+#SBATCH --account=robots
+#SBATCH --qos=normal
+#SBATCH --reservation=icra
+#SBATCH --constraint=a100|h100
+#SBATCH --exclude=n[1-3],n9
+#SBATCH --mail-user=me@example.org
+#SBATCH --mail-type=END,FAIL
+#SBATCH --licenses=sim:1
+#SBATCH --nice
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --gres=gpu:a100:1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16384M
+#SBATCH --time=120
+#SBATCH --signal=B:USR1@60
+#SBATCH --requeue
+#SBATCH --open-mode=append
+exec bash "$1/lib/slurm_task.sh" "$@"

@@ -1,0 +1,124 @@
+"""A run directory made by hand whose sessions Slurm starts: the box (box.py) with another engine."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from box import Box, Script, kill, make_box
+from slurm import Slurm, Task, slurm_at
+
+from comborun.slurm import NO_SLURM, Kind, array_script
+from comborun.slurm import Slurm as SlurmKeys
+
+KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
+SETTLE = '#!/usr/bin/env bash\n#SBATCH --mem=100M\nexec bash "$1/lib/slurm_settle.sh" "$@"\n'
+LONG = 40.0
+"""seconds for what Slurm needs some seconds for"""
+
+
+@dataclass
+class SlurmBox(Box):
+    slurm: Slurm = None  # type: ignore[assignment]
+
+    def lay_out(
+        self, sessions: dict[str, Script], kind: Kind = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
+    ) -> None:
+        """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
+        self.plan(sessions, **limits)  # type: ignore[arg-type]
+        self.write("dispatch/engine", "slurm\n")
+        self.write("dispatch/slurm.tsv", f"1\t{kind.gpus}\t{kind.cpus}\t{kind.memory}\t{kind.minutes}\t-\n")
+        self.write("dispatch/slurm.sessions", "".join(f"{name}\t1\n" for name in self.names))
+        self.write("dispatch/slurm.options", "".join(f"{option}\n" for option in keys.options))
+        self.write("slurm/array-1.sh", array_script(kind, keys))
+        self.write("slurm/settle.sh", SETTLE)
+
+    def submit(self, *options: str) -> str:
+        """Hand what is due to Slurm; what it says."""
+        told = self.library("slurm_submit.sh", *options)
+        assert told.returncode == 0, told.stderr
+        return told.stdout
+
+    def settle(self) -> subprocess.CompletedProcess[str]:
+        return self.library("slurm_settle.sh")
+
+    def field(self, path: str, key: str) -> str:
+        return self.fields(path).get(key, "")
+
+    def ends(self, name: str) -> list[tuple[str, str]]:
+        """Cause and completeness of each attempt that has ended, oldest first."""
+        found = sorted((self.directory / "sessions" / name).glob("attempt-*/end"))
+        records = [self.fields(str(file.relative_to(self.directory))) for file in found]
+        return [(record["cause"], record["completeness"]) for record in records]
+
+    def task(self, name: str, number: int = 1) -> str:
+        """The task that makes an attempt, once it has claimed it: `12_7`."""
+        claim = f"sessions/{name}/attempt-{number}/claim"
+        self.wait_for(lambda: self.field(claim, "job"), f"{name} is claimed")
+        return self.field(claim, "job")
+
+    def node(self, name: str, number: int = 1) -> str:
+        self.task(name, number)
+        return self.field(f"sessions/{name}/attempt-{number}/claim", "node")
+
+    def await_end(self, seconds: float = LONG) -> dict[str, str]:
+        self.wait_for(lambda: self.done, "the run is done", seconds)
+        return self.done
+
+    def wait_for(self, condition: Callable[[], object], what: str, seconds: float = LONG) -> None:
+        """Poll until `condition` holds; fail with all that is known of the run when it does not in time."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"within {seconds:g} s: {what}\n{self.story()}")
+            time.sleep(0.05)
+
+    def await_tasks(self, *states: str) -> list[Task]:
+        """The tasks of this run, once each is in one of the states."""
+        mine: list[Task] = []
+
+        def there() -> bool:
+            mine[:] = [task for task in self.slurm.tasks() if task.name.startswith(self.id)]
+            return bool(mine) and all(task.state in states for task in mine)
+
+        self.wait_for(there, f"all tasks are {states}")
+        return mine
+
+    def story(self) -> str:
+        """What a failing test wants to know."""
+        outputs = [f"{file.name}: {file.read_text()}" for file in sorted((self.directory / "slurm/out").glob("*"))]
+        return "\n".join([self.journal, str(self.slurm.tasks()), *outputs])
+
+
+@contextlib.contextmanager
+def slurm_box_at(parent: Path, slurm: Slurm) -> Iterator[SlurmBox]:
+    with make_box(parent, "slurm") as made:
+        knobs = {
+            "COMBORUN_SETTLE_S": "2",
+            "COMBORUN_WATCH_S": "0.5",
+            "COMBORUN_STOP_TERM_S": "1",
+            "COMBORUN_SLURM_S": "5",
+            "COMBORUN_HEART_S": "2",
+        }
+        box = SlurmBox(made.directory, "slurm", {**made.environment, **knobs, **slurm.environment}, slurm=slurm)
+        try:
+            yield box
+        finally:
+            for pid in box.marked():
+                kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def slurm_box(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBox]:
+    """A run on a Slurm of two nodes, which is gone afterwards."""
+    with slurm_box_at(tmp_path, slurm) as made:
+        yield made
+
+
+__all__ = ["SlurmBox", "slurm_at", "slurm_box", "slurm_box_at"]

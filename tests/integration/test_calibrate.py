@@ -1,0 +1,165 @@
+"""`combo calibrate`: what it measures, the file that plans go by, and that nothing is left when it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from box import until
+from desk import Desk, desk, evaluate
+from nvidia import Gpus
+
+if TYPE_CHECKING:
+    from box import Box
+
+__all__ = ["desk"]
+
+
+def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk) -> None:
+    pace = evaluate().replace("--pace 0.0", "--pace {environment.pace}")
+    grid = desk.grid(
+        policies="[good]",
+        environments='{maze: {pace: "0.05"}, field: {pace: "0.2"}}',
+        episodes="200",
+        command=pace,
+        limits="{attempts: 1}",
+    )
+    desk.environment["COMBORUN_CALIBRATE_S"] = "2"
+    before = desk.json("plan", grid)["expected"]
+    assert before["makespan"] is None
+    assert before["unknown"] == ["good in maze", "good in field"]
+    unknown = desk.combo("plan", grid).stdout
+    assert "not known: nothing tells how long an episode takes" in unknown
+    assert "to measure" in unknown
+
+    done = desk.json("calibrate", grid, "--episodes", "4", "--most", "2")
+    found = {one["environment"]: one for one in done["combos"]}
+    assert 0.05 < found["maze"]["episode_s"] < 0.12
+    assert 0.15 < found["field"]["episode_s"] < 0.3
+    assert found["field"]["start_up_s"] < 3
+    assert found["field"]["memory_mib"] > 1
+    assert done["steps"][0] == {**done["steps"][0], "at_once": 1, "speed": 1.0, "note": ""}
+    assert done["best"] in (1, 2)
+    assert not list((desk.home / "comborun").glob("**/run.json"))  # its runs are gone, and none of the grid's is there
+
+    after = desk.json("plan", grid)
+    assert [session["environment"] for session in after["sessions"]] == ["field", "maze"]
+    expected = after["expected"]
+    assert expected["source"] == "calibration"
+    assert 50 < expected["sequential"] < 90
+    assert expected["bound"]["seconds"] <= expected["makespan"]
+    assert "field_good" in desk.combo("plan", grid).stdout
+
+    launched = desk.json("launch", grid)
+    assert any("as measured, by grid.calibration.json" in note for note in launched["changes"])
+    assert "limits.parallel" in launched["changes"][-1]
+    desk.combo("stop")
+
+    grid.write_text(grid.read_text().replace("--seed", "--pace 0 --seed"))  # other work, of which nothing is known
+    assert desk.json("plan", grid)["expected"]["makespan"] is None
+
+
+def test_an_earlier_run_tells_how_long_the_next_one_takes(desk: Desk) -> None:
+    grid = desk.grid(policies="[good]", command=evaluate(0.1), episodes="5")
+    assert desk.combo("run", grid).returncode == 0
+    expected = desk.json("plan", grid)["expected"]
+    assert expected["source"] == "runs"
+    assert desk.runs[0].name in expected["told"]
+    assert 1 <= expected["makespan"] < 10
+    assert "at most, at the pace that they had beside others" in desk.combo("plan", grid).stdout
+
+
+def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve(desk: Desk, tmp_path: Path) -> None:
+    gpus = Gpus(cast("Box", desk), tmp_path / "bin")
+    gpus.cards(20000)
+    held = """bash -c 'hold-gpu 4500 --for 60 & holder=$!; "$@"; code=$?; kill $holder; exit $code' run """
+    keys = {"policies": "[good]", "environments": "[maze]", "episodes": "300", "resources": "{gpus: 1}"}
+    grid = desk.grid(command=held + evaluate(0.1), reserve="{gpu_memory: 8000 MiB}", limits="{attempts: 1}", **keys)
+    desk.environment["COMBORUN_CALIBRATE_S"] = "1"
+    done = desk.json("calibrate", grid)
+    assert [one["gpu_memory_mib"] for one in done["combos"]] == [4500]
+    assert [step["at_once"] for step in done["steps"]] in ([1, 2], [1])
+    if len(done["steps"]) == 2 and done["best"] == 2:
+        assert done["stopped"] == "2 at once is what the GPUs' memory and its reserve allow"
+    assert gpus.peak(0) <= 2 * 4500
+    laid = desk.json("plan", grid)
+    assert laid["sessions"][0]["request"]["gpu_memory"] == 4992
+    assert "GPU memory: 2 per GPU" in laid["expected"]["caps"]
+    assert "gpu_memory 4992 MiB" in laid["expected"]["filled"]
+
+
+def test_ctrl_c_ends_what_a_calibration_has_started(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(30))
+    calibrating = desk.start("calibrate", grid)
+    try:
+        deadline = time.monotonic() + 30
+        while not _living(desk) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert _living(desk)
+        calibrating.send_signal(signal.SIGINT)
+        output, _ = calibrating.communicate(timeout=60)
+    finally:
+        calibrating.kill()
+        calibrating.communicate()
+    assert calibrating.returncode == 130, output
+    assert "Ending the sessions of the calibration" in output
+    assert not _living(desk)
+    assert not list(grid.parent.glob("*.calibration.json"))
+
+
+def test_a_second_ctrl_c_says_what_is_left_and_the_next_calibration_removes_it(desk: Desk) -> None:
+    desk.environment |= {"COMBORUN_LEASES": str(desk.home / "leases"), "COMBORUN_STOP_INT_S": "30"}
+    deaf = "bash -c 'trap \"\" INT; sleep 300 & wait; wait' "
+    grid = desk.grid(policies="[good]", environments="[maze]", command=deaf + evaluate(30))
+    calibrating = desk.start("calibrate", grid)
+    try:
+        until(lambda: _living(desk), "its session lives", 30)
+        calibrating.send_signal(signal.SIGINT)
+        stopped = desk.home / "comborun/.calibrate"
+        until(lambda: list(stopped.glob("*/dispatch/stopped")), "it is being stopped", 30)
+        calibrating.send_signal(signal.SIGINT)
+        output, _ = calibrating.communicate(timeout=60)
+    finally:
+        calibrating.kill()
+        calibrating.communicate()
+    (left,) = stopped.glob("little*")
+    assert calibrating.returncode == 130, output
+    assert f"Interrupted again: what is left is in {left}" in output
+
+    desk.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_CALIBRATE_S": "0.1"}
+    other = desk.grid("other.yaml", policies="[good]", environments="[maze]", episodes="2")
+    assert desk.combo("calibrate", other, "--most", "1").returncode == 0
+    assert not [*stopped.glob("little*"), *stopped.glob(".abandoned*"), *(desk.home / "leases").glob("*.lease")]
+    assert not _living(desk)
+
+
+def test_a_file_that_is_no_calibration_is_refused_and_a_combo_that_fails_is_told(desk: Desk) -> None:
+    grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
+    failed = desk.combo("calibrate", grid)
+    assert failed.returncode == 2
+    assert "`good in maze` did not do its episodes: failed" in failed.stderr
+    (kept,) = (desk.home / "comborun/.calibrate").glob("*/run.json")
+    assert str(kept.parent) in failed.stderr
+
+    path = grid.with_name("grid.calibration.json")
+    path.write_text(json.dumps({"schema": 1, "hosts": [{"hostname": 3}]}))
+    refused = desk.combo("plan", grid)
+    assert refused.returncode == 2
+    assert "is no calibration that can be read" in refused.stderr
+
+
+def _living(desk: Desk) -> list[str]:
+    """Processes of a calibration's sessions."""
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            environment = path.read_bytes()
+        except OSError:
+            continue
+        if b"COMBORUN_SESSION=little_calibrate-" in environment and os.fsencode(desk.home) in environment:
+            found.append(path.parent.name)
+    return found

@@ -1,0 +1,239 @@
+"""Why a session failed: what its supervisor saw, then what the host knows, and last what its log says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from box import Box, Script, bash, make_box, python
+
+from comborun.state import Cause
+
+TWO_OF_THREE = """printf '{"episode": %d, "success": true}\\n' 0 1 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+GREEDY = "x = []\nwhile True: x.append(bytearray(64 << 20))"
+
+
+def session(text: str, *constants: str, setup: str = "") -> Script:
+    return bash(text, count=3, results=("*.jsonl",), constants=constants, setup=setup)
+
+
+def says(line: str, then: str = "exit 1", *constants: str) -> Script:
+    return session(f"{TWO_OF_THREE} printf '%s\\n' {shlex.quote(line)}; {then}", *constants)
+
+
+CASES = {
+    "error": (session("echo ValueError >&2; exit 2"), "exited", "error"),
+    "no_result": (session("exit 0"), "exited", "no_result"),
+    "short_of_one": (session(TWO_OF_THREE), "exited", "no_result"),
+    "crashed": (session("kill -SEGV $$"), "signal", "crashed"),
+    "aborted": (session("kill -ABRT $$"), "signal", "crashed"),
+    "killed": (session("kill -KILL $$"), "signal", "killed"),
+    "told_to_end": (session("kill -TERM $$"), "signal", "killed"),
+    "no_program": (Script(("no-such-program",)), "launch_failed", "launch_failed"),
+    "no_such_setup": (session("true", setup="return 3"), "launch_failed", "launch_failed"),
+    "torch": (says("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), "gpu_memory", "gpu_memory"),
+    "torch_caught": (says("CUDA out of memory", "exit 0"), "gpu_memory", "gpu_memory"),
+    "jax": (says("RESOURCE_EXHAUSTED: Out of memory while trying", "kill -ABRT $$"), "gpu_memory", "gpu_memory"),
+    "vulkan": (says("VkResult: ERROR_DEVICE_LOST"), "gpu_fault", "gpu_fault"),
+    "ray": (says("ray.exceptions.RayActorError: died"), "server_lost", "server_lost"),
+    "port": (says("OSError: [Errno 98] Address already in use"), "launch_failed", "launch_failed"),
+    "quota": (says("OSError: [Errno 122] Disk quota exceeded"), "disk_full", "disk_full"),
+    "python_limit": (python(GREEDY, setup="ulimit -v 400000"), "host_memory", "host_memory"),
+    "cpp_limit": (
+        says("terminate called after throwing an instance of 'std::bad_alloc'", "kill -ABRT $$"),
+        "host_memory",
+        "host_memory",
+    ),
+    "noise": (says("[Error] vkCreateInstance failed. CUDA out of memory"), "exited", "error"),
+    "bar": (session("printf '10%%|#   |\\rCUDA error: out of memory\\r20%%'; exit 1"), "gpu_memory", "gpu_memory"),
+    "binary": (session("head -c 9000 /dev/urandom; echo; echo 'GPU is lost'; exit 1"), "gpu_fault", "gpu_fault"),
+    "own_pattern": (
+        says("Kit: licence server busy", "exit 1", "signatures=('killed licence server')"),
+        "exited",
+        "killed",
+    ),
+    "own_cause": (
+        says("Kit: licence server busy", "exit 1", "signatures=('server_lost licence')"),
+        "server_lost",
+        "server_lost",
+    ),
+    "own_ignore": (
+        says("CUDA out of memory (retrying)", "exit 1", "signatures=('ignore retrying')"),
+        "exited",
+        "error",
+    ),
+    "own_first": (says("CUDA out of memory", "exit 1", "signatures=('error out of memory')"), "exited", "error"),
+    "no_pattern": (says("CUDA out of memory", "exit 1", "signatures=('error (')"), "gpu_memory", "gpu_memory"),
+}
+
+COMPLETE = 'printf \'{"episode": %d, "success": true}\\n\' 0 1 2 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; '
+DONE = {
+    "crash_after": (session(COMPLETE + "echo 'CUDA out of memory'; kill -SEGV $$"), "signal"),
+    "error_after": (session(COMPLETE + "exit 1"), "exited"),
+    "line": (session(COMPLETE + "echo finished", "evidence_line='^fin'"), "exited"),
+    "counted": (session(COMPLETE + "echo so far: 3", "evidence_line='far: {episodes}$'"), "exited"),
+    "files": (
+        session(
+            COMPLETE + 'mkdir "$COMBORUN_OUTPUT_DIR/v"; echo 1 >"$COMBORUN_OUTPUT_DIR/v/1.mp4"; kill -SEGV $$',
+            "evidence_files=('v/*.mp4')",
+        ),
+        "signal",
+    ),
+    "only_line": (session("echo finished; exit 3", "evidence_records=0", "evidence_line='finished'"), "exited"),
+}
+
+UNDONE = {
+    "miscounted": (session(COMPLETE + "echo so far: 2", "evidence_line='far: {episodes}$'"), "partial"),
+    "no_line": (session(COMPLETE, "evidence_line='^fin'"), "partial"),
+    "no_files": (session(COMPLETE, "evidence_files=('v/*.mp4' '*.jsonl')"), "partial"),
+    "line_without_records": (session("echo finished", "evidence_line='finished'"), "none"),
+}
+
+
+def begin(box: Box, name: str) -> subprocess.Popen[bytes]:
+    command = ["bash", str(box.directory / "sessions" / name / "session.sh"), "1"]
+    return subprocess.Popen(command, env=box.environment, stdout=subprocess.DEVNULL)
+
+
+def end(box: Box, name: str) -> dict[str, str]:
+    return box.fields(f"sessions/{name}/attempt-1/end")
+
+
+def ended(box: Box, script: Script) -> dict[str, str]:
+    box.plan({"one": script})
+    assert begin(box, "one").wait(60) == 0
+    return end(box, "one")
+
+
+@pytest.fixture(scope="module")
+def all_ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    with make_box(tmp_path_factory.mktemp("causes"), "tmux") as made:
+        sessions = {name: row[0] for rows in (CASES, DONE, UNDONE) for name, row in rows.items()}
+        made.plan(sessions)
+        processes = [begin(made, name) for name in sessions]
+        assert {process.wait(60) for process in processes} == {0}
+        yield made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_failure_has_its_cause_and_its_class(all_ended: Box, name: str) -> None:
+    _, cause, class_ = CASES[name]
+    record = end(all_ended, name)
+    assert (record["cause"], record["class"]) == (cause, class_)
+    assert record["cause"] in set(Cause)
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_what_is_complete_has_no_class_whatever_its_log_says_and_however_it_ended(all_ended: Box, name: str) -> None:
+    _, cause = DONE[name]
+    record = end(all_ended, name)
+    assert (record["cause"], record["class"], record["completeness"]) == (cause, "", "complete")
+
+
+@pytest.mark.parametrize("name", UNDONE)
+def test_without_all_the_evidence_a_clean_exit_is_none(all_ended: Box, name: str) -> None:
+    record = end(all_ended, name)
+    assert (record["class"], record["completeness"]) == ("no_result", UNDONE[name][1])
+
+
+def test_the_note_has_the_line_and_names_a_pattern_that_is_none(all_ended: Box) -> None:
+    assert end(all_ended, "vulkan")["note"] == "its log says: VkResult: ERROR_DEVICE_LOST"
+    assert end(all_ended, "bar")["note"] == "its log says: CUDA error: out of memory"
+    assert "the signature '(' is no regular expression" in end(all_ended, "no_pattern")["note"]
+    assert end(all_ended, "error")["note"] == ""
+
+
+def test_a_file_system_that_is_full_is_the_cause(small_disk_box: Box) -> None:
+    record = ended(small_disk_box, session(TWO_OF_THREE + 'cat /dev/zero >"$COMBORUN_OUTPUT_DIR/video"'))
+    assert (record["cause"], record["class"], record["completeness"]) == ("disk_full", "disk_full", "partial")
+    assert "are free on the file system of its output" in record["note"]
+
+
+@contextlib.contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """A control group with so many bytes of memory, of whichever version there is."""
+    old = Path("/sys/fs/cgroup/memory")
+    parent, key = (old, "memory.limit_in_bytes") if old.is_dir() else (old.parent, "memory.max")
+    group = parent / f"combo-{secrets.token_hex(4)}"
+    try:
+        group.mkdir()
+        (group / key).write_text(str(limit))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        yield group
+    finally:
+        deadline = time.monotonic() + 20
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        group.rmdir()
+
+
+def run_short_of_memory(box: Box, name: str) -> None:
+    box.plan({name: python(GREEDY)})
+    script = str(box.directory / "sessions" / name / "session.sh")
+    with memory_group(100 << 20) as group:
+        enter = f"echo $$ >{group}/cgroup.procs && exec bash {shlex.quote(script)} 1"
+        subprocess.run(["bash", "-c", enter], env=box.environment, stdout=subprocess.DEVNULL, check=True, timeout=60)
+
+
+def test_a_program_that_the_kernel_kills_for_memory_is_told_as_that(box: Box) -> None:
+    run_short_of_memory(box, "one")
+    record = end(box, "one")
+    assert (record["cause"], record["class"], record["signal"]) == ("host_memory", "host_memory", "9")
+    assert "processes killed for memory in its control group since it began: 1" in record["note"]
+
+
+@pytest.mark.parametrize(("kills", "told"), [("0,0", True), ("0,99999999", False), (",", False)])
+def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_meanwhile(
+    box: Box, kills: str, told: bool
+) -> None:
+    if told:
+        run_short_of_memory(box, "another")
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    rules = f"supervisor=1\nsupervisor_start=1\nboot={boot}\nfirst=0\ncount=3\nrecords=1\nresults=*.jsonl\n"
+    box.write("sessions/one/attempt-1/claim", f"{rules}kills={kills}\n")
+    box.write("sessions/one/attempt-1/out/records.jsonl", '{"success": true}\n')
+    box.write("sessions/one/attempt-1/.watch", "4321\n")
+    files = "base/{record,marker} attempt/{evidence,attempt,end}"
+    bury = f'run=$1 run_id=$2; for name in {files}; do source "$run/lib/$name.sh"; done'
+    command = ["bash", "-uc", f"{bury}; attempt::bury one 1", "test", str(box.directory), box.id]
+    subprocess.run(command, env=box.environment, timeout=30, check=True)
+    record = end(box, "one")
+    assert (record["cause"], record["class"], record["completeness"]) == ("lost", "lost", "partial")
+    assert record["peak_memory_kib"] == "4321"
+    assert ("killed for memory on this machine since it began: " in record["note"]) == told
+    assert "nobody saw its end" in record["note"]
+
+
+XID = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+TOOLS = {
+    "dmesg": 'read -r up _ </proc/uptime; printf "[%5d.123456] {xid}\\n" "$((${{up%.*}} + {later}))"',
+    "nvidia-smi": "printf '0, 00000000:17:00.0\\n1, 00000000:65:00.0\\n'",
+}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "later", "class_"), [("1", 0, "gpu_fault"), ("0", 0, "error"), ("1", -9, "error"), ("", 0, "error")]
+)
+def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(box: Box, gpu: str, later: int, class_: str) -> None:
+    tools = box.directory / "bin"
+    tools.mkdir()
+    for name, text in TOOLS.items():
+        body = text.format(xid=XID, later=later) if name == "dmesg" else text
+        (tools / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tools / name).chmod(0o755)
+    box.environment["PATH"] = f"{tools}{os.pathsep}{box.environment['PATH']}"
+    box.write("sessions/one/attempt-1/grant", f"gpus={gpu}\n")
+    record = ended(box, session("exit 1"))
+    assert record["class"] == class_
+    assert ("fallen off the bus" in record["note"]) == (class_ == "gpu_fault")

@@ -1,0 +1,191 @@
+"""A grid is changed and launched again: its run gets what is new, and nothing that was computed is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from box import until
+from desk import Desk, desk, evaluate
+
+from comborun.attempt import parse_record
+
+__all__ = ["desk"]
+
+
+def done(run: Path) -> bool:
+    return (run / "dispatch/done").exists()
+
+
+def launches(run: Path) -> list[str]:
+    """The sessions that were launched, in that order."""
+    journal = (run / "dispatch/journal").read_text().splitlines()
+    return [words[2] for words in map(str.split, journal) if words[1] == "launch"]
+
+
+def finish(desk: Desk, grid: Path, *options: str) -> str:
+    """Launch a grid and wait for its end; what was said. Without a report, which takes its time."""
+    launched = desk.combo("launch", grid, *options)
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    until(lambda: done(desk.runs[-1]), "the run ends", 40)
+    return launched.stdout
+
+
+def totals(desk: Desk) -> dict[str, Any]:
+    assert desk.combo("report").returncode == 0
+    return dict(desk.report()["totals"])
+
+
+def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> None:
+    finish(desk, desk.grid(policies="[good]"))
+    before = desk.records(desk.runs[-1])
+    grown = finish(desk, desk.grid(policies="[poor, good]", episodes="6"))
+    (run,) = desk.runs
+    assert sorted(launches(run)[2:]) == ["field_good_e4-5", "field_poor", "maze_good_e4-5", "maze_poor"]
+    after = desk.records(run)
+    assert {name: after[name] for name in before} == before
+    told = totals(desk)
+    assert told["completed"] == told["planned"] == 24
+    assert "+ good in maze: episodes 4-5" in grown
+    assert "has finished" in desk.combo("launch", desk.grid(policies="[poor, good]", episodes="6")).stdout
+
+
+def test_a_live_dispatcher_takes_up_what_is_added(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(policies="[good]", environments="[maze]", command=evaluate(pace=1.5)))
+    (run,) = desk.runs
+    pid = (run / "dispatch/dispatcher").read_text()
+    added = desk.combo("launch", desk.grid(policies="[good]", command=evaluate(pace=1.5)))
+    assert added.returncode == 0, added.stderr
+    until((run / "sessions/field_good/attempt-1/begin").exists, "the new session begins", 20)
+    assert (run / "dispatch/dispatcher").read_text() == pid, "it is the same dispatcher"
+    assert not list(run.glob("sessions/maze_good/attempt-2"))
+    until(lambda: done(run), "the run ends", 30)
+
+
+def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_more(desk: Desk) -> None:
+    keys = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "command": counted()}
+    finish(desk, desk.grid(**keys))
+    changed = desk.grid(**{**keys, "policies": "{good: {n: 2}, poor: {n: 1}}"})
+    asked = desk.combo("launch", changed)
+    assert asked.returncode == 2
+    assert "~ good in maze" in asked.stderr
+    assert "poor" not in asked.stderr.split("hint")[0]
+    finish(desk, changed, "--changed", "rerun")
+    (run,) = desk.runs
+    assert [name.startswith("maze_good_") for name in launches(run)] == [False, False, True]
+    told = totals(desk)
+    assert told["completed"] == told["planned"] == 8
+    rows = [row.split("\t") for row in (run / "dispatch/queue.tsv").read_text().splitlines()]
+    assert [row[0] for row in rows if row[2] == "dropped"] == ["maze_good"]
+    assert any("maze_good" in json.dumps(finding) for finding in desk.report()["quality"]["findings"])
+
+
+def test_keep_leaves_a_changed_combo_as_it_was_and_is_not_asked_again(desk: Desk) -> None:
+    keys = {"policies": "{good: {n: 1}}", "environments": "[maze]", "command": counted()}
+    finish(desk, desk.grid(**keys))
+    changed = desk.grid(**{**keys, "policies": "{good: {n: 2}, poor: {n: 1}}"})
+    finish(desk, changed, "--changed", "keep")
+    (run,) = desk.runs
+    assert launches(run) == ["maze_good", "maze_poor"]
+    again = desk.combo("launch", changed)
+    assert (again.returncode, "has finished" in again.stdout) == (0, True)
+
+
+def test_what_has_not_begun_follows_the_grid_without_a_question(desk: Desk) -> None:
+    slow = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "limits": "{parallel: 1}"}
+    desk.combo("launch", desk.grid(**slow, command=counted(pace=1.0)))
+    changed = desk.combo(
+        "launch", desk.grid(**{**slow, "policies": "{good: {n: 1}, poor: {n: 2}}"}, command=counted(1.0))
+    )
+    assert changed.returncode == 0, changed.stderr
+    assert "~ poor in maze: command" in changed.stdout
+    (run,) = desk.runs
+    rows = (run / "dispatch/queue.tsv").read_text().splitlines()
+    assert [row.split("\t")[2] for row in rows] == ["-", "dropped", "-"]
+
+
+def test_two_launches_of_a_changed_grid_at_once_amend_it_once(desk: Desk) -> None:
+    finish(desk, desk.grid(policies="[good]", environments="[maze]"))
+    grid = desk.grid(policies="[good]", environments="[maze, field]")
+    both = [desk.start("launch", grid) for _ in range(2)]
+    said = [launch.communicate(timeout=60)[0] for launch in both]
+    assert [launch.returncode for launch in both] == [0, 0], said
+    (run,) = desk.runs
+    until(lambda: done(run), "the run ends", 30)
+    assert sorted(path.name for path in run.glob("plan-*.json")) == ["plan-1.json", "plan-2.json"]
+    assert launches(run) == ["maze_good", "field_good"]
+
+
+def test_a_superseded_session_that_runs_goes_on_and_is_named_with_what_ends_it(desk: Desk) -> None:
+    keys = {"policies": "[good]", "environments": "[maze]", "limits": "{parallel: 2}"}
+    desk.combo("launch", desk.grid(**keys, command=evaluate(pace=30)))
+    (run,) = desk.runs
+    begin = parse_record((run / "sessions/maze_good/attempt-1/begin").read_text())
+    changed = desk.combo("launch", desk.grid(**keys, command=evaluate(pace=29)), "--changed", "rerun")
+    assert changed.returncode == 0, changed.stderr
+    assert f"stop {run.name} maze_good" in changed.stdout
+    os.kill(int(begin["pid"]), 0)
+    until(lambda: list(run.glob("sessions/maze_good_*/attempt-1/begin")), "its successor begins", 20)
+
+
+def test_a_finished_run_without_common_work_gets_a_successor(desk: Desk) -> None:
+    finish(desk, desk.grid(environments="[maze]"))
+    assert "shares no work" in finish(desk, desk.grid(environments="[field]"))
+    assert len(desk.runs) == 2
+
+
+def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    changed = desk.grid(command=evaluate(pace=29))
+    said, code = typed(desk, ["launch", str(changed)], "n\n")
+    assert code == 0, said
+    assert "Follow the grid, so that what these have recorded counts no more?" in said
+    assert "kept as the run has it" in said
+    assert "dropped" not in (desk.runs[-1] / "dispatch/queue.tsv").read_text()
+
+
+def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(desk: Desk) -> None:
+    finish(desk, desk.grid(policies="[good]", environments="[maze]"))
+    (run,) = desk.runs
+    grid = desk.grid(policies="[good, p0, p1, p2, p3]", environments="[maze]")
+    launch = desk.start("launch", grid)
+    until(lambda: list(run.glob("sessions/maze_p*")) or launch.poll() is not None, "it gets so far", 30)
+    launch.send_signal(signal.SIGKILL)
+    launch.communicate(timeout=20)
+    finish(desk, grid)
+    assert sorted(launches(run)) == ["maze_good", "maze_p0", "maze_p1", "maze_p2", "maze_p3"]
+    assert {name: len(lines) for name, lines in desk.records(run).items()} == dict.fromkeys(launches(run), 4)
+
+
+def counted(pace: float = 0.0) -> str:
+    """A command that differs by an attribute of its policy."""
+    return shlex.join(["env", "N={policy.n}"]) + " " + evaluate(pace)
+
+
+def typed(desk: Desk, arguments: list[str], answer: str) -> tuple[str, int]:
+    """What a command says at a terminal where `answer` is typed once it asks, and its exit code."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        desk.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=desk.environment, cwd=desk.home
+    )
+    os.close(theirs)
+    said, deadline = "", time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                said += os.read(ours, 4096).decode()
+            except OSError:  # the other end is closed
+                break
+        if answer and "[y/N]" in said:
+            os.write(ours, answer.encode())
+            answer = ""
+    os.close(ours)
+    return said, child.wait(timeout=20)

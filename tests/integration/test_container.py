@@ -1,0 +1,173 @@
+"""`container`: a session in a container; the docker here is a stand-in, whose containers are no children of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from box import until
+from desk import CHECKOUT, Desk, desk
+
+from comborun.attempt import parse_record
+
+__all__ = ["desk"]
+
+STAND_IN = CHECKOUT / "tests" / "testbed" / "docker.py"
+WORK = """
+trap 'echo told to end >>"$COMBORUN_OUTPUT_DIR/told"' TERM INT
+printf '{"episode": 0, "success": true, "seen": "%s"}\\n' "$SEEN $PLANTED $SPACED" >"$COMBORUN_OUTPUT_DIR/a.jsonl"
+[[ $1 == stay ]] && while :; do sleep 0.1; done
+exit 0
+"""
+
+
+@pytest.fixture
+def docker(desk: Desk) -> Path:
+    """The stand-in on the desk's PATH; the folder with its containers."""
+    (desk.home / "bin").mkdir()
+    program, state = desk.home / "bin" / "docker", desk.home / "containers"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n')
+    program.chmod(0o755)
+    state.mkdir()
+    desk.environment |= {
+        "PATH": f"{program.parent}:{desk.environment['PATH']}",
+        "DOCKER_STAND_IN": str(state),
+        "PLANTED": "a secret",
+        **dict.fromkeys(("COMBORUN_STOP_INT_S", "COMBORUN_STOP_TERM_S", "COMBORUN_GRACE_S"), "1"),
+    }
+    return state
+
+
+def launch(desk: Desk, policies: str) -> Path:
+    work = desk.home / "work.sh"
+    work.write_text(WORK)
+    grid = desk.home / "grid.yaml"
+    grid.write_text(
+        f"""\
+policies: {policies}
+environments: [maze]
+episodes: 1
+container: {{image: "{{policy.image}}", mounts: [~/data:/data:ro], options: --ipc=host}}
+command: "{{policy.program}} '{work}' {{policy.how}}"
+setup: export SEEN=inside
+variables: {{SPACED: a 'b' $c}}
+secrets: {{PLANTED: laptop}}
+retry: none
+"""
+    )
+    done = desk.combo("launch", grid)
+    assert done.returncode == 0, done.stderr
+    return desk.runs[-1]
+
+
+def end(run: Path, session: str) -> dict[str, str]:
+    path = run / "sessions" / session / "attempt-1" / "end"
+    until(path.exists, f"{session} has ended")
+    return dict(parse_record(path.read_text()))
+
+
+def test_a_session_runs_in_its_container_and_the_runtimes_own_codes_are_failed_launches(
+    desk: Desk, docker: Path
+) -> None:
+    policies = "{good: {image: i, program: bash, how: go}, absent: {image: absent, program: bash, how: go},"
+    run = launch(desk, policies + " wordless: {image: i, program: no-such-thing, how: go}}")
+    assert end(run, "maze_good")["completeness"] == "complete"
+    record = json.loads((run / "sessions/maze_good/attempt-1/out/a.jsonl").read_text())
+    assert record["seen"] == "inside a secret a 'b' $c"
+    absent, wordless = end(run, "maze_absent"), end(run, "maze_wordless")
+    assert (absent["cause"], absent["code"]) == ("launch_failed", "125")
+    assert "pull access denied" in absent["note"]
+    assert wordless["completeness"] == "none"
+    until((run / "dispatch/done").exists, "the run has ended")
+    assert [*docker.glob("comborun-*")] == []
+
+
+def test_what_a_container_is_told(desk: Desk, docker: Path) -> None:
+    run = launch(desk, "{stays: {image: i, program: bash, how: stay}}")
+    asked = until_there(docker)
+    told = json.loads((asked / "asked.json").read_text())
+    assert told["name"] == f"comborun-{run.name}-maze_stays-1"
+    assert (told["network"], told["user"], told["init"]) == ("host", f"{os.getuid()}:{os.getgid()}", True)
+    assert told["volume"] == [f"{run}:{run}", f"{desk.home}/data:/data:ro"]
+    assert "PLANTED" in told["env"]  # by its name: the value is on no command line
+    assert "SPACED=a 'b' $c" in told["env"]
+    assert told["gpus"] is None
+
+
+@pytest.mark.parametrize("client", ["lives", "is killed"])
+def test_stop_ends_a_container_that_no_search_finds(desk: Desk, docker: Path, client: str) -> None:
+    (docker / "unmarked").touch()
+    run = launch(desk, "{stays: {image: i, program: bash, how: stay}}")
+    folder = until_there(docker)
+    until((run / "sessions/maze_stays/attempt-1/out/a.jsonl").exists, "it works")
+    process = int((folder / "pid").read_text())
+    if client == "is killed":
+        begin = run / "sessions/maze_stays/attempt-1/begin"
+        until(begin.exists, "it has begun")
+        os.kill(int(parse_record(begin.read_text())["pid"]), signal.SIGKILL)
+        assert end(run, "maze_stays")["cause"] == "signal"
+    else:
+        assert desk.combo("stop").returncode == 0
+        assert end(run, "maze_stays")["cause"] == "stopped"
+        assert (run / "sessions/maze_stays/attempt-1/out/told").read_text().startswith("told to end")
+    until(lambda: not Path(f"/proc/{process}").exists(), "its container is gone")
+    assert [*docker.glob("comborun-*")] == []
+
+
+def until_there(docker: Path) -> Path:
+    until(lambda: [*docker.glob("comborun-*/pid")], "its container runs")
+    return next(docker.glob("comborun-*"))
+
+
+COMMAND = """
+source "$1/base/record.sh"; source "$1/session/container.sh"
+command::refuse() { echo "refused: $2"; exit "$1"; }
+secrets::wanted() { secret_names=(HF_TOKEN); }
+record::write() { shift; printf '%s\\n' "$@"; }
+thread_variables=(OMP_NUM_THREADS) run=/home/me/comborun/r run_id=r session_at=$run/sessions/maze_good/attempt-2
+session_marker=r/maze_good/2 session_gpus=1,3 pin_visible=GPU-aaaaaaaa-1,GPU-bbbbbbbb-3 workdir=/workspace
+link_from='' container=$2 container_image=isaac:5.0 container_options=(--ipc=host) variables=(A='b c')
+container_mounts=(/home/me/data:/data:ro) command=(python eval.py --out "$session_at/out")
+export OMP_NUM_THREADS=4 HF_TOKEN=hf_secret PYTHONUNBUFFERED=1
+export COMBORUN_SESSION=$session_marker
+[[ $3 ]] && setup() { conda activate isaac; }
+container::wrap
+printf '%q\\n' "${command[@]}"
+"""
+
+
+@pytest.mark.parametrize("setup", ["", "setup"])
+@pytest.mark.parametrize("runtime", ["docker", "apptainer"])
+def test_the_command_is_the_golden_one(runtime: str, setup: str) -> None:
+    words = ["bash", "-c", COMMAND, "bash", str(CHECKOUT / "scripts" / "lib"), runtime, setup]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
+    text = done.stdout.replace(f"--user={os.getuid()}:{os.getgid()}", "--user=UID:GID")
+    golden = CHECKOUT / "tests" / "golden" / "containers" / f"{runtime}{'-' + setup if setup else ''}.txt"
+    if os.environ.get("COMBORUN_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+    assert "hf_secret" not in text
+
+
+def test_codes_of_docker_mean_something_else_where_there_is_no_docker() -> None:
+    script = """
+source "$1/session/container.sh"; container=$2 session_at=$3; mkdir -p "$3"; printf 'FATAL:   no image\\n' >"$3/log"
+cause=exited note=''; container::cause "$4"; printf '%s|%s' "$cause" "$note"
+"""
+    library = str(CHECKOUT / "scripts" / "lib")
+
+    def cause(runtime: str, code: int, at: Path) -> str:
+        words = ["bash", "-c", script, "bash", library, runtime, str(at), str(code)]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        assert cause("docker", 126, at).startswith("launch_failed|docker could not run the program")
+        assert cause("docker", 1, at) == cause("apptainer", 127, at) == "exited|"
+        assert cause("apptainer", 255, at) == "launch_failed|apptainer could not start the container: FATAL:   no image"

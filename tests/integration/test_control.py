@@ -1,0 +1,244 @@
+"""control.sh: hold a run and let it go on, change its slots, ask for another attempt; nothing is ended by it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from box import Box, alive, bash, kill, until
+from test_retries import HOLD, launches, waiting
+
+FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
+
+
+def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
+    box.start()
+    begin = box.begun("env_one")
+    paused = box.library("control.sh", "pause", "somebody", "else's turn")
+    assert (paused.returncode, box.fields("dispatch/hold")["why"]) == (0, "somebody else's turn")
+    assert alive(begin.pid)
+    box.write("go", "")
+    box.ended("env_one")
+    box.kill_dispatcher()
+    box.start()  # a hold outlives its dispatcher
+    until(lambda: len(box.told("^adopted left")) == 2, "the next dispatcher has taken over")
+    assert box.dispatcher_lives
+    assert launches(box) == ["env_one 1"]
+    resumed = box.library("control.sh", "resume")
+    assert resumed.stdout == f"{box.id}: may go on; it was paused (somebody else's turn)\n"
+    box.await_done()
+    assert box.done["succeeded"] == "2"
+
+
+def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_box: Box) -> None:
+    any_box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
+    any_box.start()
+    any_box.begun("env_one")
+    any_box.library("control.sh", "drain")
+    assert any_box.dispatcher_lives
+    any_box.write("go", "")
+    until(lambda: not any_box.dispatcher_lives, "the dispatcher leaves")
+    assert any_box.ended("env_one").clean
+    assert any_box.done == {}
+    said = any_box.start().stdout
+    assert said.startswith("the run is draining (by hand)")
+    typed = ["bash", "-c", said.partition("What lets it go on: ")[2]]
+    subprocess.run(typed, env=any_box.environment, capture_output=True, timeout=60, check=False)
+    assert not (any_box.directory / "dispatch/hold").exists()
+    any_box.start()
+    any_box.await_done()
+    assert any_box.ended("env_two").clean
+
+
+def test_slots_may_go_below_what_runs(box: Box) -> None:
+    box.plan({f"env_p{i}": bash(HOLD) for i in range(4)}, parallel=3)
+    box.start()
+    begun = [box.begun(name) for name in box.names[:3]]
+    assert box.library("control.sh", "slots", "1").returncode == 0
+    kill(begun[0].pid, signal.SIGTERM)
+    box.ended("env_p0")
+    assert all(alive(begin.pid) for begin in begun[1:])
+    assert box.begin("env_p3") is None
+    box.library("control.sh", "slots", "3")
+    box.begun("env_p3")
+    box.write("go", "")
+    box.await_done()
+
+
+def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box) -> None:
+    box.plan({"env_one": bash(FAILS_ONCE), "env_two": bash(HOLD)})
+    box.start()
+    box.ended("env_one")
+    until(lambda: box.told("^ended env_one"), "the dispatcher knows")
+    assert box.library("control.sh", "retry", "env_one").stdout == "env_one: attempt 2 comes next\n"
+    assert box.ended("env_one", 2).clean
+    box.write("go", "")
+    box.await_done()
+    assert box.done["failed"] == "0"
+
+
+def test_retry_asks_for_all_that_failed_and_leaves_the_rest_alone(box: Box) -> None:
+    box.run({"env_one": bash(FAILS_ONCE), "env_two": bash("true"), "env_three": bash("kill -KILL $$")})
+    said = box.library("control.sh", "retry", "--failed")
+    assert said.stdout == "env_one: attempt 2 comes next\nenv_three: attempt 2 comes next\n"
+    box.start()
+    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
+    assert box.ended("env_one", 2).clean
+    assert box.end("env_two", 2) is None
+    again = box.library("control.sh", "retry", "env_one", "env_two")
+    assert (again.returncode, again.stdout) == (1, "env_one: has succeeded\nenv_two: has succeeded\n")
+    assert box.library("control.sh", "retry", "--stalled").stdout == f"{box.id}: no session has stalled\n"
+
+
+def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
+    policy = {"retry_killed": 1, "breaker": 0}
+    box.run({"env_one": bash("kill -KILL $$")}, attempts=2, policy=policy)
+    assert launches(box) == ["env_one 1", "env_one 2"]
+    box.library("control.sh", "retry", "env_one")
+    box.start()
+    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
+    assert launches(box)[2:] == ["env_one 3", "env_one 4"]
+
+
+def test_a_retry_of_one_that_waits_for_its_retry_makes_it_start_at_once(box: Box) -> None:
+    box.plan({"env_one": bash(f"{FAILS_ONCE} || kill -KILL $$")}, policy={"retry_killed": 1, "wait_killed_ms": 600000})
+    box.start()
+    until(lambda: "env_one" in waiting(box), "it waits")
+    box.library("control.sh", "retry", "env_one")
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+
+
+def test_one_that_runs_is_not_started_twice(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
+    box.start()
+    box.begun("env_one")
+    said = box.library("control.sh", "retry", "env_one", "env_two")
+    assert (said.returncode, said.stdout) == (
+        1,
+        "env_one: still runs: stop it first\nenv_two: waits for its turn already\n",
+    )
+
+
+def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
+    box.plan({"env_one": bash(FAILS_ONCE), "after": bash(HOLD)})
+    box.start()
+    box.begun("after")
+    box.library("control.sh", "retry", "env_one")
+    box.write("go", "")
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+    assert box.ended("after", 2).clean
+
+
+WRONG = {
+    "": "what is the verb?",
+    "slots": "slots wants a number from 1",
+    "slots 0": "slots wants a number from 1",
+    "retry": "retry wants names",
+    "retry nobody": "there is no session nobody",
+    "retry ../x": "there is no session ../x",
+    "retry env_one --failed": "there is no session --failed",
+    "explode": "what is explode?",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
+    box.plan({"env_one": bash("true")})
+    refused = box.library("control.sh", *arguments.split())
+    assert refused.returncode == 64
+    assert WRONG[arguments] in refused.stderr
+    assert not (box.directory / "sessions/env_one/again").exists()
+
+
+def test_what_is_no_run_directory_is_refused(box: Box, tmp_path: Path) -> None:
+    box.directory.joinpath("id").unlink()
+    assert box.library("control.sh", "pause").returncode == 66
+
+
+# A grid that was amended
+
+
+def reread(box: Box, rows: str) -> None:
+    """Put another queue in the place of the old one and say so, as an amendment does."""
+    box.write("dispatch/queue.new", rows).rename(box.directory / "dispatch/queue.tsv")
+    with (box.directory / "dispatch/fifo").open("w") as fifo:
+        fifo.write("reread run 0\n")
+
+
+def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box) -> None:
+    scripts = {"env_one": bash(HOLD), "env_gone": bash("true"), "env_new": bash("true")}
+    box.plan(scripts, parallel=1)
+    box.write("dispatch/queue.tsv", "env_one\t0\nenv_gone\t0\n")
+    box.start()
+    begin = box.begun("env_one")
+    reread(box, "env_one\t0\t-\nenv_gone\t0\tdropped\nenv_new\t0\t-\n")
+    until(lambda: box.told("^reread left=2"), "it has read it")
+    assert alive(begin.pid)
+    box.write("go", "")
+    done = box.await_done()
+    assert (done["succeeded"], box.begin("env_gone")) == ("2", None)
+    assert box.ended("env_new").clean
+
+
+def test_an_amendment_is_heard_while_after_runs(box: Box) -> None:
+    box.plan({"env_one": bash("true"), "env_new": bash("true"), "after": bash(HOLD)})
+    box.write("dispatch/queue.tsv", "env_one\t0\n")
+    box.start()
+    box.begun("after")
+    reread(box, "env_one\t0\nenv_new\t0\n")
+    box.write("go", "")
+    assert box.await_done()["succeeded"] == "2"
+
+
+def test_a_session_that_was_dropped_while_it_ran_is_not_tried_again(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD + "kill -KILL $$")}, policy={"retry_killed": 3})
+    box.start()
+    box.begun("env_one")
+    reread(box, "env_one\t0\tdropped\n")
+    until(lambda: box.told("^reread"), "it has read it")
+    box.write("go", "")
+    done = box.await_done()
+    assert launches(box) == ["env_one 1"]
+    assert (done["failed"], done["succeeded"]) == ("0", "0")
+
+
+# A smoke test goes first
+
+RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+GLOBS = ("*.jsonl",)
+ROWS = "env_one\t0\t-\nenv_two\t0\t-\nenv_one_smoke\t0\tsmoke\nenv_two_smoke\t0\tsmoke\n"
+
+
+def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box: Box) -> None:
+    good = bash(RECORD, results=GLOBS, count=2)
+    slow = bash(HOLD + RECORD, results=GLOBS, count=2)
+    box.plan({"env_one": good, "env_two": good, "env_one_smoke": good, "env_two_smoke": slow})
+    box.write("dispatch/queue.tsv", ROWS)
+    box.start()
+    box.ended("env_one_smoke")
+    until(lambda: [words[0] for words in waiting(box).values()] == ["smoke", "smoke"], "the others wait")
+    box.kill_dispatcher()
+    box.start()
+    box.write("go", "")
+    box.await_done()
+    assert [line.split()[0] for line in launches(box)][:2] == ["env_one_smoke", "env_two_smoke"]
+    assert box.told("^smoke passed")
+
+
+def test_a_smoke_test_without_a_record_halts_the_run_until_a_person_lets_it_go_on(box: Box) -> None:
+    good, bad = bash(RECORD, results=GLOBS), bash("exit 1", results=GLOBS)
+    box.plan({"env_one": good, "env_two": good, "env_one_smoke": good, "env_two_smoke": bad})
+    box.write("dispatch/queue.tsv", ROWS)
+    box.start()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert box.fields("dispatch/hold")["why"] == "the smoke test left no record: env_two_smoke"
+    assert box.begin("env_one") is None
+    box.library("control.sh", "resume")
+    box.start()
+    box.await_done()
+    assert box.ended("env_one").clean

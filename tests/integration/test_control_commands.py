@@ -1,0 +1,168 @@
+"""`combo retry`, `slots`, `pause`, `drain` and `notify` on runs that really run."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+from box import alive, kill, until
+from desk import Desk, desk, evaluate
+
+from comborun.attempt import parse_record
+
+__all__ = ["desk"]
+
+
+def begun(desk: Desk) -> set[str]:
+    return {path.parts[-3] for path in desk.runs[-1].glob("sessions/*/attempt-1/begin")}
+
+
+def launched(desk: Desk, count: int, **keys: str) -> None:
+    made = desk.combo("launch", desk.grid(**keys))
+    assert made.returncode == 0, made.stderr
+    until(lambda: len(begun(desk)) == count, f"{count} begin")
+
+
+def states(desk: Desk) -> dict[str, str]:
+    return {one["name"]: one["outcome"] or one["state"] for one in desk.json("status")["sessions"]}
+
+
+def kill_dispatcher(desk: Desk) -> None:
+    record = parse_record((desk.runs[-1] / "dispatch/dispatcher").read_text())
+    kill(int(record["pid"]), signal.SIGKILL)
+    until(lambda: not alive(int(record["pid"])), "the dispatcher is gone")
+
+
+def first(words: str) -> str:
+    """The evaluator, when `words` of sh let it."""
+    return f"sh -c '{words}; exec \"$@\"' x {evaluate()}"
+
+
+GATED = first("until [ -e ~/gate ]; do sleep 0.05; done")
+
+
+def test_retry_starts_again_what_failed_though_the_run_had_ended_and_nothing_else(desk: Desk) -> None:
+    grid = desk.grid(command=first("[ -e ~/mended ] || exit 3"), environments="[maze]")
+    assert desk.combo("run", grid).returncode == 1
+    (desk.home / "mended").touch()
+    again = desk.combo("retry", "--failed")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "maze_good" in again.stdout
+    watched = desk.combo("monitor", "--interval", "0.3")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert desk.report()["totals"]["completed"] == 8
+    again = desk.json("retry", "maze_good")
+    assert again["done"] is False
+    assert again["lines"][0].startswith("maze_good: ")
+    assert not (desk.runs[-1] / "sessions/maze_good/attempt-3").exists()
+    none = desk.combo("retry", "--stalled")
+    assert (none.returncode, none.stdout) == (0, f"{desk.runs[-1].name}: no session has stalled\n")
+
+
+def test_retry_refuses_names_that_are_none_and_to_guess(desk: Desk) -> None:
+    launched(desk, 4, command=evaluate(pace=30))
+    assert "did you mean `maze_good`" in desk.combo("retry", "maze_goood").stderr
+    for words in ((), ("--failed", "--stalled"), ("--failed", "maze_good")):
+        assert desk.combo("retry", *words).returncode == 2
+
+
+def test_slots_lets_more_run_at_once(desk: Desk) -> None:
+    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    assert desk.combo("slots", "3").returncode == 0
+    until(lambda: len(begun(desk)) == 3, "three run")
+    assert desk.combo("slots", "1").returncode == 0
+    assert sorted(states(desk).values()) == ["queued", "running", "running", "running"], "fewer slots end nothing"
+    assert desk.combo("slots", "0").returncode == 2
+
+
+def test_pause_starts_nothing_new_until_the_run_is_resumed(desk: Desk) -> None:
+    launched(desk, 1, command=GATED, limits="{parallel: 1}", environments="[maze]")
+    paused = desk.combo("pause", "--why", "the training job\nneeds the GPU")
+    assert paused.returncode == 0, paused.stderr
+    assert f"combo resume {desk.runs[-1].name}" in paused.stdout
+    (desk.home / "gate").touch()
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "what runs comes to its end")
+    status = desk.json("status")
+    assert (status["hold"]["kind"], status["hold"]["why"]) == ("paused", "the training job needs the GPU")
+    assert status["hint"].startswith("paused: `combo resume ")
+    assert status["hint"].endswith("nothing new starts: the training job needs the GPU")
+    assert not status["finished"]
+    assert begun(desk) == {"maze_good"}
+    assert any("paused" in reason for reason in desk.json("explain", "maze_poor")["reasons"])
+    assert "paused (the training job needs the GPU)" in desk.combo("runs").stdout
+    assert desk.combo("resume").returncode == 0
+    until((desk.runs[-1] / "dispatch/done").exists, "the rest runs")
+
+
+def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_paused(desk: Desk) -> None:
+    keys = {"limits": "{parallel: 1}", "environments": "[maze]", "command": GATED}
+    launched(desk, 1, **keys)
+    assert desk.combo("pause", "--why", "lunch").returncode == 0
+    again = desk.combo("run", desk.grid(**keys | {"environments": "[maze, field]"}))
+    assert again.returncode == 0, again.stderr
+    run = desk.runs[-1]
+    assert f"is paused (lunch), and nothing was started: `combo resume {run.name}` lets it go on" in again.stdout
+    assert "+ good in field: new" in again.stdout
+    assert "kind=paused" in (run / "dispatch/hold").read_text()
+    (desk.home / "gate").touch()
+    until(lambda: desk.json("status")["counts"]["succeeded"] == 1, "what runs ends")
+    asked = desk.json("launch", desk.home / "grid.yaml")
+    assert asked["hold"] == {"kind": "paused", "why": "lunch"}
+    assert begun(desk) == {"maze_good"}
+    assert desk.combo("resume").returncode == 0
+    until((run / "dispatch/done").exists, "all that the grid names has run", 40)
+
+
+def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wait(desk: Desk) -> None:
+    crash = first("[ -e ~/mended ] || kill -SEGV $$")
+    grid = {"policies": "[good]", "environments": "[maze]", "retry": "{crashed: {times: 2, wait: 20 min}}"}
+    launched(desk, 1, command=crash, **grid)
+    until((desk.runs[-1] / "dispatch/waiting").exists, "a retry waits")
+    session = desk.json("status")["sessions"][0]
+    assert (session["state"], session["outcome"], session["failure"]) == ("queued", None, "crashed")
+    assert session["waiting"]["for"] == "retry"
+    assert session["note"].startswith("again in ")
+    assert session["note"].endswith(": crashed, attempt 2 of 3")
+    assert f"its attempt 1 failed; {session['note'][:8]}" in desk.combo("explain", "maze_good").stdout
+    (desk.home / "mended").touch()
+    assert desk.combo("retry", "maze_good").returncode == 0
+    until((desk.runs[-1] / "dispatch/done").exists, "it is started at once")
+    assert states(desk) == {"maze_good": "succeeded"}
+
+
+def test_a_drained_run_is_over_for_who_watches_and_goes_on_later(desk: Desk) -> None:
+    launched(desk, 1, command=GATED, limits="{parallel: 1}", environments="[maze]")
+    assert desk.combo("drain", "--why", "the box is shut down").returncode == 0
+    (desk.home / "gate").touch()
+    watched = desk.combo("monitor", "--interval", "0.3")
+    assert watched.returncode == 1, watched.stdout + watched.stderr
+    assert "draining (the box is shut down)" in desk.combo("runs").stdout
+    assert desk.report()["totals"]["completed"] == 4
+    assert desk.combo("resume").returncode == 0
+    until((desk.runs[-1] / "dispatch/done").exists, "the rest runs")
+    assert begun(desk) == {"maze_good", "maze_poor"}
+
+
+def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_held(desk: Desk) -> None:
+    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}", policies="[good]")
+    assert desk.combo("stop", "maze_good").returncode == 0
+    until(lambda: "field_good" in begun(desk), "the next one starts")
+    kill_dispatcher(desk)
+    assert desk.combo("retry", "maze_good").returncode == 0
+    assert desk.json("status")["dispatcher"]
+    assert desk.combo("pause").returncode == 0
+    assert desk.combo("stop", "field_good").returncode == 0
+    held = desk.combo("retry", "field_good")
+    assert "the run is paused: nothing starts until" in held.stdout
+
+
+def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
+    hook = desk.home / "hook.sh"
+    hook.write_text(f"cat > {str(desk.home / 'notice.json')!r}; echo told; exit ${{1:-0}}\n")
+    launched(desk, 4, command=evaluate(pace=30), notify=f"bash {str(hook)!r}")
+    told = desk.combo("notify")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "told" in told.stdout
+    notice = json.loads(Path(desk.home / "notice.json").read_text())
+    assert (notice["kind"], notice["run"]) == ("test", desk.runs[-1].name)

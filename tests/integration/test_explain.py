@@ -1,0 +1,97 @@
+"""`combo explain` and stopping single sessions, on a run that really runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import subprocess
+
+import pytest
+from box import until
+from desk import Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+
+def launched(desk: Desk, begun: int, **keys: str) -> None:
+    desk.combo("launch", desk.grid(**keys))
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == begun, f"{begun} begin")
+
+
+def in_terminal(desk: Desk, *words: str, **environment: str) -> str:
+    """What a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    told = {**desk.environment, "TERM": "xterm", **environment}
+    shown = subprocess.Popen(desk.command(*words), stdin=theirs, stdout=theirs, stderr=theirs, env=told, cwd=desk.home)
+    os.close(theirs)
+    pieces = []
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(ours, 4096):
+            pieces.append(piece)
+    os.close(ours)
+    shown.wait(30)
+    return b"".join(pieces).decode()
+
+
+def states(desk: Desk) -> dict[str, str]:
+    return {one["name"]: one["outcome"] or one["state"] for one in desk.json("status")["sessions"]}
+
+
+def test_it_says_whose_turn_it_is_and_how_the_one_before_goes(desk: Desk) -> None:
+    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    waits = desk.json("explain", "field_poor")
+    assert (waits["state"], waits["combo"], waits["attempt"]) == ("queued", "poor in field", 0)
+    assert "2 sessions before it in the queue: good in field, poor in maze" in waits["reasons"]
+    assert "1 of 1 slot busy" in waits["reasons"]
+    assert any(one["command"].startswith("combo slots 2 --run little-") for one in waits["commands"])
+    runs = desk.combo("explain", "maze_good").stdout
+    assert "good in maze (maze_good) is ● running" in runs
+    assert "0 of 4 episodes done" in runs
+    assert "combo attach maze_good --run little-" in runs
+
+
+def test_it_says_how_a_session_ended_with_the_end_of_its_log(desk: Desk) -> None:
+    assert desk.combo("run", desk.grid(command=evaluate(fail="half"), environments="[maze]")).returncode == 1
+    told = desk.json("explain", "maze_good")
+    assert told["state"] == "partial"
+    assert "exit code 0 after 2 of 4 episodes" in told["reasons"][0]
+    assert any("its failure counts as `no_result`, and no retry of that is left" in one for one in told["reasons"])
+    assert [line.split(":")[0] for line in told["last_lines"]] == ["episode 0", "episode 1"]
+    assert any(one["command"].startswith("combo retry maze_good ") for one in told["commands"])
+
+
+def test_no_color_takes_all_colour(desk: Desk) -> None:
+    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    for environment, coloured in ({"NO_COLOR": "1"}, False), ({}, True):
+        for session, words in ("maze_good", "good in maze"), ("maze_goood", "Error: "):
+            shown = in_terminal(desk, "explain", session, **environment)
+            assert words in shown.replace("\x1b[0m", "")
+            assert ("\x1b[" in shown) is coloured
+
+
+def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None:
+    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    missed = desk.combo("explain", "maze_goood")
+    assert (missed.returncode, missed.stdout) == (2, "")
+    assert "did you mean `maze_good`?" in missed.stderr
+    for words in (("stop", "maze_goood"), ("stop", "little", "maze_goood"), ("stop", "--policy", "goood")):
+        missed = desk.combo(*words)
+        assert missed.returncode == 2
+        assert "did you mean" in missed.stderr
+    assert states(desk)["maze_good"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("words", "ended"),
+    [
+        (("maze_good",), {"maze_good"}),
+        (("--policy", "poor"), {"maze_poor", "field_poor"}),
+        (("--policy", "poor", "--environment", "field"), {"field_poor"}),
+    ],
+)
+def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk, words: tuple[str, ...], ended: set[str]) -> None:
+    launched(desk, 4, command=evaluate(pace=30))
+    stopped = desk.combo("stop", *words)
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert {name for name, state in states(desk).items() if state != "running"} == ended

@@ -1,0 +1,80 @@
+"""Nothing but `combo stop` ends a session: every other command, at once and on a run that is live."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+from box import alive, until
+from desk import Desk, desk, evaluate
+
+from comborun.attempt import parse_record
+from comborun.cli import combo
+
+__all__ = ["desk"]
+
+GRID = "grid.yaml"
+CALLS: dict[str, tuple[str, ...]] = {
+    "attach": ("maze_good",),
+    "calibrate": (GRID, "--most", "1"),
+    "check": (GRID,),
+    "doctor": ("--host", "local"),
+    "drain": (),
+    "canary": (),
+    "explain": ("maze_good",),
+    "export": ("compose", GRID),
+    "init": (),
+    "launch": (GRID,),
+    "logs": ("maze_good",),
+    "monitor": ("--plain", "--interval", "0.2"),
+    "notify": (),
+    "pause": (),
+    "plan": (GRID,),
+    "presets": (),
+    "report": (),
+    "resume": (),
+    "retry": ("maze_good", "maze_poor"),
+    "run": (GRID, "--plain", "--interval", "0.2"),
+    "runs": (),
+    "schema": (),
+    "slots": ("1",),
+    "status": (),
+}
+"""command -> words after which it does what it does"""
+WATCHING = ("calibrate", "monitor", "run")
+
+
+def processes(run: Path) -> dict[int, str]:
+    """pid -> its role, for all that the run's records name."""
+    found = {int(parse_record((run / "dispatch/dispatcher").read_text())["pid"]): "dispatcher"}
+    for path in run.glob("sessions/*/attempt-*/begin"):
+        record = parse_record(path.read_text())
+        found |= {int(record[role]): f"{role} of {path.parts[-3]}" for role in ("supervisor", "pid")}
+    return found
+
+
+def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
+    gate = desk.home / "gate"
+    waits = f"sh -c 'until [ -e \"$1\" ]; do sleep 0.1; done; shift; exec \"$@\"' x '{gate}'"
+    grid = desk.grid(GRID, command=f"{waits} {evaluate()}", limits="{parallel: 2}")
+    assert set(CALLS) == set(combo.commands) - {"stop"}, "a new command says here how it is called"
+    assert desk.combo("launch", grid).returncode == 0
+    run = desk.runs[-1]
+    until(lambda: len(list(run.glob("sessions/*/attempt-1/begin"))) == 2, "two begin")
+    there = processes(run)
+    assert len(there) == 5
+    calls = {name: desk.start(name, *words) for name, words in CALLS.items()}
+    for name in WATCHING:
+        assert calls[name].stdout
+        assert calls[name].stdout.readline()
+        calls[name].send_signal(signal.SIGINT)
+    said = {name: ended(call) for name, call in calls.items()}
+    assert not [role for pid, role in there.items() if not alive(pid)], said
+    assert processes(run) == there
+    assert list(run.glob("sessions/*/attempt-*/end")) == []
+    gate.touch()
+
+
+def ended(call: subprocess.Popen[str]) -> str:
+    return call.communicate(timeout=100)[0]

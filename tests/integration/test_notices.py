@@ -1,0 +1,165 @@
+"""The grid's `notify` command: what it is told, how often, and that nobody waits for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from box import Box, alive, bash, until
+from test_retries import HOLD
+
+RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
+>>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+
+
+def hook(box: Box, command: str = 'cat >>"$COMBORUN_RUN_DIR/notices"', *, every_ms: int = 600000) -> dict[str, Any]:
+    """Write dispatch/notify.sh as a launch would; returns the lines of policy.tsv."""
+    box.write(
+        "dispatch/notify.sh",
+        f"""#!/usr/bin/env bash
+variables=(
+  WORD='two words'
+)
+source "${{0%notify.sh}}../lib/hook.sh"
+command=(
+  bash
+  -c '{command}'
+)
+hook::run
+""",
+    )
+    return {"notify_every_ms": every_ms, "breaker": 0}
+
+
+def notices(box: Box, kind: str = "") -> list[dict[str, Any]]:
+    file = box.directory / "notices"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    told = [json.loads(line) for line in lines]
+    return [notice for notice in told if kind in ("", notice["kind"])]
+
+
+def test_a_run_that_is_done_says_so_with_substance(any_box: Box) -> None:
+    policy = hook(any_box)
+    any_box.plan({"env_one": bash(RECORDS, results=("*.jsonl",), count=2)}, policy=policy)
+    any_box.start()
+    any_box.await_done()
+    until(lambda: notices(any_box), "the notice is there")
+    (told,) = notices(any_box)
+    assert (told["schema"], told["kind"], told["run"], told["grid"]) == (1, "finished", any_box.id, "grid")
+    assert told["counts"] == {
+        "succeeded": 1,
+        "partial": 0,
+        "failed": 0,
+        "cancelled": 0,
+        "lost": 0,
+        "not_needed": 0,
+        "running": 0,
+        "queued": 0,
+    }
+    assert (told["records"], told["planned"], told["successes"], told["suppressed"]) == (2, 2, 1, 0)
+    assert told["directory"] == str(any_box.directory)
+    assert f"{any_box.directory}'/lib/control.sh" in told["resume"]
+    assert told["at"].endswith("Z")
+
+
+def test_sessions_that_were_amended_away_are_not_among_those_that_could_succeed(box: Box) -> None:
+    box.plan({"env_one": bash("true"), "env_gone": bash("true")}, policy=hook(box))
+    box.write("dispatch/queue.tsv", "env_one\t0\t-\nenv_gone\t0\tdropped\n")
+    box.start()
+    box.await_done()
+    until(lambda: notices(box), "the notice is there")
+    assert [told["note"] for told in notices(box)] == ["1 of 1 sessions succeeded"]
+
+
+NOISE = r"""printf 'one \\ "two"\ttab\n\033[31mred\033[0m \377\376 \303\251\n10%%\r55%%\r99%%\r\n'; """
+
+
+def test_a_failure_is_told_with_the_last_lines_of_its_log_whatever_they_hold(box: Box) -> None:
+    policy = hook(box)
+    box.plan({"env_bad": bash(NOISE + "exit 7"), "env_good": bash(HOLD)}, policy=policy)
+    box.start()
+    until(lambda: notices(box), "the notice is there")
+    (told,) = notices(box)
+    assert (told["kind"], told["session"], told["outcome"], told["cause"], told["class"]) == (
+        "failed",
+        "env_bad",
+        "failed",
+        "exited",
+        "error",
+    )
+    assert told["last_lines"] == ['one \\ "two"\ttab', "[31mred[0m  é", "99%"]
+    assert told["log"] == str(box.attempt("env_bad") / "log")
+    assert (told["counts"]["failed"], told["counts"]["running"]) == (1, 1)
+    box.write("go", "")
+    box.await_done()
+
+
+def test_news_of_one_kind_come_once_in_a_while_and_name_what_was_held_back(box: Box) -> None:
+    policy = hook(box, every_ms=3000)
+    box.plan({f"env_p{i}": bash("exit 1") for i in range(4)} | {"env_last": bash(HOLD)}, parallel=5, policy=policy)
+    box.start()
+    until(lambda: len(notices(box, "failed")) == 1, "the first is told")
+    until(lambda: len(box.told("^notice failed")) == 4, "all are known")
+    box.kill_dispatcher()  # what was held back outlives its dispatcher
+    box.start()
+    until(lambda: len(notices(box, "failed")) == 2, "the others are told together")
+    first, second = notices(box, "failed")
+    assert (first["suppressed"], second["suppressed"]) == (0, 3)
+    assert sorted([first["session"], *second["sessions"]]) == [f"env_p{i}" for i in range(4)]
+    box.write("go", "")
+    box.await_done()
+    until(lambda: notices(box, "finished"), "the end is told in any case")
+
+
+def test_a_stall_is_told_once(box: Box) -> None:
+    policy = hook(box, every_ms=0)
+    box.plan({"env_one": bash(HOLD)}, policy=policy)
+    box.start()
+    box.begun("env_one")
+    box.write("sessions/env_one/attempt-1/stalled", "since=1.5\nwhy=no new line for 20 min\n")
+    until(lambda: notices(box, "stalled"), "the notice is there")
+    assert notices(box, "stalled")[0]["note"] == "env_one makes no progress: no new line for 20 min"
+    box.write("go", "")
+    box.await_done()
+    assert len(notices(box, "stalled")) == 1
+
+
+def test_trouble_of_the_host_is_told(box: Box) -> None:
+    policy = hook(box) | {"breaker": 2}
+    box.plan({f"env_p{i}": bash("sleep 0.3; kill -SEGV $$") for i in range(4)}, parallel=1, policy=policy)
+    box.start()
+    until(lambda: notices(box, "host"), "the notice is there")
+    assert notices(box, "host")[0]["note"] == "the run is halted: crashed 2 times in a row on this host"
+
+
+def test_a_command_that_hangs_holds_up_nobody_and_is_ended(box: Box) -> None:
+    box.environment["COMBORUN_NOTIFY_S"] = "1"
+    policy = hook(box, 'echo $$ >"$COMBORUN_RUN_DIR/pid"; exec sleep 60')
+    box.plan({"env_one": bash("exit 1"), "env_two": bash("true")}, parallel=1, policy=policy)
+    box.start()
+    box.await_done()
+    until((box.directory / "pid").exists, "the command runs")
+    until(lambda: (box.directory / "pid").read_text().strip(), "it has said who it is")
+    until(lambda: not alive(int((box.directory / "pid").read_text())), "it is ended")
+
+
+def test_only_the_kinds_that_the_grid_names_are_told(box: Box) -> None:
+    policy = hook(box) | {"notify_kinds": "finished"}
+    box.plan({"env_one": bash("exit 1")}, policy=policy)
+    box.start()
+    box.await_done()
+    until(lambda: notices(box), "the notice is there")
+    assert [notice["kind"] for notice in notices(box)] == ["finished"]
+
+
+def test_a_test_notice_runs_the_command_in_the_foreground(box: Box) -> None:
+    hook(box, 'cat; echo "$WORD"; exit 3')
+    box.plan({"env_one": bash("true")})
+    tried = box.library("control.sh", "notify")
+    text, words = tried.stdout.splitlines()
+    assert (tried.returncode, json.loads(text)["kind"], words) == (3, "test", "two words")
+
+
+def test_a_grid_without_a_command_has_nothing_to_try(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    assert box.library("control.sh", "notify").returncode == 69

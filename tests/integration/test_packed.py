@@ -1,0 +1,59 @@
+"""The play of admission on the laptop says of a plan what the real dispatcher makes of it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from box import Box, bash
+from nvidia import Gpus
+
+from comborun.bound import bound
+from comborun.packing import Capacity, Task, play
+from comborun.resources import Request
+
+
+def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
+    chance = random.Random(5)
+    tasks = sorted(
+        (
+            Task(
+                seconds=chance.choice([0.8, 1.5, 2.5]),
+                request=Request(
+                    cpus=chance.choice([1, 1, 2, 3]),
+                    tokens=("ray",) if number % 5 == 0 else (),
+                    group="maze" if number % 3 == 0 else "",
+                    per_host=2 if number % 3 == 0 else 0,
+                ),
+            )
+            for number in range(16)
+        ),
+        key=lambda task: -task.seconds,
+    )
+    room = Capacity(slots=5, cpus=6)
+    foreseen = play(tasks, room)
+    sessions = {f"s_{place}": bash(f"sleep {task.seconds}", request=task.request) for place, task in enumerate(tasks)}
+    box.run(sessions, parallel=room.slots, policy={"cpus": room.cpus})
+
+    starts = {name: box.begun(name).started for name in sessions}
+    ends = {name: box.ended(name).ended for name in sessions}
+    took = max(ends.values()) - min(starts.values())
+    assert bound(tasks, room).seconds <= foreseen.makespan <= took
+    assert took < foreseen.makespan * 1.25 + 0.5  # what starting sixteen sessions costs on a busy machine
+    moments = sorted(starts.values())
+    most = max(sum(starts[name] <= moment < ends[name] for name in sessions) for moment in moments)
+    assert most == foreseen.most
+
+
+def test_the_real_dispatcher_chooses_among_unequal_gpus_as_the_play_does(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(10000, 35000)
+    tasks = [Task(1.0, 1, Request(gpu_memory=size)) for size in (8000, 30000)]
+    foreseen = play(tasks, Capacity(slots=4, gpus={0: 10000, 1: 35000}))
+    sessions = {f"s_{place}": bash("sleep 1", gpus=1, request=task.request) for place, task in enumerate(tasks)}
+    box.plan(sessions, gpus="0,1")
+    box.start()
+    box.await_done(40)
+    assert [box.fields(f"sessions/{name}/attempt-1/grant")["gpus"] for name in sessions] == ["1", "1"]
+    assert foreseen.most == 1
+    assert box.begun("s_1").started >= box.ended("s_0").ended

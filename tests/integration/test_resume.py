@@ -1,0 +1,102 @@
+"""`combo resume`: what has no record runs, and what has one never runs again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import until
+from desk import Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+ONE = {"policies": "[good]", "environments": "[maze]"}
+
+
+def done(run: Path) -> bool:
+    return (run / "dispatch/done").exists()
+
+
+def ended(desk: Desk, grid: Path) -> Path:
+    """The run of a grid, launched and gone to its end; no report, which takes its time."""
+    assert desk.combo("launch", grid).returncode == 0
+    until(lambda: done(desk.runs[-1]), "the run ends", 40)
+    return desk.runs[-1]
+
+
+def episodes(desk: Desk) -> Counter[tuple[str, int]]:
+    """How often each episode of a policy was recorded."""
+    records = [json.loads(line) for lines in desk.records(desk.runs[-1]).values() for line in lines]
+    return Counter((f"{record['environment']}_{record['policy']}", record["episode"]) for record in records)
+
+
+def test_gaps_get_sessions_for_exactly_their_episodes(desk: Desk) -> None:
+    grid = desk.grid(policies="[good]", episodes="7", command=evaluate(fail="holes"))
+    run = ended(desk, grid)
+    dry = desk.combo("resume", "--dry-run")
+    assert "maze_good_e1-1: a new session for good in maze, episodes 1" in dry.stdout
+    assert done(run), "a dry run does nothing"
+    resumed = desk.json("resume")
+    assert [entry["session"] for entry in resumed["added"]] == [
+        f"{environment}_good_e{episode}-{episode}" for environment in ("maze", "field") for episode in (1, 4)
+    ]
+    assert resumed["again"] == []
+    until(lambda: done(run), "the gaps are filled", 30)
+    wanted = {(f"{environment}_good", episode) for environment in ("maze", "field") for episode in range(7)}
+    assert episodes(desk) == dict.fromkeys(wanted, 1)
+    assert desk.combo("report").returncode == 0
+    assert desk.report()["totals"]["missing"] == 0
+    assert "nothing to resume" in desk.combo("resume").stdout
+    assert "has finished" in desk.combo("launch", grid).stdout, "it is the same grid's run"
+
+
+def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> None:
+    run = ended(desk, desk.grid(**ONE, command=evaluate(fail="half")))
+    said = desk.combo("resume").stdout
+    assert "maze_good: another attempt, for the episodes 2-3 that have no record" in said
+    until((run / "sessions/maze_good/attempt-2/end").exists, "it is tried again", 30)
+    until(lambda: done(run), "the run ends", 20)
+    assert episodes(desk) == {("maze_good", 0): 1, ("maze_good", 1): 1, ("maze_good", 2): 1}, "half of the tail"
+
+
+@pytest.mark.parametrize("how", ["pause", "stop"])
+def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk, how: str) -> None:
+    grid = desk.grid(command=evaluate(pace=0.3), limits="{parallel: 1}")
+    desk.combo("launch", grid)
+    assert desk.combo(how).returncode == 0
+    (run,) = desk.runs
+    resumed = desk.combo("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"no longer {'paused' if how == 'pause' else 'stopped'}" in resumed.stdout
+    until(lambda: done(run), "it ends", 40)
+    assert sum(episodes(desk).values()) >= len(episodes(desk)) == 16
+
+
+def test_a_run_under_way_has_nothing_to_resume(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(**ONE, command=evaluate(pace=30)))
+    before = snapshot(desk)
+    assert "there is nothing to resume" in desk.combo("resume").stdout
+    assert snapshot(desk) == before
+
+
+def snapshot(desk: Desk) -> dict[str, Any]:
+    """What a run is to do, and what it has begun."""
+    (run,) = desk.runs
+    names = [*run.glob("plan-*.json"), *run.glob("sessions/*/attempt-*")]
+    return {"names": sorted(map(str, names)), "queue": (run / "dispatch/queue.tsv").read_text()}
+
+
+def test_records_that_the_report_rejects_are_not_made_again_and_the_reason_is_told(desk: Desk) -> None:
+    run = ended(desk, desk.grid(**ONE, command=evaluate(fail="misnamed")))
+    for _ in range(2):
+        said = desk.combo("resume")
+        assert "maze_good, episodes 0-3: its records are rejected by the report (of another policy" in said.stdout
+        assert "sessions/maze_good/attempt-1/out/episodes.jsonl:1), so running it again would not help" in said.stdout
+        assert "there is nothing to resume" in said.stdout
+    told = desk.json("resume", "--dry-run")
+    assert (told["again"], told["added"]) == ([], [])
+    assert [one["session"] for one in told["futile"]] == ["maze_good"]
+    assert [path.name for path in run.glob("plan-*.json")] == ["plan-1.json"]

@@ -1,0 +1,329 @@
+"""Which ends call for another attempt and when it starts; when starts cease: the breaker, fail-fast."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from box import Box, Script, bash, kill, until
+from nvidia import Gpus
+
+from comborun.state import Cause, Outcome
+
+CRASH = "kill -SEGV $$"
+OUT_OF_GPU_MEMORY = "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1"
+OUT_OF_MEMORY = "echo 'MemoryError: std::bad_alloc' >&2; exit 1"
+FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
+"""only the first attempt fails"""
+RECORD = """printf '{"episode": %d, "success": true}\\n' EPISODE >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done; '
+
+
+SLOWLY = "sleep 0.3; "
+"""a slot is free, and taken, before the end of the session that had it is on record"""
+
+
+def classes(box: Box, name: str) -> list[str]:
+    """The failure class of each attempt that has ended, oldest first."""
+    ends = sorted((box.directory / "sessions" / name).glob("attempt-*/end"))
+    return [box.fields(str(end.relative_to(box.directory))).get("class", "") for end in ends]
+
+
+def waiting(box: Box) -> dict[str, list[str]]:
+    """Session -> what it waits for, until when, and the detail."""
+    file = box.directory / "dispatch/waiting"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {line.split("\t")[0]: line.split("\t")[1:] for line in lines if line}
+
+
+def launches(box: Box) -> list[str]:
+    return [" ".join(line.split()[1:3]) for line in box.told("^launch")]
+
+
+BUDGETS = {
+    "a crash that has a budget": (CRASH, {"retry_crashed": 1}, ["crashed", "crashed"]),
+    "a crash without": (CRASH, {"retry_killed": 5}, ["crashed"]),
+    "a kill": ("kill -KILL $$", {"retry_killed": 2}, ["killed"] * 3),
+    "the program's own error": ("exit 3", {"retry_error": 1}, ["error", "error"]),
+    "nothing for a success": ("true", {"retry_error": 5, "retry_no_result": 5}, [""]),
+    "never more than all attempts": (CRASH, {"retry_crashed": 9}, ["crashed"] * 4),
+}
+
+
+@pytest.mark.parametrize("case", BUDGETS)
+def test_each_class_of_failure_has_a_budget_of_its_own(box: Box, case: str) -> None:
+    command, policy, expected = BUDGETS[case]
+    box.run({"env_one": bash(command)}, attempts=4, policy={"breaker": 0, **policy})
+    assert classes(box, "env_one") == expected
+
+
+def test_waits_grow_and_are_told_while_others_go_on(box: Box) -> None:
+    policy = {"retry_crashed": 2, "wait_crashed_ms": 600, "breaker": 0}
+    box.plan({"env_one": bash(CRASH), "env_two": bash(HOLD)}, attempts=3, policy=policy)
+    box.start()
+    until(lambda: "env_one" in waiting(box), "it is told to wait")
+    what, until_when, detail = waiting(box)["env_one"]
+    assert (what, detail) == ("retry", "crashed, after attempt 1")
+    assert float(until_when) == pytest.approx(time.time(), abs=5)
+    box.ended("env_one", 3)
+    gaps = [(box.ended("env_one", number + 1).started or 0) - box.ended("env_one", number).ended for number in (1, 2)]
+    assert 0.6 <= gaps[0] < 1.2 <= gaps[1]
+    assert box.begun("env_two").attempt == 1
+    box.write("go", "")
+    box.await_done()
+    assert waiting(box) == {}
+
+
+def test_a_dispatcher_that_was_killed_counts_on_where_it_was(box: Box) -> None:
+    box.plan({"env_one": bash(CRASH)}, attempts=9, policy={"retry_crashed": 2, "wait_crashed_ms": 800, "breaker": 0})
+    box.start()
+    for number in (1, 2):
+        end = box.ended("env_one", number)
+        box.kill_dispatcher()
+        box.start()
+        assert (box.begun("env_one", number + 1).started - end.ended) >= 0.8 * number
+    box.await_done()
+    assert classes(box, "env_one") == ["crashed"] * 3
+
+
+def test_a_clock_that_was_set_back_makes_no_session_wait_longer_than_its_wait(box: Box) -> None:
+    box.plan({"env_one": bash(FIRST + CRASH)}, policy={"retry_crashed": 1, "wait_crashed_ms": 1000})
+    at = "sessions/env_one/attempt-1"
+    box.write(f"{at}/claim", "")
+    box.write(
+        f"{at}/end", f"attempt=1\nended={time.time() + 3600:.6f}\ncause=signal\nclass=crashed\ncompleteness=none\n"
+    )
+    box.start()
+    assert box.ended("env_one", 2).clean
+
+
+def test_a_session_that_waits_for_a_retry_can_be_stopped(box: Box) -> None:
+    box.plan({"env_one": bash(CRASH)}, policy={"retry_crashed": 1, "wait_crashed_ms": 600000})
+    box.start()
+    until(lambda: box.told("^retry env_one 1 crashed"), "it waits")
+    stopped = box.stop("env_one")
+    assert stopped.stdout == "env_one: cancelled while it waited for another attempt\n"
+    box.await_done()
+    assert box.ended("env_one", 2).cause is Cause.STOPPED
+    assert box.done["cancelled"] == "1"
+
+
+def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -> None:
+    more = (
+        "for ((i = COMBORUN_FIRST_EPISODE; i <= COMBORUN_LAST_EPISODE; i++)); do "
+        + RECORD.replace("EPISODE", "$i")
+        + "done; "
+    )
+    two = RECORD.replace("EPISODE", "10") + RECORD.replace("EPISODE", "11")
+    script = bash(
+        f"[[ $COMBORUN_ATTEMPT == 1 ]] && {{ {two} kill -KILL $$; }}; {more}",
+        first=10,
+        count=5,
+        results=("*.jsonl",),
+        constants=("ranged=1", "episode=episode"),
+    )
+    box.run({"env_one": script}, policy={"retry_killed": 1})
+    assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == "gpus=\nfirst=12\ncount=3\n"
+    assert box.ended("env_one", 2).outcome is Outcome.SUCCEEDED
+
+
+# Out of memory
+
+
+def test_a_session_out_of_gpu_memory_starts_alone_where_as_much_is_free(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.used(40000)
+    hungry = bash(FIRST + HOLD.replace("go", "fail") + OUT_OF_GPU_MEMORY, gpus=1)
+    box.plan(
+        {"env_one": hungry, "env_two": bash(HOLD, gpus=1), "env_three": bash("true", gpus=1)},
+        gpus="0",
+        per_gpu=2,
+        parallel=2,
+        policy={"retry_gpu_memory": 1},
+    )
+    box.start()
+    box.begun("env_two")
+    box.write("fail", "")
+    assert box.ended("env_three").clean  # others go on meanwhile
+    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
+    gpus.used(40500)  # it ran out beside another, so as much as was free then is enough, and this is less
+    box.write("go", "")
+    box.ended("env_two")
+    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
+    assert box.end("env_one", 2) is None
+    gpus.used(40000)
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+    assert "alone=0\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
+
+
+def test_nothing_starts_beside_one_that_is_to_be_alone_not_even_after_a_kill(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.used(100)
+    box.environment["COMBORUN_MEMORY_WAIT_S"] = "0"
+    hungry = bash(f"[[ $COMBORUN_ATTEMPT == 1 ]] && {{ {OUT_OF_GPU_MEMORY}; }}; {HOLD}", gpus=1)
+    box.plan(
+        {"env_one": hungry, "env_two": bash("[[ $COMBORUN_ATTEMPT == 2 ]]", gpus=1)},
+        gpus="0",
+        policy={"retry_gpu_memory": 1},
+    )
+    box.start()
+    box.begun("env_one", 2)
+    box.ended("env_two")
+    box.kill_dispatcher()
+    assert box.library("control.sh", "retry", "env_two").returncode == 0
+    box.start()
+    until(lambda: waiting(box).get("env_two", [""])[0] == "gpu", "the other one waits")
+    assert box.begin("env_two", 2) is None
+    box.write("go", "")
+    box.await_done()
+    assert box.ended("env_two", 2).clean
+
+
+@pytest.mark.parametrize("answer", ["exit 18", "sleep 60", "echo '0, [N/A], [N/A], [N/A]'"])
+def test_without_an_answer_about_memory_patience_ends(box: Box, tmp_path: Path, answer: str) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.folder.joinpath("nvidia-smi").write_text(f"#!/bin/bash\n# stand-in, not the real nvidia-smi\n{answer}\n")
+    box.environment |= {"COMBORUN_MEMORY_WAIT_S": "1", "COMBORUN_GPU_S": "1"}
+    box.plan({"env_one": bash(FIRST + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
+    box.start()
+    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+
+
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="this machine has an nvidia-smi that answers")
+def test_without_a_grant_and_without_nvidia_smi_being_alone_is_enough(box: Box) -> None:
+    hungry = bash(FIRST + OUT_OF_GPU_MEMORY)
+    box.plan({"env_one": hungry, "env_two": bash(HOLD)}, policy={"retry_gpu_memory": 1})
+    box.start()
+    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
+    box.write("go", "")
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+
+
+def test_a_session_out_of_host_memory_starts_when_nothing_else_runs(box: Box) -> None:
+    box.environment["COMBORUN_MEMORY_WAIT_S"] = "0"
+    hungry = bash(FIRST + OUT_OF_MEMORY, constants=("signatures=('host_memory MemoryError')",))
+    box.plan({"env_one": hungry, "env_two": bash(HOLD)}, policy={"retry_host_memory": 1})
+    box.start()
+    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
+    box.write("go", "")
+    box.await_done()
+    assert box.ended("env_one", 2).started >= box.ended("env_two").ended  # type: ignore[operator]
+    assert "alone=run\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
+
+
+# The breaker and fail-fast
+
+
+def test_the_same_failure_in_a_row_halts_the_run(box: Box) -> None:
+    box.plan({f"env_p{i}": bash(SLOWLY + CRASH) for i in range(6)}, parallel=1)
+    box.start()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    hold = box.fields("dispatch/hold")
+    assert (hold["kind"], hold["why"]) == ("halted", "crashed 3 times in a row on this host")
+    assert len(launches(box)) == 3
+    assert box.done == {}
+
+
+def test_a_halt_says_what_the_last_of_its_row_came_to(box: Box) -> None:
+    session = bash("echo", workdir=str(box.directory / "nowhere"))
+    box.plan({f"env_p{i}": session for i in range(2)}, policy={"breaker": 2})
+    box.start()
+    until(lambda: box.fields("dispatch/hold"), "the run is halted")
+    why = box.fields("dispatch/hold")["why"]
+    assert why == f"launch_failed 2 times in a row on this host, at last: {box.ended('env_p1').note}"
+    assert "nowhere" in why
+
+
+def test_a_success_or_another_failure_begins_a_new_row(box: Box) -> None:
+    commands = [CRASH, CRASH, "true", CRASH, CRASH, "kill -KILL $$", CRASH, "exit 1", CRASH]
+    box.run({f"env_p{i}": bash(SLOWLY + command) for i, command in enumerate(commands)}, parallel=1)
+    assert len(launches(box)) == len(commands)
+
+
+def test_a_halt_that_can_not_be_written_halts_all_the_same(small_disk_box: Box) -> None:
+    box = small_disk_box
+    filling = """[[ $COMBORUN_OUTPUT_DIR != */env_p0/* ]] || dd if=/dev/zero of="$COMBORUN_RUN_DIR/filler" bs=4096; """
+    box.plan({f"env_p{i}": bash(filling + "sleep 0.3; exit 1") for i in range(4)}, parallel=1, policy={"breaker": 1})
+    box.start()
+    assert box.ended("env_p0").cause is Cause.DISK_FULL
+    assert box.fields("dispatch/hold") == {}
+    (box.directory / "filler").unlink()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves when its reason is on disk", 40)
+    assert box.fields("dispatch/hold")["why"].startswith("disk_full 1 times in a row on this host")
+    assert box.begin("env_p3") is None
+
+
+def test_a_gpu_that_fails_in_a_row_is_left_alone_and_the_others_go_on(box: Box) -> None:
+    bad = bash("sleep 0.3; [[ $COMBORUN_GPU == 1 ]] && kill -SEGV $$; exit 0", gpus=1)
+    box.plan({f"env_p{i}": bad for i in range(10)}, gpus="0,1", per_gpu=1, parallel=2)
+    box.start()
+    box.await_done()
+    (line,) = (box.directory / "dispatch/quarantine").read_text().splitlines()
+    assert line.split("\t")[:2] == ["1", "crashed"]
+    said = box.told("^(launch|quarantine)")
+    assert not [
+        line
+        for line in said[said.index("quarantine 1 crashed 3") :]
+        if line.startswith("launch") and line.endswith(" 1")
+    ]
+
+
+def test_a_run_without_a_gpu_left_is_halted(box: Box) -> None:
+    box.plan({f"env_p{i}": bash(SLOWLY + CRASH, gpus=1) for i in range(8)}, gpus="0", parallel=1)
+    box.start()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert box.fields("dispatch/hold")["why"] == "no GPU is left: each is in quarantine"
+    assert len(launches(box)) == 3
+
+
+def test_sessions_that_vanish_together_are_one_event(box: Box) -> None:
+    box.plan({f"env_p{i}": bash(HOLD) for i in range(5)}, parallel=5, attempts=2)
+    box.start()
+    begun = [box.begun(name) for name in box.names]
+    box.kill_dispatcher()
+    for begin in begun:
+        kill(begin.supervisor, signal.SIGKILL)
+    for begin in begun:
+        kill(begin.pid, signal.SIGKILL)
+    box.write("go", "")
+    box.start()
+    box.await_done(40)
+    assert box.done["succeeded"] == "5"
+
+
+LIMITS: dict[str, tuple[dict[str, object], str]] = {
+    "a number": ({"fail_fast": 2}, "2 of 6 sessions ended without success; the limit is 2"),
+    "a share": ({"fail_fast_percent": 30}, "2 of 6 sessions ended without success; the limit is 30 %"),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_too_many_failures_halt_the_run_and_a_resume_forgives_them(box: Box, case: str) -> None:
+    policy, why = LIMITS[case]
+    box.plan({f"env_p{i}": bash(SLOWLY + "exit 1") for i in range(6)}, parallel=1, policy=policy)
+    box.start()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert box.fields("dispatch/hold")["why"] == why
+    assert len(launches(box)) == 2
+    assert box.start().stdout.startswith("the run is halted (2 of 6 sessions")
+    assert len(launches(box)) == 2
+    assert box.library("control.sh", "resume").returncode == 0
+    box.start()
+    until(lambda: len(launches(box)) == 4, "two more have started")
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves again")
+
+
+def test_a_script_without_a_class_in_its_end_is_an_error_of_the_program(box: Box) -> None:
+    box.plan({"env_one": Script(("true",))}, policy={"retry_error": 0, "retry_crashed": 5})
+    box.write("sessions/env_one/attempt-1/claim", "")
+    box.write("sessions/env_one/attempt-1/end", "attempt=1\nended=1\ncode=139\ncause=signal\ncompleteness=none\n")
+    box.start()
+    box.await_done()
+    assert box.done["failed"] == "1"

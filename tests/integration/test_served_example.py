@@ -1,0 +1,76 @@
+"""The example's policies behind HTTP: four simulators, a server that dies once, and the records of no server."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from box import until
+from desk import Desk, desk
+
+from comborun.attempt import Begin, parse_record
+
+pytest.importorskip("mujoco", reason="the example's simulator is not installed")
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+
+__all__ = ["desk"]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "quadruped"
+EPISODES = 6
+
+
+def shipped(desk: Desk) -> Path:
+    """The grid as it ships, with this Python and fewer episodes."""
+    text = (EXAMPLE / "served.yaml").read_text()
+    for before, now in {
+        "setup: source ../../.venv/bin/activate": "",
+        "workdir: .": f"workdir: {EXAMPLE}",
+        "python ": f"{shlex.quote(sys.executable)} ",
+        "episodes: 20": f"episodes: {EPISODES}",
+    }.items():
+        assert before in text
+        text = text.replace(before, now)
+    path = desk.home / "served.yaml"
+    path.write_text(text)
+    return path
+
+
+def in_process(policy: str, environment: str, output: Path) -> list[str]:
+    """The records of one combo, its policy within the simulator."""
+    command = [sys.executable, "evaluate.py", "--policy", policy, "--env", environment, "--episodes", str(EPISODES)]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "--output-dir", str(output)], cwd=EXAMPLE, env=variables, check=True, timeout=100)
+    return (output / "episodes.jsonl").read_text().splitlines()
+
+
+def merged(records: list[str]) -> list[str]:
+    """Of lines that were written twice, one: a repeated episode has the same line."""
+    return list(dict.fromkeys(records))
+
+
+def test_four_simulators_and_a_server_that_dies_give_the_records_of_the_policy_in_process(desk: Desk) -> None:
+    launched = desk.json("launch", shipped(desk))
+    (run,) = desk.runs
+    server = run / "servers/gaits/attempt-1"
+    until(lambda: len(desk.records(run)) == 4, f"four simulators have a record, of {launched['sessions']}", 60)
+    assert parse_record((server / "ready").read_text())["url"].startswith("http://127.0.0.1:")
+    (told,) = desk.json("status")["servers"]
+    assert (told["name"], told["state"], told["attempt"]) == ("gaits", "ready", 1)
+    assert "POST" not in desk.combo("logs", "gaits").stderr
+    os.kill(Begin.parse((server / "begin").read_text()).pid, signal.SIGKILL)
+    until((run / "dispatch/done").exists, "the run is done", 120)
+    assert parse_record((run / "dispatch/done").read_text())["succeeded"] == "4"
+
+    assert not (run / "servers/gaits/attempt-3").exists()
+    lost = [parse_record(file.read_text())["class"] for file in run.glob("sessions/*/attempt-1/end")]
+    assert "server_lost" in lost
+    assert set(lost) <= {"server_lost", ""}
+    for session, records in desk.records(run).items():
+        environment, policy = session.split("_")
+        assert merged(records) == in_process(policy, environment, desk.home / session)

@@ -1,0 +1,364 @@
+"""Model servers with real processes: when they start, what is told, what follows when they die, and their end."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from box import PYTHON, Box, Script, alive, bash, kill, python, until
+from nvidia import Gpus
+
+from comborun.attempt import Begin, End, parse_record
+from comborun.resources import Request
+
+SERVER = """
+import http.server, os, pathlib, time
+where = pathlib.Path(os.environ["COMBORUN_RUN_DIR"])
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with (where / "asked").open("a") as file:
+            file.write(f"{self.command} {self.path} {os.getpid()}\\n")
+        broken = (where / "broken").exists() and os.environ["COMBORUN_ATTEMPT"] == "1"
+        self.send_response(503 if broken else 200)
+        body = b'{"data": [{"id": "tiny"}]}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_GET
+while (where / "slow").exists():
+    time.sleep(0.02)
+print("loaded", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["COMBORUN_PORT"])), Answer).serve_forever()
+"""
+"""answers everything with 200, once the file `slow` is gone; with 503 while `broken` is there, in its first attempt"""
+
+CLIENT = """
+import os, pathlib, sys, time, urllib.request
+where = pathlib.Path(os.environ["COMBORUN_RUN_DIR"])
+url = os.environ["COMBORUN_SERVER_TINY_URL"]
+assert url == f"http://{os.environ['COMBORUN_SERVER_TINY_HOST']}:{os.environ['COMBORUN_SERVER_TINY_PORT']}"
+urllib.request.urlopen(url + "/act", timeout=5).read()
+pathlib.Path(os.environ["COMBORUN_OUTPUT_DIR"], "url").write_text(url)
+while (where / "wait").exists():
+    %s
+    time.sleep(0.05)
+"""
+ASKING = CLIENT % "urllib.request.urlopen(url + '/act', timeout=5).read()"
+"""fails when its server does not answer"""
+QUIET = f"""
+import sys, traceback
+sys.excepthook = lambda *_: None
+{ASKING}
+"""
+"""fails as well, and says nothing"""
+STUBBORN = CLIENT % "pass"
+"""does not notice"""
+
+HTTP = ("ready=('http 200 /health' 'http 200 /v1/models tiny')", "health_s=1", "health_misses=2")
+
+
+def server(*constants: str, program: str = SERVER) -> Script:
+    return Script(
+        (shlex.quote(PYTHON), "-c", shlex.quote(program)),
+        count=0,
+        constants=("wants_port=1", "ready_within_s=0", *(constants or HTTP)),
+    )
+
+
+def client(program: str = ASKING) -> Script:
+    return python(program, constants=("servers=(tiny)",))
+
+
+def lay_out(
+    box: Box,
+    sessions: Mapping[str, Script],
+    servers: Mapping[str, Script],
+    rows: Mapping[str, str] | None = None,
+    **limits: object,
+) -> None:
+    """A run whose sessions with `servers=` in their script ask them; rows: what servers.tsv says after the name."""
+    box.plan(dict(sessions), policy={"retry_server_lost": 2, "wait_server_lost_ms": 50}, attempts=3, **limits)  # type: ignore[arg-type]
+    box.environment.update(
+        {
+            "COMBORUN_WATCH_S": "0.2",
+            "COMBORUN_SERVER_GRACE_S": "1",
+            "COMBORUN_ANSWER_S": "1",
+            "COMBORUN_SERVER_WAIT_MS": "50",
+        }
+    )
+    for name, script in servers.items():
+        box.write(f"servers/{name}/session.sh", script.text(name))
+    asked = {
+        name: "tiny" if any("servers=" in line for line in script.constants) else "-"
+        for name, script in sessions.items()
+    }
+    queue = [line.split("\t") for line in (box.directory / "dispatch/queue.tsv").read_text().splitlines()]
+    nothing = ["", "0", "-", "0", "0", "0", "-", "-", "0", "0", "-"]
+    columns = [[*row[:11], *nothing[len(row) :], asked[row[0]]] for row in queue]
+    box.write("dispatch/queue.tsv", "".join("\t".join(row) + "\n" for row in columns))
+    said = {name: (rows or {}).get(name, "tiny\t-\t0\t0\t0\t0\t-\t-\t2") for name in servers}
+    box.write("dispatch/servers.tsv", "".join(f"{name}\t{row}\n" for name, row in said.items()))
+
+
+def at(box: Box, number: int = 1, name: str = "tiny") -> Path:
+    return box.directory / "servers" / name / f"attempt-{number}"
+
+
+def begun(box: Box, number: int = 1, name: str = "tiny") -> Begin:
+    until((at(box, number, name) / "begin").exists, f"the server has begun; the journal says\n{box.journal}")
+    return Begin.parse((at(box, number, name) / "begin").read_text())
+
+
+def ready(box: Box, number: int = 1, name: str = "tiny") -> Mapping[str, str]:
+    until((at(box, number, name) / "ready").exists, f"the server is ready; the journal says\n{box.journal}")
+    return parse_record((at(box, number, name) / "ready").read_text())
+
+
+def ended(box: Box, number: int = 1, name: str = "tiny") -> End:
+    until((at(box, number, name) / "end").exists, f"the server has ended; the journal says\n{box.journal}")
+    return End.parse((at(box, number, name) / "end").read_text())
+
+
+def waits(box: Box) -> str:
+    file = box.directory / "dispatch/waiting"
+    return file.read_text() if file.exists() else ""
+
+
+def server_told(box: Box) -> str:
+    """The probe's line of the server."""
+    return next(line for line in box.library("probe.sh").stdout.splitlines() if line.startswith("server name=tiny "))
+
+
+def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(any_box: Box) -> None:
+    box = any_box
+    warm = "warm_up=(POST /act application/json 5 '{\"warm\": 1}')"
+    lay_out(box, {"env_a": client(), "env_b": client(), "env_free": bash("true")}, {"tiny": server(*HTTP, warm)})
+    box.write("slow", "")
+    assert box.start().returncode == 0
+    box.ended("env_free")
+    begun(box)
+    until(lambda: "env_a\tserver\t\ttiny" in waits(box), "it is told what they wait for")
+    assert " state=loading " in server_told(box)
+    assert box.begin("env_a") is None
+    (box.directory / "slow").unlink()
+    box.await_done()
+    url = ready(box)["url"]
+    assert [path.read_text() for name in ("env_a", "env_b") for path in box.outputs(name)] == [url, url]
+    asked = (box.directory / "asked").read_text().splitlines()
+    assert [line.rpartition(" ")[0] for line in asked].index("POST /act") < [
+        line.rpartition(" ")[0] for line in asked
+    ].index("GET /act"), "the warm-up comes before the first client"
+    assert ended(box).cause == "stopped"
+    assert box.done["succeeded"] == "3"
+    assert not box.marked()
+    assert [line.split()[0] for line in box.told("tiny")][-1] == "server-ended"
+
+
+def test_a_server_that_was_killed_comes_again_and_its_clients_count_as_server_lost(box: Box) -> None:
+    clients = {"env_a": client(), "env_quiet": client(QUIET), "env_stubborn": client(STUBBORN)}
+    lay_out(box, clients, {"tiny": server()})
+    box.write("wait", "")
+    box.start()
+    until(lambda: all(box.outputs(name) for name in clients), "all ask it")
+    kill(begun(box).pid, signal.SIGKILL)
+    first = [box.ended(name) for name in clients]
+    assert [(end.failure, end.cause) for end in first] == [("server_lost", "server_lost")] * 3
+    assert all("its server tiny ended (signal, code 137)" in end.note for end in first)
+    ready(box, 2)
+    (box.directory / "wait").unlink()
+    box.await_done()
+    assert box.done["succeeded"] == "3"
+    assert box.ended("env_a", 2).cause == "exited"
+
+
+def test_a_server_that_hangs_is_ended_after_several_misses_and_comes_again(box: Box) -> None:
+    lay_out(box, {"env_a": client(), "env_stubborn": client(STUBBORN)}, {"tiny": server()})
+    box.write("wait", "")
+    box.start()
+    until(lambda: box.outputs("env_a") and box.outputs("env_stubborn"), "both ask it")
+    kill(begun(box).pid, signal.SIGSTOP)
+    until((at(box) / "unhealthy").exists, "that it does not answer is on record")
+    assert " state=silent " in server_told(box)
+    end = ended(box)
+    assert (end.cause, "did not answer /health: 2 looks in a row" in end.note) == ("stalled", True)
+    assert {box.ended(name).failure for name in ("env_a", "env_stubborn")} == {"server_lost"}
+    (box.directory / "wait").unlink()
+    box.await_done(40)
+    assert box.done["succeeded"] == "2"
+
+
+def test_a_server_that_is_ready_and_then_refuses_is_ended(box: Box) -> None:
+    lay_out(box, {"env_stubborn": client(STUBBORN)}, {"tiny": server()})
+    box.write("wait", "")
+    box.start()
+    until(lambda: box.outputs("env_stubborn"), "it asks")
+    box.write("broken", "")
+    assert ended(box).cause == "stalled"
+    assert box.ended("env_stubborn").failure == "server_lost"
+    (box.directory / "wait").unlink()
+    box.await_done()
+    assert box.done["succeeded"] == "1"
+
+
+def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box: Box) -> None:
+    lay_out(
+        box, {"env_a": client(), "env_free": bash("true")}, {"tiny": server(program="import sys; sys.exit('no GPU')")}
+    )
+    box.start()
+    until(lambda: box.fields("dispatch/hold"), "the run is halted", 40)
+    assert "the server tiny ended 3 times in a row (exit code 1);" in box.fields("dispatch/hold")["why"]
+    assert box.ended("env_free").cause == "exited"
+    assert (box.begin("env_a"), "no GPU" in (at(box, 3) / "log").read_text()) == (None, True)
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert not at(box, 4).exists()
+    box.write("servers/tiny/session.sh", server().text("tiny"))
+    box.library("control.sh", "resume")
+    box.start()
+    box.await_done()
+    assert (box.done["succeeded"], ended(box, 4).cause) == ("2", "stopped")
+
+
+def test_a_deadline_ends_a_server_that_never_gets_ready_and_what_listens_on_its_port_is_not_taken_for_it(
+    box: Box,
+) -> None:
+    silent = "import time; print('loading', flush=True); time.sleep(60)"
+    lay_out(
+        box,
+        {"env_a": client()},
+        {"tiny": server("ready=('line ^loading' tcp)", "ready_within_s=1", program=silent)},
+        rows={"tiny": "tiny\t-\t0\t0\t0\t0\t-\t-\t0"},
+    )
+    box.start()
+    end = ended(box)
+    assert (end.cause, end.note) == ("timed_out", "it was not ready within 1 s; still missing: tcp")
+    until(lambda: box.fields("dispatch/hold"), "the run is halted")
+    assert box.begin("env_a") is None
+
+
+TAKEN = f"""
+import http.server, os, subprocess, sys
+if os.environ["COMBORUN_ATTEMPT"] == "1":
+    clean = {{key: value for key, value in os.environ.items() if key != "COMBORUN_SESSION"}}
+    stranger = subprocess.Popen([sys.executable, "-c", {SERVER!r}], env=clean, start_new_session=True)
+    (__import__("pathlib").Path(os.environ["COMBORUN_RUN_DIR"]) / "stranger").write_text(str(stranger.pid))
+    __import__("time").sleep(60)
+exec({SERVER!r})
+"""
+"""in its first attempt another program has its port, and answers all that is asked"""
+
+
+def test_a_port_that_another_program_has_taken_makes_no_server_ready(box: Box) -> None:
+    lay_out(box, {"env_a": client()}, {"tiny": server(program=TAKEN)})
+    box.write("dispatch/notify.sh", 'cat >>"${0%/*}/../news"\n')
+    box.start()
+    try:
+        end = ended(box)
+    finally:
+        kill(int((box.directory / "stranger").read_text()), signal.SIGKILL)
+    assert (end.cause, "another program listens on its port" in end.note) == ("launch_failed", True)
+    assert not (at(box) / "ready").exists()
+    box.await_done()
+    assert box.outputs("env_a")[0].read_text() == ready(box, 2)["url"]
+    until(lambda: "the server tiny ended (launch_failed" in (box.directory / "news").read_text(), "its trouble is told")
+
+
+@pytest.mark.parametrize("moment", ["loading", "ready"])
+def test_the_next_dispatcher_adopts_servers_and_there_are_never_two(box: Box, moment: str) -> None:
+    lay_out(box, {"env_a": client()}, {"tiny": server()})
+    box.write("wait", "")
+    if moment == "loading":
+        box.write("slow", "")
+    box.start()
+    pid = begun(box).pid
+    if moment == "ready":
+        until(lambda: box.outputs("env_a"), "it asks")
+    box.kill_dispatcher()
+    (box.directory / "slow").unlink(missing_ok=True)
+    ready(box)
+    box.start()
+    until(lambda: box.outputs("env_a"), "it asks")
+    (box.directory / "wait").unlink()
+    box.await_done()
+    assert ended(box).cause == "stopped"
+    assert not at(box, 2).exists()
+    assert not alive(pid)
+
+
+def test_a_dispatcher_killed_between_the_grant_and_the_window_is_followed_by_one_that_starts_it(box: Box) -> None:
+    lay_out(box, {"env_a": client()}, {"tiny": server()})
+    (at(box) / "out").mkdir(parents=True)
+    (at(box) / "grant").write_text("gpus=\nserver=tiny\n")
+    box.start()
+    box.await_done()
+    assert not at(box, 2).exists()
+
+
+def test_stop_ends_clients_first_and_then_their_servers(box: Box) -> None:
+    lay_out(box, {"env_a": client(), "env_b": client()}, {"tiny": server()})
+    box.write("wait", "")
+    box.start()
+    until(lambda: box.outputs("env_a") and box.outputs("env_b"), "both ask it")
+    done = box.stop()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {box.ended(name).cause for name in box.names} == {"stopped"}
+    assert ended(box).cause == "stopped"
+    assert "the server tiny: stopped" in done.stdout
+    assert "stop: INT to 1 server, " in done.stderr
+    assert ended(box).ended > max(box.ended(name).ended for name in box.names)
+    assert not box.marked()
+
+
+def test_an_orphaned_server_is_still_watched(box: Box) -> None:
+    lay_out(box, {"env_a": client(STUBBORN)}, {"tiny": server()})
+    box.write("wait", "")
+    box.start()
+    until(lambda: box.outputs("env_a"), "it asks")
+    claim = parse_record((at(box) / "claim").read_text())
+    kill(int(claim["supervisor"]), signal.SIGKILL)
+    kill(begun(box).pid, signal.SIGSTOP)
+    ended(box)
+    assert box.ended("env_a").failure == "server_lost"
+    (box.directory / "wait").unlink()
+    box.await_done(40)
+    assert box.done["succeeded"] == "1"
+
+
+def test_a_server_is_admitted_before_sessions_that_would_take_its_room(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(10000)
+    gpus.taken(5000)  # by others: the server has to wait, and small sessions need not
+    holding = bash(f"hold-gpu 6000 --for 60 & exec {shlex.quote(PYTHON)} -c {shlex.quote(SERVER)}")
+    started = replace(server(), command=holding.command)
+    small, big = (bash(f"hold-gpu {mib} --for 0", gpus=1, request=Request(gpu_memory=mib)) for mib in (1000, 6000))
+    rows = {"tiny": "tiny\t-\t1\t6000\t0\t0\t-\t-\t2"}
+    sessions = {"env_big": big, "env_small": small, "env_a": client()}
+    lay_out(box, sessions, {"tiny": started}, rows, gpus="0")
+    box.start()
+    assert box.ended("env_small").cause == "exited"
+    until(lambda: box.waiting.get("tiny", ("", "", ""))[1] == "gpu_memory", "it is told what the server waits for")
+    assert (box.begin("env_big"), at(box).exists()) == (None, False)
+    gpus.taken(0)
+    begun(box)
+    assert box.begin("env_big") is None
+    box.await_done(40)
+    assert box.done["succeeded"] == "3"
+    assert gpus.peak(0) <= 10000
+    assert (box.ended("env_big").started or 0) > ended(box).ended
+
+
+def test_a_session_gets_the_server_of_its_gpu(box: Box) -> None:
+    rows = {f"tiny-gpu{gpu}": f"tiny\t{gpu}\t1\t0\t0\t0\t-\t{gpu}\t2" for gpu in (0, 1)}
+    sessions = {f"env_{index}": python(ASKING, constants=("servers=(tiny)",), gpus=1) for index in range(4)}
+    lay_out(box, sessions, {name: server() for name in rows}, rows, gpus="0,1", per_gpu=3)
+    box.start()
+    box.await_done()
+    urls = {gpu: ready(box, 1, f"tiny-gpu{gpu}")["url"] for gpu in (0, 1)}
+    assert {begun(box, 1, f"tiny-gpu{gpu}").gpus for gpu in (0, 1)} == {"0", "1"}
+    for name in box.names:
+        gpu = int(box.begun(name).gpus)
+        assert box.outputs(name)[0].read_text() == urls[gpu]
+    assert box.done["succeeded"] == "4"

@@ -1,0 +1,94 @@
+"""A host that is full, and a model server that loads for long: a launch that waits is no mistake, and says for what."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+from typing import cast
+
+from box import Box
+from desk import Desk, desk, evaluate
+from nvidia import Gpus
+
+__all__ = ["desk"]
+
+ONE = {"policies": "[good]", "environments": "[maze]"}
+
+
+def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tmp_path: Path) -> None:
+    gpus = Gpus(cast("Box", desk), tmp_path / "bin")
+    gpus.cards(20000)
+    gpus.taken(19000)
+    desk.environment |= {"COMBORUN_FIRST_S": "5", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+    grid = desk.grid(**ONE, resources="{gpus: 1, gpu_memory: 5000 MiB}", command=evaluate())
+
+    calibrating = desk.start("calibrate", grid, "--most", "1")
+    try:
+        told = _line(calibrating, "Ctrl-C ends the calibration")
+        assert "the first waits for GPU memory: " in told
+        calibrating.send_signal(signal.SIGINT)
+        output, _ = calibrating.communicate(timeout=60)
+    finally:
+        calibrating.kill()
+        calibrating.communicate()
+    assert calibrating.returncode == 130, output
+    assert not list((desk.home / "comborun/.calibrate").glob("little*"))
+
+    launched = desk.combo("launch", grid)
+    assert launched.returncode == 0, launched.stderr
+    assert "1 session planned; the first waits for GPU memory: " in launched.stdout
+    again = desk.json("launch", grid)
+    assert (again["state"], again["run"]) == ("resumed", desk.runs[0].name)
+    assert again["waits"].startswith("waits for GPU memory: ")
+
+    running = desk.start("run", grid)
+    try:
+        assert "what is missing goes on; the first waits for GPU memory: " in _line(running, "goes on")
+        gpus.taken(0)
+        output, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.communicate()
+    assert running.returncode == 0, output
+    assert desk.report()
+
+
+def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told_at_once(desk: Desk) -> None:
+    desk.environment |= {"COMBORUN_FIRST_S": "5", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+    uses = "[{when: {policy: good}, variables: {URL: '{server.tiny.url}'}}]"
+    loads = "{tiny: {command: 'sleep 300 {port}', ready_within: 5 min}}"
+    grid = desk.grid(**ONE, servers=loads, overrides=uses)
+    assert desk.json("launch", grid)["waits"].startswith("waits for the server tiny, which is ")
+    assert desk.combo("stop").returncode == 0
+
+    desk.environment["COMBORUN_FIRST_S"] = "50"
+    broken = "{tiny: {command: 'false {port}', restarts: 0}}"
+    refused = desk.combo("launch", desk.grid(**ONE, servers=broken, overrides=uses, name="broken"), "--new")
+    assert refused.returncode == 2
+    assert " is halted: the server tiny " in refused.stderr
+    assert "logs tiny --run " in refused.stderr
+
+
+def test_an_nvidia_smi_that_fails_is_named_instead_of_a_host_without_gpus(desk: Desk, tmp_path: Path) -> None:
+    gpus = Gpus(cast("Box", desk), tmp_path / "bin")
+    gpus.cards(20000)
+    gpus.fault("fail")
+    refused = desk.combo("plan", desk.grid(**ONE, resources="{gpus: 1}"))
+    assert refused.returncode == 2
+    assert "on this machine nvidia-smi failed with code 9: NVIDIA-SMI has failed because" in refused.stderr
+    gpus.fault("")
+    laid = desk.combo("plan", desk.grid(**ONE))
+    assert "at once" in laid.stdout
+    assert "one for each core" not in laid.stdout
+
+
+def _line(process: subprocess.Popen[str], text: str) -> str:
+    """The first line that has `text`; the process says it or ends."""
+    assert process.stdout
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return line
+    raise AssertionError("".join(lines))

@@ -1,0 +1,125 @@
+"""A run on Slurm is looked at, held, steered and stopped with the same scripts as any other."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from box import bash
+from slurm_box import SlurmBox
+
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+
+
+def tasks(box: SlurmBox) -> dict[str, dict[str, str]]:
+    """Session -> what the probe tells of its task."""
+    lines = [line for line in box.library("probe.sh").stdout.splitlines() if line.startswith("task ")]
+    told = [dict(word.partition("=")[::2] for word in line.split()[1:]) for line in lines]
+    return {task["session"]: task for task in told}
+
+
+def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD)})
+    nothing = box.library("probe.sh").stdout
+    assert "\nslurm at=" in nothing
+    assert "\ndispatcher=\n" in nothing
+    box.submit("--parallel", "1")
+    begun = box.begun("env_one")
+    box.environment["COMBORUN_ASK_S"] = "0"
+    box.wait_for(lambda: tasks(box).get("env_two", {}).get("reason") == "JobArrayTaskLimit", "a reason is told")
+    told = tasks(box)
+    assert (told["env_one"]["state"], told["env_one"]["node"]) == ("RUNNING", begun.host)
+    assert told["env_one"]["job"] == begun.address
+    assert told["env_two"]["attempt"] == "1"
+    answer = box.library("probe.sh").stdout
+    assert "\ndispatcher=0\n" in answer
+    assert "live supervisor=1 command=0 claimed=1" in answer
+
+
+def test_a_run_is_held_and_goes_on(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD), "env_three": bash("true")})
+    box.submit("--parallel", "1")
+    box.begun("env_one")
+    assert "Slurm" not in box.library("control.sh", "pause").stdout
+    box.write("go", "")
+    box.ended("env_one")
+    waiting = box.await_tasks("PENDING")
+    assert {task.reason for task in waiting} & {"JobHeldUser", "Dependency"}
+    assert not box.begin("env_two")
+    assert "paused" in box.submit()
+    assert "Slurm" not in box.library("control.sh", "slots", "2").stdout, "that a task has ended is no silence"
+    assert "Slurm" not in box.library("control.sh", "resume").stdout
+    assert box.await_end()["succeeded"] == "3"
+    assert "attempt 2 comes next" not in box.library("control.sh", "retry", "env_one").stdout
+
+
+def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    child = "(trap '' INT TERM; setsid sleep 300) & " + HOLD
+    box.lay_out({"env_one": bash(child), "env_two": bash(HOLD), "env_three": bash(HOLD)})
+    box.submit("--parallel", "2")
+    box.begun("env_one")
+    box.begun("env_two")
+    stopped = box.stop("env_two")
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert box.ends("env_two") == [("stopped", "none")]
+    stopped = box.stop()
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert box.ends("env_one") == [("stopped", "none")]
+    box.wait_for(lambda: not box.slurm.tasks(), "nothing of it is in the queue")
+    assert not box.marked()
+    assert not box.done
+    box.write("go", "")
+    assert "submitted 3 of 3" in box.submit()
+    assert box.await_end()["succeeded"] == "3"
+
+
+def test_what_is_tried_again_shares_the_places_of_the_rest(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({f"env_{name}": bash(HOLD) for name in ("one", "two", "three")})
+    box.submit("--parallel", "2")
+    box.begun("env_one")
+    box.begun("env_two")
+    assert box.stop("env_one").returncode == 0
+    assert box.library("control.sh", "retry", "env_one").returncode == 0
+    box.begun("env_three")
+    assert "submitted 1 of 1" in box.submit()
+    again = max(int(task.id.partition("_")[0]) for task in box.slurm.tasks() if "_" in task.id)
+    told = box.slurm.command("scontrol", "show", "job", f"{again}_0").stdout
+    assert "Dependency=afterany" in told, f"two run, and it is the turn of none: {told}"
+    assert box.stop("env_two").returncode == 0
+    box.begun("env_one", 2)
+    box.write("go", "")
+    assert box.await_end()["succeeded"] == "2"
+
+
+def test_what_runs_is_stopped_though_slurm_does_not_answer(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": bash(HOLD)})
+    box.submit()
+    box.begun("env_one")
+    box.slurm.kill("slurmctld")
+    box.environment["COMBORUN_SLURM_S"] = "1"
+    stopped = box.stop("env_one")
+    assert "does not answer" in stopped.stderr
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert box.ends("env_one") == [("stopped", "none")]
+
+
+def test_a_session_has_its_display_in_a_task_too_or_is_told_why_not(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    if not shutil.which("Xvfb"):
+        pytest.skip("Xvfb is not here")
+    draw, at = '[[ "$DISPLAY" == "$0" && "$0" == :* ]]', '"$COMBORUN_DISPLAY"'
+    one = bash(draw, constants=("display=xvfb",))
+    other = bash(draw, constants=("display='0=:8 1=:9'",))
+    box.lay_out(
+        {"env_one": replace(one, command=(*one.command, at)), "env_two": replace(other, command=(*other.command, at))}
+    )
+    box.submit()
+    assert box.await_end()["succeeded"] == "1", box.story()
+    assert box.ends("env_two") == [("launch_failed", "none")]
+    assert "no display for GPU" in box.field("sessions/env_two/attempt-1/end", "note")

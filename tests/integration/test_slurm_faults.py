@@ -1,0 +1,309 @@
+"""What Slurm does to tasks, for real: nothing is lost, and nothing runs twice that counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import replace
+
+import pytest
+from box import PYTHON, Script, alive, bash, kill
+from slurm import requeued
+from slurm_box import KIND, SlurmBox
+
+STEPS = """exec 3>>"$COMBORUN_OUTPUT_DIR/records.jsonl"
+for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
+  until [[ -e $COMBORUN_RUN_DIR/go-$COMBORUN_ATTEMPT-$i ]]; do sleep 0.05; done
+  printf '{"episode": %d, "attempt": %d, "success": true}\\n' "$i" "$COMBORUN_ATTEMPT" >&3
+done"""
+"""an episode when it is told to go on, over a descriptor that stays open"""
+
+
+def steps(count: int = 4) -> Script:
+    return bash(STEPS, count=count, results=("*.jsonl",), constants=("ranged=1", "episode=episode"))
+
+
+def go(box: SlurmBox, attempt: int, *episodes: int) -> None:
+    for episode in episodes:
+        box.write(f"go-{attempt}-{episode}", "")
+
+
+def records(box: SlurmBox, name: str, number: int) -> list[int]:
+    """The episodes of an attempt, as readers see them."""
+    file = box.attempt(name, number) / "out/records.jsonl"
+    return [json.loads(line)["episode"] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def accepted(box: SlurmBox) -> list[int]:
+    """The episodes of all files that the run's results are made of."""
+    files = (box.directory / "results").glob("*.jsonl")
+    return sorted(json.loads(line)["episode"] for file in files for line in file.read_text().splitlines())
+
+
+def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None:
+    box.wait_for(lambda: records(box, name, number) == list(episodes), f"attempt {number} has made {episodes}")
+
+
+def test_the_old_process_of_a_task_that_was_started_again_does_not_count(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.environment["COMBORUN_WATCH_S"] = "60"  # so that it does not hear of it and goes on, as without a network
+    box.lay_out({"env_one": steps()})
+    box.submit()
+    go(box, 1, 0, 1)
+    await_records(box, "env_one", 1, 0, 1)
+    task, node, old = box.task("env_one"), box.node("env_one"), box.begun("env_one").supervisor
+    box.slurm.kill(f"slurmd-{node}")
+    box.slurm.control("update", f"node={node}", "state=down", "reason=test")
+    requeued(box.slurm, task)
+    box.begun("env_one", 2)
+    assert alive(old)
+    assert box.node("env_one", 2) != node
+    assert (box.begun("env_one", 2).first, box.begun("env_one", 2).count) == (2, 2)
+    go(box, 1, 2, 3)
+    box.wait_for(lambda: not alive(old), "the old process has done all that it wanted")
+    assert box.ends("env_one") == [("lost", "partial")]
+    assert box.field("sessions/env_one/attempt-1/end", "records") == "2"
+    assert records(box, "env_one", 1) == [0, 1]
+    box.slurm.start(f"slurmd-{node}")
+    go(box, 2, 2, 3)
+    done = box.await_end()
+    assert done["succeeded"] == "1"
+    assert accepted(box) == [0, 1, 2, 3]
+    assert records(box, "env_one", 1) == [0, 1]
+    assert box.ends("env_one") == [("lost", "partial"), ("exited", "complete")]
+
+
+def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1)})
+    box.submit()
+    box.begun("env_one")
+    task, node, old = box.task("env_one"), box.node("env_one"), box.begun("env_one").supervisor
+    box.slurm.kill(f"slurmd-{node}")
+    box.slurm.control("update", f"node={node}", "state=down", "reason=test")
+    requeued(box.slurm, task)
+    box.begun("env_one", 2)
+    box.wait_for(lambda: not alive(old), "the old supervisor leaves")
+    go(box, 1, 0)
+    go(box, 2, 0)
+    assert box.await_end()["succeeded"] == "1", box.story()
+    assert box.ends("env_one") == [("lost", "none"), ("exited", "complete")]
+
+
+@pytest.mark.parametrize("how", ["requeue", "preemption"])
+def test_what_slurm_puts_back_into_the_queue_goes_on_where_it_was(slurm_box: SlurmBox, how: str) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps()}, attempts=1)
+    box.submit()
+    go(box, 1, 0)
+    await_records(box, "env_one", 1, 0)
+    task = box.task("env_one")
+    if how == "requeue":
+        box.slurm.control("requeue", task)
+    else:
+        node = box.node("env_one")
+        urgent = ("sbatch", "-p", "urgent", "-w", node, "--exclusive", "--output=/dev/null", "--wrap", "sleep 1")
+        assert box.slurm.command(*urgent).returncode == 0
+    box.wait_for(lambda: box.ends("env_one") == [("preempted", "partial")], "it is preempted")
+    assert "Slurm" in box.field("sessions/env_one/attempt-1/end", "note")
+    requeued(box.slurm, task)
+    go(box, 2, 1, 2, 3)
+    assert box.await_end()["succeeded"] == "1"
+    assert accepted(box) == [0, 1, 2, 3]
+    assert box.task("env_one", 2) == task
+
+
+def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(), "env_two": steps(1)}, policy={"retry_lost": 3})
+    box.submit()
+    box.begun("env_two")
+    go(box, 1, 0)
+    await_records(box, "env_one", 1, 0)
+    assert box.slurm.command("scancel", box.task("env_one")).returncode == 0
+    done = box.await_end()
+    assert (done["cancelled"], done["succeeded"]) == ("1", "1")
+    assert box.ends("env_one") == [("stopped", "partial")]
+    go(box, 2, 1, 2, 3)
+    assert "submitted 1 of 1" in box.submit()
+    assert box.await_end()["succeeded"] == "2"
+    assert accepted(box) == [0, 0, 1, 2, 3]
+
+
+def test_what_is_cancelled_before_it_begins_is_not_submitted_again(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1), "env_two": steps(1)}, policy={"retry_lost": 3})
+    box.submit("--parallel", "1")
+    task = box.task("env_one")
+    assert box.slurm.command("scancel", task.replace("_0", "_1")).returncode == 0
+    go(box, 1, 0)
+    done = box.await_end()
+    assert (done["cancelled"], done["succeeded"]) == ("1", "1")
+    assert "cancelled in Slurm" in box.field("sessions/env_two/attempt-1/end", "note")
+    box.write("slurm/array-1.sh", "#!/usr/bin/env bash\n#SBATCH --mem=100M\necho no such file system >&2\nexit 66\n")
+    box.submit()
+    box.wait_for(lambda: len(box.ends("env_two")) == 2, "what never began is told as that")
+    assert box.ends("env_two")[1] == ("launch_failed", "none")
+    assert "no such file system" in box.field("sessions/env_two/attempt-2/end", "note")
+
+
+def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1), "env_two": steps(2)})
+    box.submit("--parallel", "1")
+    box.begun("env_one")
+    saved = box.slurm.folder / "state/job_state"
+    settle = f"{box.id}.settle".encode()
+    box.wait_for(lambda: saved.exists() and settle in saved.read_bytes(), "the controller has written down what it has")
+    before = box.library("probe.sh").stdout
+    assert "session=env_two attempt=1" in before
+    box.slurm.kill("slurmctld")
+    box.environment["COMBORUN_SLURM_S"] = "1"
+    go(box, 1, 0)
+    box.ended("env_one")
+    box.environment["COMBORUN_ASK_S"] = "0"
+    silent = box.library("probe.sh")
+    assert "answered=0" in silent.stdout
+    assert "session=env_two attempt=1" in silent.stdout
+    assert box.library("slurm_submit.sh").returncode == 75
+    box.environment["COMBORUN_SLURM_S"] = "5"
+    box.slurm.start("slurmctld")
+    box.begun("env_two")
+    go(box, 1, 1)
+    assert box.await_end()["succeeded"] == "2"
+    assert box.ends("env_one") == box.ends("env_two") == [("exited", "complete")]
+
+
+def test_a_supervisor_that_is_killed_with_its_task_is_judged_by_what_it_left(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(2)}, policy={"retry_lost": 1})
+    box.submit()
+    go(box, 1, 0)
+    await_records(box, "env_one", 1, 0)
+    go(box, 2, 1)
+    supervisor, command = box.begun("env_one").supervisor, box.begun("env_one").pid
+    kill(supervisor, signal.SIGKILL)
+    kill(command, signal.SIGKILL)
+    assert box.await_end()["succeeded"] == "1"
+    assert box.ends("env_one") == [("lost", "partial"), ("exited", "complete")]
+    assert accepted(box) == [0, 1]
+
+
+def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    hungry = (
+        "exec {python} -c 'x = bytearray(600 << 20); x[::4096] = b\"1\" * len(x[::4096]); import time; time.sleep(60)'"
+    )
+    box.lay_out({"env_hungry": bash(hungry.format(python=PYTHON)), "env_slow": bash("sleep 100; true")})
+    box.submit()
+    box.begun("env_slow")
+    assert box.slurm.command("scancel", "--batch", "--signal=USR1", box.task("env_slow")).returncode == 0
+    done = box.await_end()
+    assert (done["failed"], done["cancelled"]) == ("2", "0")
+    assert box.ends("env_hungry") == [("host_memory", "none")]
+    assert box.ends("env_slow") == [("timed_out", "none")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="a minute is the shortest limit: set COMBORUN_SLOW=1")
+def test_slurm_warns_of_its_limit_in_time(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_slow": bash("sleep 300; true")}, kind=replace(KIND, minutes=1))
+    box.submit()
+    box.await_end(110)
+    assert box.ends("env_slow") == [("timed_out", "none")]
+
+
+def test_two_tasks_for_the_same_attempt_make_it_once(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": bash('echo once >>"$COMBORUN_RUN_DIR/made"; sleep 1')})
+    box.submit()
+    for _ in range(3):  # as if nothing were known of the first
+        array = ("sbatch", "--array=0", f"--output={box.directory}/slurm/out/%A_%a", f"--job-name={box.id}.1")
+        again = box.slurm.command(*array, box.directory / "slurm/array-1.sh", box.directory, "1")
+        assert again.returncode == 0, again.stderr
+    box.wait_for(lambda: not box.slurm.tasks(), "all tasks have left")
+    assert box.settle().returncode == 0
+    assert box.done["succeeded"] == "1"
+    assert (box.directory / "made").read_text() == "once\n"
+    assert box.ends("env_one") == [("exited", "complete")]
+
+
+def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1), "env_two": steps(1)})
+    box.submit()
+    box.begun("env_one")
+    box.begun("env_two")
+    array = (
+        "sbatch",
+        "--hold",
+        "--array=0",
+        "--output=/dev/null",
+        f"--job-name={box.id}.1",
+    )  # as a controller restores it
+    again = box.slurm.command(*array, box.directory / "slurm/array-1.sh", box.directory, "1")
+    assert again.returncode == 0, again.stderr
+    controller = int((box.slurm.folder / "run/slurmctld.pid").read_text())
+    os.kill(controller, signal.SIGSTOP)
+    go(box, 1, 0)
+    assert box.await_end()["succeeded"] == "2", box.story()
+    os.kill(controller, signal.SIGCONT)
+    box.wait_for(lambda: "nothing is left" in box.library("slurm_submit.sh").stdout, "Slurm answers again")
+    box.wait_for(lambda: not box.slurm.tasks(), "nothing of it is in the queue")
+
+
+def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1)})
+    real = shutil.which("sbatch", path=box.slurm.environment["PATH"])
+    box.write("bin/sbatch", f'#!/usr/bin/env bash\n{real} "$@"\nkill -KILL "$(cat {box.directory}/pid)"\n').chmod(0o755)
+    victim = ["bash", "-c", 'echo $$ >"$1/pid"; exec bash "$1/lib/slurm_submit.sh" "$1"', "-", str(box.directory)]
+    path = {"PATH": f"{box.directory}/bin:{box.environment['PATH']}"}
+    killed = subprocess.run(victim, env={**box.environment, **path}, capture_output=True, timeout=30, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert "submitted" not in box.journal
+    assert "on their way" in box.submit()
+    go(box, 1, 0)
+    box.ended("env_one")
+    assert box.settle().returncode == 0
+    assert box.await_end()["succeeded"] == "1"
+    assert box.ends("env_one") == [("exited", "complete")]
+
+
+def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": steps(1)})
+    box.submit()
+    box.begun("env_one")
+    foreign = "attempt=1\ncode=0\ncause=exited\ncompleteness=complete\nrecords=1\nnonce=feed\n"
+    box.write("sessions/env_one/attempt-1/end", foreign)
+    assert "live supervisor=1" in box.library("probe.sh").stdout
+    go(box, 1, 0)
+    box.wait_for(lambda: box.field("sessions/env_one/attempt-1/end", "nonce") != "feed", "the real end is there")
+    assert box.await_end()["succeeded"] == "1"
+
+
+def test_what_vanished_without_a_word_is_told_by_the_accounting(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    box.slurm.account()
+    box.lay_out({"env_one": steps(2)}, policy={"retry_lost": 3})
+    box.submit()
+    go(box, 1, 0)
+    await_records(box, "env_one", 1, 0)
+    task, begun = box.task("env_one"), box.begun("env_one")
+    (box.directory / f"slurm/out/{task}").unlink()
+    kill(begun.supervisor, signal.SIGSTOP)  # scancel sends CONT first, which may wake it in time
+    assert box.slurm.command("scancel", task).returncode == 0
+    assert box.await_end()["cancelled"] == "1"
+    assert box.ends("env_one") == [("stopped", "partial")]
+    note = box.field("sessions/env_one/attempt-1/end", "note")
+    assert "CANCELLED" in note or note == "its supervisor was told to end"
+
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("COMBORUN_SLOW"), reason="real faults on a real Slurm take minutes: set COMBORUN_SLOW=1"
+)

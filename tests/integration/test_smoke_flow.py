@@ -1,0 +1,86 @@
+"""`--smoke K`: a few episodes of every combo first; the rest begins only when each has left a record."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from box import until
+from desk import Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+
+def begun(run: Path) -> set[str]:
+    return {path.parts[-3] for path in run.glob("sessions/*/attempt-*/begin")}
+
+
+def test_a_smoke_test_that_passes_lets_the_rest_begin_and_counts_for_nothing(desk: Desk) -> None:
+    ended = desk.combo("run", desk.grid(), "--smoke", "2")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "4 of 4 combos have left a record" in ended.stdout
+    totals = desk.report()["totals"]
+    assert totals["completed"] == totals["planned"] == 16
+    assert desk.report()["totals"]["attempts"] == 4
+    (run,) = desk.runs
+    assert len(desk.records(run)["maze_good_smoke"]) == 2
+    journal = (run / "dispatch/journal").read_text().splitlines()
+    launched = [line.split()[2] for line in journal if line.split()[1] == "launch"]
+    assert all(name.endswith("_smoke") for name in launched[:4])
+    assert "smoke" not in " ".join(launched[4:])
+
+
+def test_a_combo_without_a_record_stops_the_launch_with_a_table(desk: Desk) -> None:
+    command = f"""bash -c '[ "$0" = good ] || exit 3; exec "$@"' {{policy}} {evaluate()}"""
+    launched = desk.combo("launch", desk.grid(command=command), "--smoke", "1")
+    assert launched.returncode == 1, launched.stdout + launched.stderr
+    assert "2 of 4 combos have left a record" in launched.stdout
+    assert "✗  poor" in launched.stdout
+    assert "The rest was not started" in launched.stdout
+    (run,) = desk.runs
+    until(lambda: "kind=halted" in (run / "dispatch/hold").read_text(), "the run is halted", 10)
+    assert begun(run) == {"maze_good_smoke", "field_good_smoke", "maze_poor_smoke", "field_poor_smoke"}
+
+
+def test_mended_and_launched_again_only_what_failed_is_tried_again(desk: Desk) -> None:
+    (desk.home / "broken").touch()
+    command = f"""bash -c '[ "$0" = good ] || [ ! -e ~/broken ] || exit 3; exec "$@"' {{policy}} {evaluate()}"""
+    grid = desk.grid(command=command)
+    assert desk.combo("launch", grid, "--smoke", "1").returncode == 1
+    (desk.home / "broken").unlink()
+    launched = desk.combo("launch", grid, "--smoke", "1")
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    assert "no longer halted: " in launched.stdout
+    (run,) = desk.runs
+    until((run / "dispatch/done").exists, "the rest runs", 40)
+    assert len(list(run.glob("sessions/maze_poor_smoke/attempt-*/end"))) == 2
+    assert len(list(run.glob("sessions/maze_good_smoke/attempt-*/end"))) == 1
+    assert sum(len(lines) for name, lines in desk.records(run).items() if not name.endswith("_smoke")) == 16
+
+
+def test_what_fails_again_is_halted_again(desk: Desk) -> None:
+    grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
+    for attempt in (1, 2):
+        assert desk.combo("launch", grid, "--smoke", "1").returncode == 1
+        until(lambda: "kind=halted" in (desk.runs[-1] / "dispatch/hold").read_text(), "the run is halted", 10)
+        assert begun(desk.runs[-1]) == {"maze_good_smoke"}
+        assert (desk.runs[-1] / f"sessions/maze_good_smoke/attempt-{attempt}/end").exists()
+
+
+def test_leaving_while_it_waits_ends_nothing(desk: Desk) -> None:
+    front = desk.start("launch", desk.grid(command=evaluate(pace=1.0)), "--smoke", "2")
+    until(lambda: desk.runs and begun(desk.runs[-1]), "the smoke test begins", 30)
+    assert front.stdout
+    assert any("0 of 4 combos" in line for line in iter(front.stdout.readline, "")), "it shows what it waits for"
+    front.send_signal(signal.SIGINT)
+    said, _ = front.communicate(timeout=20)
+    assert front.returncode == 130
+    assert "The smoke test goes on" in said
+    until((desk.runs[-1] / "dispatch/done").exists, "the rest runs", 40)
+
+
+def test_a_program_that_takes_no_number_is_refused_with_a_reason(desk: Desk) -> None:
+    refused = desk.combo("launch", desk.grid(command=evaluate().replace("{episodes}", "4")), "--smoke", "1")
+    assert refused.returncode == 2
+    assert "its command takes no {episodes}" in refused.stderr
+    assert not desk.runs

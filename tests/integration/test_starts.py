@@ -1,0 +1,245 @@
+"""When sessions start beside others: spacing, warming up, fewer at once, making room; and whether they sit where they
+should. With real processes and the stand-in for nvidia-smi that counts what they hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from box import Box, Script, bash, until
+from nvidia import Gpus, uuid
+
+from comborun.state import Cause, Completeness
+
+NAMES = [f"env_p{i}" for i in range(6)]
+RECORD = """printf '{"episode": 0, "success": true}\\n' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+
+
+@pytest.fixture
+def gpus(box: Box, tmp_path: Path) -> Gpus:
+    return Gpus(box, tmp_path / "bin")
+
+
+def on_gpu(script: Script) -> Script:
+    """With one GPU."""
+    return replace(script, gpus=1)
+
+
+def queue(box: Box, mib: int) -> None:
+    """The rows of queue.tsv as Python writes them: a GPU each, with so much memory."""
+    box.write(
+        "dispatch/queue.tsv",
+        "".join(f"{name}\t1\t-\t{mib}\t0\t0\t-\t-\t0\t0\t-\t-\tk1\n" for name in box.names),
+    )
+
+
+def starts(box: Box) -> list[tuple[float, str, str]]:
+    """Time, session and GPUs of each launch."""
+    found = re.findall(r"^(\S+) launch (\S+) \d+ ?(\S*)$", box.journal, re.MULTILINE)
+    return [(float(time), name, gpu) for time, name, gpu in found]
+
+
+def test_starts_are_apart_on_each_gpu_and_those_without_a_gpu_on_the_host(box: Box, gpus: Gpus) -> None:
+    gpus.cards(8000, 8000)
+    sessions = {name: on_gpu(bash("sleep 0.1")) for name in NAMES[:4]} | {name: bash("true") for name in NAMES[4:]}
+    box.plan(sessions, parallel=6, stagger_ms=2500, per_gpu=6, gpus="0,1")
+    box.start()
+    box.await_done()
+    told = starts(box)
+    for gpu in ("0", "1", ""):
+        times = [time for time, _, at in told if at == gpu]
+        assert len(times) == 2
+        assert all(later - earlier >= 2.5 for earlier, later in pairwise(times)), told
+    first = [time for time, *_ in told][:3]
+    assert first[-1] - first[0] < 2.5, "each GPU and the host are spaced by themselves"
+
+
+def test_the_gap_doubles_when_starts_fail_and_halves_when_they_work(box: Box) -> None:
+    crash = bash("kill -SEGV $$")
+    box.plan(
+        {NAMES[0]: crash, NAMES[1]: crash, NAMES[2]: bash("true"), NAMES[3]: bash("true")}, parallel=1, stagger_ms=500
+    )
+    box.start()
+    box.await_done()
+    assert box.told("^spacing") == [
+        "spacing host 1000 ms",
+        "spacing host 2000 ms",
+        "spacing host 1000 ms",
+        "spacing host 500 ms",
+    ]
+    times = [time for time, *_ in starts(box)]
+    assert all(later - earlier >= gap for (earlier, later), gap in zip(pairwise(times), (1.0, 2.0, 1.0), strict=True))
+
+
+@pytest.mark.parametrize("sign", ["line", "record"])
+def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box, sign: str) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "0.1"
+    tell = RECORD if sign == "record" else "printf 'Episodes: 1/9\\r'; "
+    work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.05; done; ' + tell + "sleep 3"
+    script = bash(work, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
+    box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
+    rows = [f"{name}\t0\t-\t0\t0\t0\t-\t-\t0\t0\t-\t-\t{'k1' if i < 4 else 'k2'}\n" for i, name in enumerate(NAMES)]
+    box.write("dispatch/queue.tsv", "".join(rows))
+    box.start()
+    until(lambda: len(starts(box)) == 2, "the first of each program has started")
+    assert {name for _, name, _ in starts(box)} == {NAMES[0], NAMES[4]}
+    until(lambda: "warm_up" in waiting(box), "the others are told to wait")
+    assert waiting(box).count("warm_up") == 4
+    box.kill_dispatcher()
+    assert box.start().returncode == 0
+    until(lambda: waiting(box).count("warm_up") == 4, "a new dispatcher knows who warms up")
+    assert len(starts(box)) == 2
+    box.write("warm", "")
+    until(lambda: len(starts(box)) == 6, "all start when the first make progress")
+    assert all((box.attempt(name) / "progressed").exists() for name in (NAMES[0], NAMES[4]))
+    assert not any(box.end(name) for name in (NAMES[0], NAMES[4])), "which had not ended"
+    box.await_done()
+
+
+def test_what_has_warmed_up_is_warm_for_the_next_dispatcher_too(box: Box) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "0.1"
+    script = bash(RECORD + 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done', results=("*.jsonl",))
+    box.plan(dict.fromkeys(NAMES[:2], script), parallel=1, policy={"warm_up_ms": 60000})
+    box.start()
+    until(lambda: box.told(f"^warm {NAMES[0]}"), "the first has warmed up")
+    box.kill_dispatcher()
+    assert box.start().returncode == 0
+    box.write("go", "")
+    box.await_done()
+    assert box.told("^warming") == [f"warming {NAMES[0]}"]
+
+
+def test_who_warms_up_for_too_long_or_fails_keeps_nobody(box: Box) -> None:
+    box.plan({NAMES[0]: bash("exit 3"), NAMES[1]: bash("sleep 2"), NAMES[2]: bash("true")}, policy={"warm_up_ms": 700})
+    box.start()
+    box.await_done()
+    told = box.told("^(launch|warm)")
+    assert [line.split()[:2] for line in told] == [
+        ["launch", NAMES[0]],
+        ["warming", NAMES[0]],
+        ["launch", NAMES[1]],
+        ["warming", NAMES[1]],
+        ["warm", NAMES[1]],
+        ["launch", NAMES[2]],
+    ]
+    assert told[4].endswith("are over")
+
+
+def waiting(box: Box) -> str:
+    file = box.directory / "dispatch/waiting"
+    return file.read_text() if file.exists() else ""
+
+
+def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus) -> None:
+    gpus.cards(10000)
+    hold = 'hold-gpu 3000 --until "$COMBORUN_RUN_DIR/go"'
+    box.plan(
+        {name: on_gpu(bash(hold)) for name in NAMES[:4]},
+        parallel=4,
+        gpus="0",
+        attempts=5,
+        policy={"retry_gpu_memory": 3, "wait_gpu_memory_ms": 100, "give_way_ms": 0},
+    )
+    queue(box, 2000)  # each takes more than it says
+    box.start()
+    until(lambda: box.told("^fewer 0 3"), "one fewer runs at once")
+    assert (box.directory / "dispatch/fewer").read_text().startswith("0\t3\t")
+    box.kill_dispatcher()
+    assert box.start().returncode == 0
+    box.write("go", "")
+    box.await_done()
+    assert box.done["succeeded"] == "4"
+    assert gpus.peak(0) <= 10000
+    resumed = box.library("control.sh", "resume")
+    assert resumed.returncode == 0
+    assert not (box.directory / "dispatch/fewer").exists()
+
+
+def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu(box: Box, gpus: Gpus) -> None:
+    gpus.cards(10000)
+    peak = '[[ $COMBORUN_ATTEMPT != 1 ]] || { hold-gpu 1000 --until "$COMBORUN_RUN_DIR/peak"; '
+    peak += "echo 'RuntimeError: CUDA out of memory'; exit 1; }; hold-gpu 6000 --for 0.2"
+    box.plan(
+        {name: on_gpu(bash(peak)) for name in NAMES[:4]},
+        parallel=4,
+        gpus="0",
+        attempts=3,
+        policy={"breaker": 3, "retry_gpu_memory": 1, "wait_gpu_memory_ms": 100, "give_way_ms": 0},
+    )
+    queue(box, 1000)
+    box.start()
+    until(lambda: len(starts(box)) == 4 and gpus.used_now(0) >= 4000, "all four run")
+    box.write("peak", "")
+    box.await_done()
+    assert box.done["succeeded"] == "4"
+    assert not box.told("^(quarantine|halted)")
+    assert not (box.directory / "dispatch/breaker").exists()
+    assert box.told("^fewer")[-1].startswith("fewer 0 2 ")
+
+
+def test_a_gpu_on_which_sessions_run_out_of_memory_alone_is_closed(box: Box, gpus: Gpus) -> None:
+    gpus.cards(10000)
+    box.plan(
+        {name: on_gpu(bash("hold-gpu 20000")) for name in NAMES[:4]},
+        parallel=1,
+        gpus="0",
+        policy={"breaker": 3, "retry_gpu_memory": 0, "give_way_ms": 0},
+    )
+    queue(box, 1000)
+    box.start()
+    until(lambda: box.told("^halted"), "no GPU is left")
+    assert box.told("^quarantine") == ["quarantine 0 gpu_memory 3"]
+
+
+def test_on_a_full_gpu_the_youngest_makes_room_and_runs_again_when_there_is_some(box: Box, gpus: Gpus) -> None:
+    gpus.cards(10000)
+    box.environment |= {"COMBORUN_WATCH_S": "0.1", "COMBORUN_PRESSURE_MS": "200"}
+    hold = 'hold-gpu 3000 --until "$COMBORUN_RUN_DIR/go"'
+    box.plan(
+        {name: on_gpu(bash(hold)) for name in NAMES[:3]},
+        parallel=3,
+        gpus="0",
+        attempts=1,
+        stagger_ms=300,
+        policy={"retry_gpu_memory": 0, "wait_gpu_memory_ms": 100, "give_way_ms": 600},
+    )
+    queue(box, 3000)
+    box.start()
+    until(lambda: gpus.used_now(0) == 9000, "all three hold what they asked for")
+    gpus.taken(950)  # somebody else's grows
+    until(lambda: box.told("^gives-way"), "one is told to make room")
+    assert box.told("^gives-way") == [f"gives-way {NAMES[2]} 1 0"], "the youngest"
+    end = box.ended(NAMES[2])
+    assert (end.cause, end.completeness) == (Cause.GPU_MEMORY, Completeness.NONE)
+    assert "makes room" in end.note
+    until(lambda: box.told(f"^retry {NAMES[2]} 1 gpu_memory"), "it starts again, though its budget has no retries")
+    assert not box.told("^quarantine")
+    gpus.taken(0)
+    box.write("go", "")
+    box.await_done()
+    assert box.done["succeeded"] == "3"
+
+
+def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box, gpus: Gpus) -> None:
+    gpus.cards(10000, 10000)
+    box.environment |= {"COMBORUN_WATCH_S": "0.1", "COMBORUN_SEAT_S": "1"}
+    hold = 'hold-gpu 1000 --gpu {} --until "$COMBORUN_RUN_DIR/go" & '
+    hold += 'hold-gpu {} --gpu {} --until "$COMBORUN_RUN_DIR/go" & wait'
+    sessions = {NAMES[0]: bash(hold.format(0, 700, 1)), NAMES[1]: bash(hold.format(0, 200, 1))}
+    box.plan(sessions)
+    for name in sessions:
+        box.write(f"sessions/{name}/attempt-1/grant", f"gpus=0\nuuids={uuid(0)}\n")
+    box.start()
+    wrong = box.attempt(NAMES[0]) / "wrong_gpu"
+    until(wrong.exists, "it is told")
+    assert "700 MiB on GPU 1, and 1000 MiB on GPU 0" in wrong.read_text()
+    asked = gpus.asked
+    until(lambda: gpus.asked >= asked + 2, "both were looked at once more")
+    box.write("go", "")
+    box.await_done()
+    assert "WRONG_GPU: 700 MiB on GPU 1" in box.ended(NAMES[0]).note
+    assert "WRONG_GPU" not in box.ended(NAMES[1]).note
+    assert box.done["succeeded"] == "2"

@@ -1,0 +1,58 @@
+"""`stop_early` on runs that really run: what is decided is not gone on with, and looking late changes no decision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from box import until
+from desk import Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+STOPPING = {
+    "environments": "[maze]",
+    "episodes": "40",
+    "block": "5",
+    "limits": "{parallel: 2}",
+    "stop_early": "all",
+    "command": evaluate(pace=0.04),
+}
+
+
+def decided(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / "dispatch/decided").read_text().splitlines()]
+
+
+def causes(run: Path) -> list[str]:
+    ends = [path.read_text().splitlines() for path in run.glob("sessions/*/attempt-*/end")]
+    return [line for end in ends for line in end if line.startswith("cause=")]
+
+
+def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) -> None:
+    watched = desk.combo("run", desk.grid(**STOPPING), "--plain")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    (run,) = desk.runs
+    (decision,) = decided(run)
+    assert (decision["better"], decision["n_max"]) == ("good", 40)
+    assert isinstance(decision["pairs"], int)
+    assert 0 < decision["pairs"] < 40
+    spared = 5 * causes(run).count("cause=not_needed")
+    assert spared > 0
+    assert f"{spared} of 80 planned episodes were not needed" in watched.stdout
+    assert sum(map(len, desk.records(run).values())) == 80 - spared
+    assert f"not_needed={spared // 5}" in (run / "dispatch/done").read_text()
+
+    told = desk.report()
+    assert (told["totals"]["planned"], told["totals"]["missing"]) == (80 - spared, 0)
+    (one,) = told["comparisons"]
+    assert (one["better"], one["n_a"], one["test"]) == ("good", decision["pairs"], "CASM")
+    assert one["sequential"] == {"n_max": 40, "stopped_early": True, "alpha": 0.05}
+    assert f"{spared} of 80 planned episodes were not needed" in (run / "report/report.md").read_text()
+
+    desk.combo("launch", desk.home / "grid.yaml", "--new")
+    until((desk.runs[-1] / "dispatch/done").exists, "all episodes have run", 40)
+    late = desk.combo("monitor", "--plain")
+    assert late.returncode == 0, late.stdout + late.stderr
+    assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80
+    assert decided(desk.runs[-1]) == [decision], "looking late costs compute, and changes no decision"

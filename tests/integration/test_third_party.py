@@ -1,0 +1,104 @@
+"""Evaluation programs as their packages ship them, each through the preset and the grid of its example.
+
+They are large, so nothing installs them here: the virtual environment of each is named by an environment variable, and
+the README of the example says how to make it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import CHECKOUT, Desk, desk_at
+
+EXAMPLES = CHECKOUT / "examples/third_party"
+SOLVED_STEPS = 5
+"""MyoSuite's own: an episode is a success after more of them"""
+
+COUNT = f"""
+import sys, h5py
+with h5py.File(sys.argv[1]) as trace:
+    solved = [trial["env_infos/solved"][()].sum() > {SOLVED_STEPS} for trial in trace.values()]
+print(sum(solved), len(solved))
+"""
+"""of the traces that examine_env writes when asked: what was solved, counted anew"""
+
+
+def at_home(desk: Desk, example: str, variable: str) -> Path:
+    """The example's folder in the user's home, beside the virtual environment that its grid activates."""
+    installed = os.environ.get(variable)
+    if not installed:
+        pytest.skip(f"{variable} names no virtual environment: see examples/third_party/{example}/README.md")
+    (desk.home / example).symlink_to(Path(installed).resolve())
+    return Path(shutil.copytree(EXAMPLES / example, desk.home / f"{example} example"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with desk_at(tmp_path_factory.mktemp("third") / "a home") as desk:
+        yield desk
+
+
+def reported(desk: Desk, grid: Path) -> tuple[Path, dict[str, Any]]:
+    done = desk.combo("run", grid, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = next(run for run in desk.runs if run.name.startswith(grid.parent.name.split()[0]))
+    return run, desk.report(run)
+
+
+def solved_by_hand(desk: Desk, folder: Path, policy: str, environment: str) -> tuple[int, int]:
+    """The same evaluation without comborun, counted from its traces and not from what it prints."""
+    python = desk.home / "myosuite/bin/python"
+    out = folder / f"by hand/{environment}_{policy}"
+    out.mkdir(parents=True)
+    asked = ["--env_name", environment, "--policy_path", policy, "--num_episodes", "100", "--seed", "7"]
+    kept = ["--render", "none", "--save_paths", "True", "--output_dir", out, "--output_name", "kept"]
+    examine = [python, "-m", "myosuite.utils.examine_env", *asked, *kept]
+    subprocess.run(examine, cwd=folder, env=desk.environment, capture_output=True, check=True, timeout=300)
+    counting = [python, "-c", COUNT, next(out.glob("*.h5"))]
+    told = subprocess.run(counting, env=desk.environment, capture_output=True, text=True, check=True, timeout=60)
+    solved, episodes = map(int, told.stdout.split())
+    return solved, episodes
+
+
+@pytest.mark.timeout(600)
+def test_myosuite_gives_the_counts_that_its_own_traces_hold(home: Desk) -> None:
+    folder = at_home(home, "myosuite", "COMBORUN_MYOSUITE")
+    run, report = reported(home, folder / "grid.yaml")
+    assert {combo["outcome"] for combo in report["combos"]} == {"succeeded"}
+    counts = {(one["policy"], one["environment"]): (one["successes"], one["completed"]) for one in report["combos"]}
+    assert len(counts) == 9
+    classes = {"random": "myosuite.utils.examine_env.RandPolicy", "rest": "passive.Rest", "full": "passive.Full"}
+    for policy, name in classes.items():
+        environment = "myoElbowPose1D6MRandom-v0"
+        assert counts[policy, environment] == solved_by_hand(home, folder, name, environment)
+    assert report["quality"]["findings"] == []
+    table = (run / "report/report.md").read_text()
+    assert all(f"| {policy} | {k}/{n} |" in table for (policy, _), (k, n) in counts.items())
+
+
+@pytest.mark.timeout(600)
+def test_lerobot_gives_the_episodes_of_its_own_results(home: Desk) -> None:
+    folder = at_home(home, "lerobot", "COMBORUN_LEROBOT")
+    python = home.home / "lerobot/bin/python"
+    made = [python, "untrained.py", "checkpoints"]
+    subprocess.run(made, cwd=folder, env=home.environment | {"HF_HUB_OFFLINE": "1"}, check=True, timeout=120)
+    grid = folder / "grid.yaml"
+    grid.write_text(grid.read_text().replace("episodes: 10", "episodes: 3"))
+    run, report = reported(home, grid)
+    for combo in report["combos"]:
+        session = f"{combo['environment']}_{combo['policy']}*"
+        (info,) = run.glob(f"sessions/{session}/attempt-1/out/eval_info.json")
+        own = json.loads(info.read_text())["overall"]
+        assert combo["outcome"] == "succeeded"
+        assert (combo["completed"], combo["missing"]) == (own["n_episodes"], 0) == (3, 0)
+        assert 100 * combo["success_rate"] == own["pc_success"]
+        assert combo["metrics"]["max_reward"]["mean"] == pytest.approx(own["avg_max_reward"])
+        assert combo["metrics"]["sum_reward"]["mean"] == pytest.approx(own["avg_sum_reward"])
+    assert report["quality"]["findings"] == []

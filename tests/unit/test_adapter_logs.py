@@ -1,0 +1,298 @@
+"""Results that stand in a program's log, as people's terminals and programs leave it."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from adapter_samples import (
+    OURS,
+    by_episode,
+    combos,
+    complaints,
+    kinds,
+    only,
+    read_sample,
+    read_text,
+    reasons,
+    sample,
+    verdicts,
+)
+
+from comborun.episode import Verdict
+from comborun.plan import ResultRules
+from reporter.adapters import Context, RejectKind, kn_aggregate, literals, log_lines, log_text, log_tuple, train_step
+from reporter.adapters.rates import RateError, agrees, count
+
+TUPLE = "results:  ('env', [True, False, True], {})\n"
+
+
+# reading a log
+
+
+def test_a_log_is_read_as_a_person_sees_it() -> None:
+    content = b"\x1b[3g\r\x1bHone\x1b[32m two\x1b[0m\r\n\n  0%\r 50%\r100%\n\x1b]0;title\x07three\xff"
+    assert list(log_text.lines(io.BytesIO(content))) == [
+        (1, "one two"),
+        (3, "  0%"),
+        (3, " 50%"),
+        (3, "100%"),
+        (4, "three�"),
+    ]
+
+
+def test_what_of_a_line_is_too_long_is_passed_over_and_the_next_is_read() -> None:
+    content = b"a" * (log_text.LINE_LIMIT + 200_000) + b"\nnext\n"
+    (_, long), following = log_text.lines(io.BytesIO(content))
+    assert (len(long), following) == (log_text.LINE_LIMIT, (2, "next"))
+
+
+def test_a_line_of_any_length_is_not_held_in_memory() -> None:
+    stream = io.BytesIO(b"a" * (10 * log_text.LINE_LIMIT))
+    tracemalloc.start()
+    assert len(list(log_text.lines(stream))) == 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * log_text.LINE_LIMIT
+
+
+# lines in words
+
+
+def test_every_counted_episode_is_a_record_and_one_with_an_exception_is_errored() -> None:
+    reading = read_sample(log_lines.read, "clients/pi0/libero_spatial.log")
+    assert combos(reading) == {("pi0", "libero_spatial")}
+    assert verdicts(reading) == {0: "success", 1: "failure", 2: "errored", 3: "success"}
+    assert by_episode(reading)[2].extra == {
+        "exception": "received 1011 (internal error) keepalive ping timeout",
+        "task": "open the drawer",
+    }
+    assert complaints(reading) == ["1 episode ended in an exception, which its program counts as a failure: errored"]
+
+
+def test_a_log_of_the_other_program_names_suite_and_family() -> None:
+    reading = read_sample(log_lines.read, "clients/EVAL-libero_goal-openvla-2026_02_03-04_05_06--note.txt")
+    assert combos(reading) == {("clients", "libero_goal")}
+    assert verdicts(reading) == {0: "failure", 1: "success"}
+    alone = Context("EVAL-libero_goal-openvla-2026_02_03-04_05_06--note.txt")
+    assert combos(read_text(log_lines.read, "Success: True\n# episodes completed so far: 1\n", alone)) == {
+        ("openvla--note", "libero_goal")
+    }
+
+
+def test_a_dead_server_is_no_failure_of_the_policy() -> None:
+    episode = "Caught exception: [Errno 111] Connection refused\nSuccess: False\n# episodes completed so far: {}\n"
+    reading = read_text(log_lines.read, "".join(episode.format(n) for n in range(1, 51)))
+    assert {record.verdict for record in reading.records} == {Verdict.ERRORED}
+    assert len(reading.records) == 50
+
+
+def test_an_episode_that_was_cut_off_is_left_out_and_told() -> None:
+    text = "Success: True\n# episodes completed so far: 1\nStarting episode 2...\nSuccess: True\n"
+    reading = read_text(log_lines.read, text)
+    assert verdicts(reading) == {0: "success"}
+    assert (only(reading.rejects).line, only(reading.rejects).kind) == (4, RejectKind.TORN)
+
+
+def test_an_episode_without_its_verdict_is_errored_and_told() -> None:
+    reading = read_text(log_lines.read, "# episodes completed so far: 1\n")
+    assert (verdicts(reading), complaints(reading)) == ({0: "errored"}, ["no field 'success': errored"])
+
+
+@pytest.mark.parametrize(
+    ("total", "complaint"),
+    [
+        ("Total episodes: 2", []),
+        ("Total episodes: 500", ["its program speaks of 500 episodes, and 2 are told of above"]),
+        ("Total success rate: 0.5", []),
+        ("Total success rate: 0.82", ["its program's total of 0.82 is not 1 of 2 as told of above"]),
+        ("Current total success rate: 0.9", []),
+    ],
+)
+def test_the_programs_own_total_is_compared(total: str, complaint: list[str]) -> None:
+    text = "Success: True\n# episodes completed so far: 1\nSuccess: False\n# episodes completed so far: 2\n"
+    assert complaints(read_text(log_lines.read, text + total)) == complaint
+
+
+def test_in_a_run_episodes_follow_the_sessions_first() -> None:
+    text = "Success: True\n# episodes completed so far: 3\n"
+    assert verdicts(read_text(log_lines.read, text, replace(OURS, first=100))) == {102: "success"}
+
+
+# a printed tuple
+
+
+def test_a_tuple_printed_by_numpy_over_two_lines_is_read_with_its_columns() -> None:
+    reading = read_sample(log_tuple.read, "rollouts/gr00t/rollout.log")
+    assert combos(reading) == {("gr00t", "libero_sim/task_a")}
+    assert [record.success for record in reading.records] == [True, False, True, False, True, True]
+    assert [record.metrics["task_progress"] for record in reading.records] == [1.0, 0.25, 1.0, 0.5, 1.0, 1.0]
+    assert complaints(reading) == ["the field 'intermediate' does not hold one value per episode: left out"]
+    assert kinds(reading) == {"ending-order", "first-k"}
+    assert {caution.num_envs for caution in reading.cautions} == {None, 4}
+
+
+@pytest.mark.parametrize(("copies", "cautions"), [(1, set()), (2, {"ending-order"}), (3, {"ending-order", "first-k"})])
+def test_copies_matter_where_they_are_many_for_so_few_episodes(copies: int, cautions: set[str]) -> None:
+    head = f"Running collecting 40 episodes for env with {copies} vec envs\n"
+    text = f"{head}results:  ('env', {[True] * 40}, {{}})\nsuccess rate:  1.0\n"
+    assert kinds(read_text(log_tuple.read, text)) == cautions
+
+
+def test_a_rate_that_is_not_that_of_the_list_is_told() -> None:
+    assert complaints(read_text(log_tuple.read, TUPLE + "success rate:  0.67\n")) == []
+    assert complaints(read_text(log_tuple.read, TUPLE + "success rate:  0.5\n")) == [
+        "the printed rate of 0.5 is not 2 of 3 as listed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("results:  ('env', [True, Fal", "the printed results are cut off"),
+        ("results:  ('env', 7)\n", "no environment with a list of successes"),
+        ("results:  ('env', [])\n", "results of no episodes"),
+        ("results:  (" + "[" * 5000 + ")\n", "the printed results are cut off"),
+    ],
+)
+def test_what_is_no_tuple_of_results_is_named(text: str, reason: str) -> None:
+    assert reasons(read_text(log_tuple.read, text)) == [reason]
+
+
+def test_a_tuple_that_was_cut_off_costs_no_later_one() -> None:
+    reading = read_text(log_tuple.read, "results:  ('env', [True,\nKilled\n" + TUPLE)
+    assert len(reading.records) == 3
+    assert [(reject.line, reject.kind) for reject in reading.rejects] == [(1, RejectKind.TORN)]
+
+
+def test_what_is_neither_true_nor_false_in_the_list_is_errored() -> None:
+    reading = read_text(log_tuple.read, "results:  ('env', [np.True_, 0, None, 'x', np.float64(1.0)], {})\n")
+    assert list(verdicts(reading).values()) == ["success", "failure", "errored", "errored", "success"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("('a', [np.True_, numpy.bool_(False)])", ["a", [True, False]]),
+        ("array([1., -2.5, nan], dtype=float32)", [1.0, -2.5, None]),
+        ("{'a': np.float64(0.5), 3: 1}", {"a": 0.5}),
+        ("tensor([True], device='cuda:0')", [True]),
+        ("__import__('os').system('touch x')", None),
+        ("[1, ...]", [1, None]),
+    ],
+)
+def test_printed_values_are_read_and_never_run(text: str, value: object) -> None:
+    found = literals.parse(text)
+    assert (found[:2] if text.startswith("array") else found) == (value[:2] if text.startswith("array") else value)
+
+
+# counts
+
+
+def test_a_rate_with_its_number_of_episodes_is_a_count() -> None:
+    reading = read_sample(kn_aggregate.read, "cluster/logs/20260823-behavior_openpi_pi05_eval/eval_embodiment.log")
+    found = only(reading.aggregates)
+    assert (found.successes, found.episodes, found.policy) == (7, 16, "cluster")
+    assert found.metrics["success_at_end"] == 0.375
+    assert found.source.endswith("eval_embodiment.log:3")
+    assert kinds(reading) == {"unpaired"}
+    table = only(
+        read_sample(kn_aggregate.read, "cluster/logs/20260823-behavior_openpi_pi05_eval/metrics.log").aggregates
+    )
+    assert (table.successes, table.episodes) == (7, 16)
+
+
+def test_a_rate_in_lines_is_a_count_too_and_its_folder_names_the_combo() -> None:
+    found = only(read_sample(kn_aggregate.read, "maniskill/PickCube-v1__ppo__1__1756000000/eval.log").aggregates)
+    assert (found.policy, found.environment, found.successes, found.episodes) == ("ppo", "PickCube-v1", 14, 16)
+
+
+def test_the_time_in_a_folders_name_is_no_part_of_the_environment() -> None:
+    context = Context("pi05/logs/20260823-09:15:42-behavior_eval/eval_embodiment.log")
+    found = only(read_text(kn_aggregate.read, "│success_once=0.5 │num_trajectories=2 │", context).aggregates)
+    assert (found.policy, found.environment) == ("pi05", "behavior_eval")
+
+
+def test_the_grid_says_which_of_two_rates_is_meant() -> None:
+    context = replace(OURS, rules=ResultRules(success="success_at_end"))
+    content = sample("maniskill/PickCube-v1__ppo__1__1756000000/eval.log")
+    assert only(read_text(kn_aggregate.read, content, context).aggregates).successes == 13
+
+
+def test_the_last_of_several_evaluations_counts_and_that_is_told() -> None:
+    line = "{{'eval/success_once': {}, 'eval/num_trajectories': 4}}\n"
+    reading = read_text(kn_aggregate.read, line.format(0.25) + line.format("array(0.75, dtype=float32)"))
+    assert only(reading.aggregates).successes == 3
+    assert complaints(reading) == ["2 different evaluations in one file: the last one counts"]
+    assert complaints(read_text(kn_aggregate.read, line.format(0.25) * 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "n", "reason"),
+    [
+        ("nan", "16", "nan is no rate between 0 and 1"),
+        ("0.0", "0", "a rate of 0.0 over 0 episodes is no rate"),
+        ("50.0", "16", "50.0 is no rate between 0 and 1"),
+        ("0.5", "2.5", "2.5 is no number of episodes"),
+        ("0.5", "inf", "inf is no number of episodes"),
+    ],
+)
+def test_a_rate_over_nothing_is_no_rate(rate: str, n: str, reason: str) -> None:
+    reading = read_text(kn_aggregate.read, f"│success_once={rate} │num_trajectories={n} │\n")
+    assert (reading.aggregates, reasons(reading)) == ((), [reason])
+
+
+def test_an_evaluation_that_lacks_one_of_the_two_is_named() -> None:
+    assert reasons(read_text(kn_aggregate.read, "│num_trajectories=16 │")) == ["an evaluation without a success rate"]
+    assert reasons(read_text(kn_aggregate.read, "│success_once=0.5 │")) == [
+        "an evaluation without a number of episodes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rate", "episodes", "scale", "successes", "complaint"),
+    [
+        ("0.4375", 16, 1, 7, ""),
+        ("0.3333", 3, 1, 1, ""),
+        ("0.333", 999, 1, 333, ""),
+        ("0.333", 2000, 1, 666, "more than one number"),
+        ("0.4", 3, 1, 1, "no whole number"),
+        ("66.66666666666666", 3, 100, 2, ""),
+        ("0.6666666865348816", 3, 1, 2, ""),
+        ("1", 7, 1, 7, ""),
+        ("1e-1", 10, 1, 1, ""),
+        ("0.82", 500, 1, 410, "more than one number"),
+    ],
+)
+def test_a_rate_is_so_many_successes_and_one_that_is_not_is_told(
+    rate: str, episodes: int, scale: int, successes: int, complaint: str
+) -> None:
+    found = count(rate, episodes, scale)
+    assert found.successes == successes
+    assert complaint in found.complaint if complaint else not found.complaint
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-0.1", "1.1", "x", ""])
+def test_what_is_no_rate_is_refused(rate: str) -> None:
+    with pytest.raises(RateError):
+        count(rate, 10)
+    assert not agrees(rate, 5, 10)
+
+
+# trainings
+
+
+def test_a_training_has_steps_and_no_episodes() -> None:
+    reading = read_sample(train_step.read, "training/outputs/cartpole.log")
+    training = only(reading.trainings)
+    assert (training.policy, training.environment, training.step, training.total) == (
+        "training",
+        "cartpole",
+        8192,
+        100_000,
+    )
+    assert training.metrics == {"sps": 1003.0, "avgReward(100)": 0.25, "avgLength(100)": 60.0}
+    assert reading.records == reading.aggregates == ()
+    assert len(reading.defects) == 2

@@ -1,0 +1,185 @@
+"""Videos: episodes told by their names, files that can be played, and whose they are."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from adapter_samples import by_episode, combos, complaints, kinds, verdicts
+
+from comborun.episode import EpisodeRecord, Verdict
+from reporter.adapters import Context, Reading, filename_encoded
+from reporter.adapters.videos import Video, index, key, link
+
+ENV = "logs/octo-small/Scene-v1/arm_pd/PickCan-v0"
+
+
+def box(kind: bytes, size: int = 0, *, claims: int | None = None) -> bytes:
+    return struct.pack(">I4s", 8 + size if claims is None else claims, kind) + bytes(size)
+
+
+WHOLE = box(b"ftyp", 16) + box(b"mdat", 100) + box(b"moov", 50)
+
+
+def read(*names: str, folder: str = ENV) -> Reading:
+    (group,) = filename_encoded.groups(f"{folder}/{name}" for name in names).items()
+    return filename_encoded.read(group[1], Context(group[0]))
+
+
+# episodes that are file names
+
+
+def test_numbered_videos_are_episodes_with_what_their_names_say() -> None:
+    reading = read("rob_0_1_rot_0_0_0_rgb_overlay_x/success_obj_episode_3_moved_obj_True_qpos_0.25.mp4")
+    record = by_episode(reading)[3]
+    assert record.verdict is Verdict.SUCCESS
+    assert (record.metrics, record.extra["moved_obj"]) == ({"qpos": 0.25}, True)
+    assert combos(reading) == {("octo-small", "Scene-v1/arm_pd/PickCan-v0")}
+    assert record.source.endswith("qpos_0.25.mp4")
+    assert reading.cautions == ()
+
+
+def test_two_outcomes_of_one_episode_are_none() -> None:
+    reading = read("success_obj_episode_3.mp4", "failure_obj_episode_3_x_1.mp4", "failure_obj_episode_4.mp4")
+    assert verdicts(reading) == {3: "errored", 4: "failure"}
+    assert "the files don't say which was first" in complaints(reading)[0]
+    assert len(by_episode(reading)[3].extra["videos"]) == 2  # type: ignore[arg-type]
+
+
+def test_the_same_outcome_twice_counts_once() -> None:
+    reading = read("success_obj_episode_3.mp4", "success_obj_episode_3_x_1.mp4")
+    assert verdicts(reading) == {3: "success"}
+    assert complaints(reading) == ["2 files tell of the same episode, and the same"]
+
+
+def test_places_are_numbered_by_their_rank_and_a_gap_forbids_pairing() -> None:
+    places = [f"success_obj_{x}_{y}.mp4" for x in (-0.2, 0.1) for y in (0, 10.5)]
+    whole = read(*places)
+    assert [(r.extra["obj_x"], r.extra["obj_y"]) for r in whole.records] == [
+        ("-0.2", "0.0"),
+        ("-0.2", "10.5"),
+        ("0.1", "0.0"),
+        ("0.1", "10.5"),
+    ]
+    assert kinds(whole) == set()
+    assert kinds(read(*places[1:])) == {"unpaired"}
+
+
+def test_poses_of_the_robot_are_of_one_environment() -> None:
+    names = [f"rob_{pose}/failure_obj_{x}_0.mp4" for pose in "ab" for x in (1, 2)]
+    reading = read(*names)
+    assert [(record.episode, record.extra["pose"]) for record in reading.records] == [
+        (0, "rob_a"),
+        (1, "rob_a"),
+        (2, "rob_b"),
+        (3, "rob_b"),
+    ]
+    assert kinds(reading) == set()
+
+
+def test_other_files_are_no_episodes() -> None:
+    assert filename_encoded.groups(["a/success.mp4", "a/success_obj_x.mp4", "b/failure_obj_1_2.txt"]) == {}
+
+
+# what can be played
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (WHOLE, ""),
+        (box(b"ftyp", 16) + box(b"moov", 50) + box(b"mdat", 9), ""),
+        (box(b"ftyp", 16) + struct.pack(">I4sQ", 1, b"mdat", 16 + 20) + bytes(20) + box(b"moov"), ""),
+        (b"", "empty"),
+        (box(b"ftyp", 16) + box(b"mdat", 100), "no moov box: its program was ended before it closed the file"),
+        (
+            box(b"ftyp", 16) + box(b"mdat", 100, claims=0),
+            "no moov box: its program was ended before it closed the file",
+        ),
+        (box(b"ftyp", 16) + box(b"mdat", 9, claims=3), "no moov box: its program was ended before it closed the file"),
+        (WHOLE[:-1], "cut off within its moov box"),
+        (b"moov moov moov moov", "no mp4 file"),
+        (b"xx", "no mp4 file"),
+    ],
+)
+def test_an_mp4_can_be_played_only_with_its_moov_box(tmp_path: Path, content: bytes, fault: str) -> None:
+    (tmp_path / "a.mp4").write_bytes(content)
+    assert index(tmp_path, ["a.mp4", "notes.txt"]) == (Video("a.mp4", len(content), fault),)
+
+
+def test_a_video_that_is_gone_is_told(tmp_path: Path) -> None:
+    assert index(tmp_path, ["a.mp4"])[0].fault == "can't be read: No such file or directory"
+
+
+# whose a video is
+
+
+def record(episode: int, verdict: Verdict = Verdict.SUCCESS, **fields: object) -> EpisodeRecord:
+    extra = {"video": fields.pop("video")} if "video" in fields else {}
+    values: dict[str, object] = {"policy": "p", "environment": "e", "source": "run/a/rows.jsonl:1", "extra": extra}
+    return EpisodeRecord(episode=episode, verdict=verdict, **{**values, **fields})  # type: ignore[arg-type]
+
+
+def linked(paths: list[str], records: list[EpisodeRecord]) -> tuple[dict[int, str], list[str]]:
+    links = link([Video(path, 9, "") for path in paths], records)
+    assert len({key(record) for record in records}) == len(records)
+    return (
+        {found.episode: links.of[key(found)] for found in records if key(found) in links.of},
+        [finding.reason for finding in links.findings],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "episode"),
+    [
+        ("videos/eval_episode_2.mp4", 2),
+        ("2026_02_03-04_05_06--episode=3--success=True--task=turn_on.mp4", 2),
+        ("episode_3/video.mp4", 2),
+        ("stairs_flat_ep0002.mp4", 2),
+        ("task0000_ep0002_success.mp4", 2),
+    ],
+)
+def test_a_number_in_the_name_links_a_video(name: str, episode: int) -> None:
+    assert linked([f"run/a/{name}"], [record(n) for n in range(5)]) == ({episode: f"run/a/{name}"}, [])
+
+
+def test_a_video_belongs_to_the_records_nearest_to_it() -> None:
+    records = [record(0), record(0, environment="f", source="run/b/rows.jsonl:1")]
+    assert linked(["run/b/eval_episode_0.mp4"], records)[0] == {0: "run/b/eval_episode_0.mp4"}
+    assert linked(["eval_episode_0.mp4"], records) == ({}, []), "nobody can tell whose it is"
+
+
+def test_what_a_record_says_of_its_video_goes_before_names() -> None:
+    records = [record(n, video=f"/host/out/videos/t_{n}/eval_episode_0.mp4") for n in range(2)]
+    paths = [f"run/a/videos/t_{n}/eval_episode_0.mp4" for n in range(2)]
+    assert linked(paths, records) == (dict(enumerate(paths)), [])
+
+
+def test_missing_contradicting_and_overwritten_videos_are_named() -> None:
+    found = linked(
+        ["run/a/rollout_open_success.mp4", "run/a/x_ep0001_failure.mp4", "run/a/one.mp4"],
+        [record(0, video="gone.mp4"), record(1), record(2, video="one.mp4"), record(3, video="one.mp4")],
+    )
+    assert found[0] == {2: "run/a/one.mp4", 3: "run/a/one.mp4"}
+    assert found[1] == [
+        "overwritten by every episode of its task that went alike: no episode's video",
+        "its name tells of a failure where episode 1 is recorded as success: overwritten, or of another attempt",
+        "the video of episode 0 is missing",
+        "2 episodes name the same video: the last one is in it",
+    ]
+
+
+def test_a_gap_between_videos_is_told_and_the_first_few_alone_are_not() -> None:
+    records = [record(n) for n in range(10)]
+    assert linked([f"run/a/eval_episode_{n}.mp4" for n in (0, 1, 3)], records)[1] == [
+        "no video of 2, between episodes that have one"
+    ]
+    assert linked([f"run/a/eval_episode_{n}.mp4" for n in (0, 1, 2)], records)[1] == []
+    assert linked([f"run/a/eval_episode_{n}.mp4" for n in (0, 4, 8)], records)[1] == []
+
+
+def test_a_video_that_can_not_be_played_is_named_and_linked_all_the_same() -> None:
+    links = link([Video("run/a/eval_episode_0.mp4", 9, "no moov box")], [record(0)])
+    assert [finding.reason for finding in links.findings] == ["a video that can't be played: no moov box"]
+    assert len(links.of) == 1

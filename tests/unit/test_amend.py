@@ -1,0 +1,215 @@
+"""What a changed grid makes of its run: by content, nothing lost, and nothing left out unless a person says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.amend import Amended, Choice, Kind, amend, compare
+from comborun.command import fill
+from comborun.display import Display
+from comborun.plan import Limits, Plan, ResultRules, Session
+from comborun.planner import session_digest
+from comborun.resources import Request
+from comborun.spans import minus
+from comborun.work import episodes_of
+
+
+def session(policy: str = "p", environment: str = "e", count: int = 4, **fields: object) -> Session:
+    made = Session(
+        f"{environment}_{policy}", policy, environment, "episode", 0, count, None, fill("eval --n 1", {}), "", None, (),
+        0, ResultRules(), "", counted=True, ranged=True,
+    )  # fmt: skip
+    changed = replace(made, **fields)  # type: ignore[arg-type]
+    return replace(changed, digest=session_digest(changed))
+
+
+def plan(*sessions: Session, **fields: object) -> Plan:
+    made = Plan("g", sessions, Limits(1, 1, 0.0, 2), (), None, 60.0, "digest")
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def amended(before: Plan, now: Plan, choice: Choice | None = None) -> Amended:
+    return amend(compare(before, now), choice)
+
+
+def names(result: Amended) -> list[tuple[str, str]]:
+    return [(one.name, one.flag) for one in result.plan.sessions]
+
+
+OTHER = fill("eval --n 2", {})
+
+
+def test_the_same_grid_changes_nothing() -> None:
+    comparison = compare(plan(session()), plan(session()))
+    assert comparison.changes == ()
+    assert comparison.common
+    assert amend(comparison).plan == plan(session())
+
+
+def test_a_new_policy_is_appended_whatever_its_place_in_the_grid() -> None:
+    result = amended(plan(session("b")), plan(session("a"), session("b")))
+    assert names(result) == [("e_b", ""), ("e_a", "")]
+    assert [one.name for one in result.added] == ["e_a"]
+
+
+def test_more_episodes_add_only_the_new_range() -> None:
+    result = amended(plan(session(count=4)), plan(session(count=10)))
+    assert names(result) == [("e_p", ""), ("e_p_e4-9", "")]
+    assert (result.added[0].first, result.added[0].count) == (4, 6)
+
+
+def test_an_earlier_first_episode_adds_what_is_in_front() -> None:
+    result = amended(plan(session(first=4)), plan(session(count=8)))
+    assert [one.name for one in result.added] == ["e_p_e0-3"]
+
+
+def test_ranges_that_were_added_before_count() -> None:
+    before = amended(plan(session(count=4)), plan(session(count=10))).plan
+    assert [one.name for one in amended(before, plan(session(count=12))).added] == ["e_p_e10-11"]
+
+
+def test_fewer_episodes_take_nothing_away() -> None:
+    comparison = compare(plan(session(count=10)), plan(session(count=4)))
+    assert [(change.kind, change.detail) for change in comparison.changes] == [
+        (Kind.FEWER, "episodes 4-9 stay, as the run has planned them")
+    ]
+    assert amend(comparison, "rerun").plan.sessions == (session(count=10),)
+
+
+def test_more_episodes_of_a_program_without_a_range_have_to_be_asked() -> None:
+    comparison = compare(plan(session(ranged=False)), plan(session(count=10, ranged=False)))
+    (change,) = comparison.asks
+    assert "takes no episode range, so no fewer than all 10 episodes can run again" in change.detail
+    rerun = amend(comparison, "rerun")
+    assert [flag for _, flag in names(rerun)] == ["dropped", ""]
+    assert rerun.added[0].count == 10
+    assert names(amend(comparison, "keep")) == [("e_p", "")]
+
+
+def test_a_changed_command_is_asked_and_named() -> None:
+    comparison = compare(plan(session()), plan(session(command=OTHER)))
+    assert [str(change) for change in comparison.asks] == ["p in e: command: --n 1 before, 2 now"]
+    assert not comparison.common
+
+
+def test_rerun_drops_the_old_session_and_adds_one_of_another_name() -> None:
+    now = session(command=OTHER)
+    result = amended(plan(session()), plan(now), "rerun")
+    assert names(result) == [("e_p", "dropped"), (f"e_p_{now.digest[:4]}", "")]
+    assert result.dropped == ("e_p",)
+
+
+def test_without_a_choice_what_changed_stays_as_it_was() -> None:
+    for choice in (None, "keep"):
+        result = amended(plan(session()), plan(session(command=OTHER), session("q")), choice)
+        assert names(result) == [("e_p", ""), ("e_q", "")]
+        assert result.plan.sessions[0].command == session().command
+
+
+def test_a_removed_combo_is_asked_and_dropped_or_kept() -> None:
+    comparison = compare(plan(session(), session("q")), plan(session()))
+    assert [change.kind for change in comparison.asks] == [Kind.REMOVED]
+    assert names(amend(comparison, "rerun")) == [("e_p", ""), ("e_q", "dropped")]
+    assert names(amend(comparison, "keep")) == [("e_p", ""), ("e_q", "")]
+
+
+def test_what_has_not_begun_is_superseded_without_a_question_unless_it_is_to_be_kept() -> None:
+    before, now = plan(session(), session("q")), plan(session(command=OTHER), session("q", command=OTHER))
+    comparison = compare(before, now, {"e_q"})
+    assert [change.policy for change in comparison.asks] == ["q"]
+    assert [flag for _, flag in names(amend(comparison))] == ["dropped", "", ""]
+    assert [flag for _, flag in names(amend(comparison, "keep"))] == ["", ""]
+
+
+def test_what_is_changed_back_takes_up_its_own_records_again() -> None:
+    first, second = plan(session()), plan(session(command=OTHER))
+    there = amended(first, second, "rerun").plan
+    back = amended(there, first, "rerun")
+    assert [flag for _, flag in names(back)] == ["", "dropped"]
+    assert [one.name for one in back.added] == ["e_p"]
+
+
+def test_what_was_removed_and_comes_again_is_taken_up_without_a_question() -> None:
+    both, one = plan(session(), session("q")), plan(session())
+    comparison = compare(amended(both, one, "rerun").plan, both)
+    assert comparison.asks == ()
+    assert names(amend(comparison)) == [("e_p", ""), ("e_q", "")]
+
+
+def test_other_shipped_files_are_other_work_even_when_they_come_back() -> None:
+    a, b = plan(session(), shipped="a"), plan(session(), shipped="b")
+    comparison = compare(a, b)
+    assert [change.detail for change in comparison.asks] == ["what sync ships has changed"]
+    assert amend(comparison, "keep").plan.shipped == "a"
+    there = amend(comparison, "rerun").plan
+    assert there.shipped == "b"
+    assert [flag for _, flag in names(amended(there, a, "rerun"))] == ["dropped", "dropped", ""]
+
+
+def test_shown_metrics_and_rules_follow_the_grid_without_a_question() -> None:
+    now = replace(session(), results=ResultRules(metrics=("score",)))
+    comparison = compare(plan(session()), plan(now))
+    assert comparison.changes == ()
+    assert amend(comparison).plan.sessions[0].results.metrics == ("score",)
+
+
+def test_what_sessions_ask_of_the_host_follows_the_grid_without_a_question() -> None:
+    now = replace(session(), request=Request(gpu_memory=4608), expected_s=60, threads=4)
+    now = replace(now, pin="both", display=Display("xvfb"))
+    comparison = compare(plan(session()), plan(now))
+    assert comparison.changes == ()
+    assert amend(comparison).plan.sessions == (now,)
+
+
+def test_smoke_tests_stand_apart_and_go_with_their_combo() -> None:
+    smoke = replace(session(), name="e_p_smoke", count=1, flag="smoke")
+    before = plan(smoke, session())
+    assert compare(before, plan(session())).changes == ()
+    assert [flag for _, flag in names(amended(before, plan(session(command=OTHER)), "rerun"))] == [
+        "dropped", "dropped", "",
+    ]  # fmt: skip
+
+
+grids = st.lists(
+    st.builds(session, st.sampled_from("abc"), st.sampled_from("xy"), st.integers(1, 9),
+              command=st.sampled_from([OTHER, session().command])),
+    min_size=1, max_size=5, unique_by=lambda one: one.name,
+)  # fmt: skip
+
+
+@given(st.lists(grids, min_size=2, max_size=5), st.sampled_from(["rerun", "keep"]))
+def test_whatever_is_changed_no_row_leaves_and_rerun_means_the_grid(grids: list[list[Session]], choice: Choice) -> None:
+    current = plan(*grids[0])
+    for sessions in grids[1:]:
+        now = plan(*sessions)
+        after = amended(current, now, choice).plan
+        assert [one.name for one in after.sessions][: len(current.sessions)] == [one.name for one in current.sessions]
+        assert len({one.name for one in after.sessions}) == len(after.sessions)
+        live = [one for one in after.sessions if not one.flag]
+        for wanted in sessions:
+            has = [one for one in live if (one.policy, one.environment) == (wanted.policy, wanted.environment)]
+            assert has
+            assert choice == "keep" or not minus(episodes_of([wanted]), episodes_of(has))
+        if choice == "rerun":
+            assert not compare(after, now).asks
+            assert {one.name for one in amended(after, now, choice).plan.sessions} == {
+                one.name for one in after.sessions
+            }
+        current = after
+
+
+def test_a_name_that_is_taken_is_never_given_again() -> None:
+    before = plan(session())
+    for number in range(2, 9):
+        before = amended(before, plan(session(command=fill(f"eval --n {number}", {}))), "rerun").plan
+    assert len({one.name for one in before.sessions}) == 8
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_number_that_the_program_decides_is_no_range(count: int) -> None:
+    comparison = compare(plan(session(count=5 - count)), plan(session(count=count)))
+    assert [change.kind for change in comparison.asks] == [Kind.CHANGED]

@@ -1,0 +1,103 @@
+"""Two runs side by side: what is paired, what is told, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from report_runs import RunDirectory, row
+from scipy.stats import binomtest
+
+from comborun.cli import combo
+from comborun.errors import UserError
+from reporter.between import Between, compare_runs
+from reporter.between_files import NAMES, render_between
+from reporter.collect import collect_run
+
+Marks = dict[tuple[str, str], str]
+
+
+def run(path: Path, name: str, marks: Marks, seed: int = 1000) -> Path:
+    """A run in which combo -> an episode per mark: `+` success, `-` failure."""
+    directory = RunDirectory(path / name)
+    for (policy, environment), outcomes in marks.items():
+        session = directory.session(policy, environment, len(outcomes))
+        rows = (row(i, mark == "+", seed=seed + i) for i, mark in enumerate(outcomes))
+        directory.attempt(session, "".join(rows))
+    return directory.write(run=f"{name}-20260509T073525Z-1a2b")
+
+
+def between(path: Path, first: Marks, second: Marks, seed: int = 1000) -> Between:
+    before, after = run(path, "before", first), run(path, "after", second, seed)
+    return compare_runs(collect_run(before), collect_run(after))
+
+
+def test_the_same_seeds_are_paired_and_a_gain_is_positive(tmp_path: Path) -> None:
+    found = between(tmp_path, {("flat", "stairs"): "-" * 12 + "+" * 4}, {("flat", "stairs"): "+" * 15 + "-"})
+    ((policy, one),) = found.rows
+    assert (policy, one.environment, one.a.split("-")[0], one.b.split("-")[0]) == ("flat", "stairs", "after", "before")
+    assert (one.rate_b.successes, one.rate_a.successes, one.difference) == (4, 15, 11 / 16)
+    assert one.p == pytest.approx(binomtest(1, 13).pvalue, abs=1e-12)
+    assert found.sentences[0].startswith("flat in stairs got better: +68.8 points")
+
+
+def test_other_seeds_are_compared_as_independent_episodes(tmp_path: Path) -> None:
+    marks = {("flat", "stairs"): "+-" * 8}
+    (one,) = between(tmp_path, marks, marks, seed=5000).comparisons
+    assert (one.paired, one.test, one.p) == (False, "Barnard", 1.0)
+
+
+def test_p_is_corrected_over_all_combos(tmp_path: Path) -> None:
+    first = {("flat", name): "-" * 8 for name in ("stairs", "grass", "boulder")}
+    second = {("flat", name): "+" * 8 for name in ("stairs", "grass", "boulder")}
+    found = between(tmp_path, first, second)
+    assert [one.p_holm for one in found.comparisons] == pytest.approx([3 * one.p for one in found.comparisons])
+
+
+def test_what_only_one_of_them_has_is_named(tmp_path: Path) -> None:
+    shared = {("flat", "stairs"): "++", ("rough", "stairs"): "++"}
+    found = between(tmp_path, shared, {**shared, ("new", "stairs"): "--"})
+    assert found.notes == (f"Only in {found.after}: new × stairs.",)
+
+
+def test_one_policy_is_compared_with_one_whatever_their_names(tmp_path: Path) -> None:
+    found = between(tmp_path, {("monday", "stairs"): "+-"}, {("tuesday", "stairs"): "++"})
+    assert found.policies == ("monday → tuesday",)
+
+
+def test_runs_without_a_common_combo_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no combo in common"):
+        between(tmp_path, {("flat", "stairs"): "+"}, {("flat", "grass"): "+"})
+
+
+def test_the_files_escape_names_and_are_the_same_each_time(tmp_path: Path) -> None:
+    marks = {("<b>|flat", "stairs"): "+-+"}
+    found = between(tmp_path, marks, marks)
+    files = render_between(found)
+    assert files == render_between(found)
+    assert tuple(files) == NAMES
+    page, text, document = (files[name].decode() for name in NAMES)
+    assert "<b>" not in page
+    assert "&lt;b&gt;|flat" in page
+    assert "http" not in page.split("</style>")[1]
+    assert "&lt;b&gt;\\|flat" in text
+    assert json.loads(document)["comparisons"][0]["before"] == {"successes": 2, "n": 3}
+
+
+def test_the_command_shows_the_table_and_writes_the_files(tmp_path: Path) -> None:
+    before = run(tmp_path, "before", {("flat", "stairs"): "-" * 9})
+    after = run(tmp_path, "after", {("flat", "stairs"): "+" * 9})
+    done = CliRunner().invoke(
+        combo, ["report", "--compare", str(before), str(after), "--output", str(tmp_path / "out")]
+    )
+    assert done.exit_code == 0, done.output
+    assert "flat in stairs got better" in done.output
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(NAMES)
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
+    collected = collect_run(run(tmp_path, "before", {("flat", "stairs"): "+"}))
+    with pytest.raises(UserError, match="with itself"):
+        compare_runs(collected, collected)

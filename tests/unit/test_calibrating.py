@@ -1,0 +1,147 @@
+"""What follows from how the sessions of a calibration went, and the file that it is kept in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.calibrating import (
+    Seen,
+    Trial,
+    again,
+    alone,
+    beside,
+    best,
+    crowded,
+    disturbed,
+    kinds,
+    measured,
+    refused,
+    step,
+    stops,
+)
+from comborun.calibration import Calibration, Measured, Step, calibrations, knowledge_of, text_of
+from comborun.errors import UserError
+from comborun.facts import Card, HostFacts
+from comborun.grid import parse_grid
+from comborun.plan import Plan, Session
+from comborun.planner import lay_out
+
+HOST = HostFacts("local", "box", 8, 64 << 30, (), "5", "3", "", ())
+GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"
+
+
+def plan(text: str = "policies: [a]\n", host: HostFacts = HOST) -> Plan:
+    return lay_out(parse_grid(GRID + text, Path("grid.yaml")), host)
+
+
+def whole(episodes: int, seconds: float, *seen: Seen, memory: int = 0) -> Trial:
+    return Trial(episodes, 1000.0, 1000.0 + seconds, whole=True, seen=seen, memory=memory)
+
+
+def test_start_up_is_told_from_episodes_by_two_lengths_or_by_when_records_came() -> None:
+    session = plan().sessions[0]
+    two = measured(session, [whole(3, 5.0, memory=700), whole(30, 10.4, memory=900)])
+    assert (two.start_up_s, two.episode_s, two.memory_mib, two.episodes) == (4.4, 0.2, 900, 33)
+    marks = measured(session, [whole(5, 140.0, Seen(60, 1), Seen(140, 5))])
+    assert (marks.start_up_s, marks.episode_s) == (40.0, 20.0)
+    neither = measured(session, [whole(4, 20.0)])
+    assert (neither.start_up_s, neither.episode_s) == (0.0, 5.0)
+    assert again(session, whole(3, 2.0)) == 15
+    assert again(session, whole(3, 30.0)) == again(session, whole(100, 2.0)) == 0
+
+
+def test_a_combo_that_never_did_its_work_is_refused_with_how_it_ended() -> None:
+    failed = Trial(3, 0, 1, whole=False, how="failed, gpu_memory")
+    with pytest.raises(UserError, match="`a in x` did not do its episodes: failed, gpu_memory"):
+        measured(plan().sessions[0], [failed])
+
+
+def test_of_many_combos_a_row_and_a_column_are_measured_and_the_others_follow_in_proportion() -> None:
+    policies = [f"p{number}" for number in range(8)]
+    sessions = plan(f"policies: [{', '.join(policies)}]\n").sessions
+    chosen = kinds(sessions)
+    assert len(sessions) == 16
+    assert {(one.policy, one.environment) for one in chosen} == {(policy, "x") for policy in policies} | {("p0", "y")}
+    found = [
+        measured(one, [whole(10, 10.0 * (1 + int(one.policy[1:])) * (2 if one.environment == "y" else 1))])
+        for one in chosen
+    ]
+    known = knowledge_of(calibration(found), sessions, "grid.calibration.json")
+    assert known
+    paces = {(one.policy, one.environment): known.pace(one) for one in sessions}
+    estimated = paces["p3", "y"]
+    assert estimated
+    assert (estimated.seconds, estimated.estimated) == (8.0, True)
+    assert "7 of 16 combos in proportion" in known.told
+
+
+def test_sessions_side_by_side_are_of_one_length_and_share_the_cores() -> None:
+    laid = plan()
+    found = [
+        (one, entry(one, start_up, pace)) for one, start_up, pace in zip(laid.sessions, (4, 1), (2.0, 0.5), strict=True)
+    ]
+    four = beside(laid, found, 4)
+    assert [(one.count, one.request.cpus) for one in four.sessions] == [(4, 2), (22, 2), (4, 2), (22, 2)]
+    assert [one.count for one in beside(laid, found, 2, 30.0).sessions] == [13, 58]
+    assert len({one.name for one in four.sessions}) == 4
+    assert four.limits.parallel == 4
+    assert [one.count for one in alone(laid, laid.sessions, [3, 3]).sessions] == [3, 3]
+    trials = [whole(one.count, 24.0) for one in four.sessions]
+    assert step(found, four, trials).speed == 2.0  # four times 12 s of work in 24 s
+
+
+def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
+    steps = [Step(1, 10, 1.0), Step(2, 10, 1.9), Step(4, 10, 2.0)]
+    assert stops(steps[:2]) == ""
+    assert stops(steps) == "4 at once get 5 % more done than 2"
+    assert (best(steps[:2]), best(steps)) == (2, 2)
+    assert [disturbed(steps), disturbed([steps[0], Step(2, 10, 2.8)])] == [False, True]
+    busy = [(one, entry(one, 1, 1)) for one in plan().sessions]  # a core each, of eight
+    assert crowded(busy, plan(), 12) == ""
+    assert crowded(busy, plan(), 16) == "16 at once would keep 16.0 cores busy, and there are 8"
+    failed = step([], plan(), [Trial(1, 0, 1, whole=False, how="failed, host_memory"), whole(1, 1)])
+    assert stops([*steps[:2], failed]) == "1 of 2 failed: failed, host_memory"
+    small = HostFacts("local", "box", 8, 64 << 30, (0,), "5", "3", "", (), (), (Card(0, "", "H100", 80000, 41000),))
+    laid = plan("policies: [a]\nresources: {gpus: 1}\nreserve: {gpu_memory: 60000 MiB}\n", small)
+    found = [(one, entry(one, 1, 1, gpu_memory=9000)) for one in laid.sessions]
+    assert refused(beside(laid, found, 2), small, small) == ""
+    assert "1 at once" not in refused(beside(laid, found, 4), small, small)
+    assert "and its reserve" in refused(beside(laid, found, 4), small, small)
+    full = replace(small, cards=(replace(small.cards[0], used=79000),))
+    assert "the host has changed meanwhile: the GPUs' memory and its reserve allow 0 at once now, and allowed 2 " in (
+        refused(beside(laid, found, 2), full, small)
+    )
+
+
+def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused() -> None:
+    one = calibration([entry(plan().sessions[0], 1, 1)])
+    text = text_of((), one)
+    assert calibrations(text, Path("f")) == (one,)
+    assert one.is_of(HOST)
+    other = Calibration("far", 4, (), "", "", (), (), 1, "")
+    both = text_of(calibrations(text, Path("f")), other)
+    assert calibrations(text_of(calibrations(both, Path("f")), one), Path("f")) == (other, one)
+    assert knowledge_of(other, plan().sessions, "f") is None
+    for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2'), text.replace('"best": 2', '"best": -2')):
+        with pytest.raises(UserError, match=r"no calibration that can be read|of version 2"):
+            calibrations(wrong, Path("f"))
+    sizes = ("start_up_s", "episode_s", "memory_mib", "gpu_memory_mib", "cores")
+    for key in (*sizes, "seconds", "speed", "best"):
+        for number in ('"12x"' if key == "best" else '"12"', "-5000", "Infinity", "NaN", "null", "1" + 400 * "0"):
+            wrong, times = re.subn(rf'"{key}": [\d.]+', f'"{key}": {number}', text)
+            assert times == 1
+            with pytest.raises(UserError, match="no calibration that can be read"):
+                calibrations(wrong, Path("f"))
+
+
+def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> Measured:
+    one = measured(session, [whole(1, 1.0)])
+    return Measured(one.policy, one.environment, one.work, 5, start_up, pace, 0, gpu_memory, 1.0)
+
+
+def calibration(found: list[Measured]) -> Calibration:
+    return Calibration("box", 8, (), "2026-01-01T00:00:00Z", "0", tuple(found), (Step(1, 10, 1.0),), 2, "")

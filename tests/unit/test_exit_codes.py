@@ -1,0 +1,40 @@
+"""What a command that watched a run ends with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
+
+from comborun.cli.watching import exit_code
+from monitor.classify import classify
+from monitor.history import History, fold
+from monitor.snapshot import parse_snapshot
+
+SMOKE = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
+VIEW = a_view(a_plan([SMOKE, a_session("act", "grass")]))
+SUCCEEDED = Seen("grass_act").ended(records=100, successes=1)
+FAILED = Seen("grass_act").ended("exited", "none", code=1)
+UNSMOKED = Seen("grass_act_smoke").ended("exited", "none", code=1)
+
+
+def code(*seen: Seen, **fields: object) -> int:
+    answer = an_answer(*seen, **fields)  # type: ignore[arg-type]
+    return exit_code(classify(VIEW, fold(History(), parse_snapshot(answer, 400))))
+
+
+def test_a_run_that_goes_on_is_none_that_failed() -> None:
+    assert code(FAILED) == 0
+
+
+def test_all_that_was_planned_must_have_succeeded() -> None:
+    assert code(SUCCEEDED, done="at=1") == 0
+    assert code(FAILED, done="at=1") == 1
+
+
+def test_a_smoke_test_is_not_among_what_was_planned() -> None:
+    assert code(UNSMOKED, SUCCEEDED, done="at=1") == 0
+
+
+def test_a_run_that_was_halted_has_not_succeeded() -> None:
+    assert code(UNSMOKED, host=("hold kind=halted at=1 why=no record",), dispatcher="") == 1

@@ -1,0 +1,69 @@
+"""The class of a failure: one rule on both halves, and an end record that says it."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import product
+
+import pytest
+
+from comborun.attempt import End
+from comborun.library import library_files
+from comborun.state import Cause, Completeness, Failure, Outcome, failure_of
+
+LIBRARY = library_files()
+KNOWN = [cause for cause in Cause if cause is not Cause.UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("completeness", "cause", "code", "signal", "failure"),
+    [
+        ("complete", Cause.SIGNAL, 139, 11, None),
+        ("none", Cause.STOPPED, 143, 15, None),
+        ("partial", Cause.EXITED, 0, None, Failure.NO_RESULT),
+        ("none", Cause.EXITED, 3, None, Failure.ERROR),
+        ("partial", Cause.SIGNAL, 139, 11, Failure.CRASHED),
+        ("partial", Cause.SIGNAL, 137, 9, Failure.KILLED),
+        ("none", Cause.GPU_MEMORY, 1, None, Failure.GPU_MEMORY),
+        ("none", Cause.STALLED, 143, 15, Failure.STALLED),
+        ("none", Cause.LOST, None, None, Failure.LOST),
+        ("none", Cause.UNKNOWN, None, None, Failure.ERROR),
+    ],
+)
+def test_the_class_of_a_failure_follows_from_the_evidence(
+    completeness: str, cause: Cause, code: int | None, signal: int | None, failure: Failure | None
+) -> None:
+    assert failure_of(Completeness(completeness), cause, code, signal) is failure
+
+
+def test_the_host_gives_every_end_the_same_class() -> None:
+    codes = [(None, None), (0, None), (1, None), *((128 + signal, signal) for signal in (2, 4, 6, 9, 11, 15, 31, 64))]
+    cases = [(*ends, code, signal) for *ends, (code, signal) in product(Completeness, KNOWN, codes)]
+    lines = "".join(f"{a}\t{b}\t{'' if c is None else c}\t{'' if d is None else d}\t\n" for a, b, c, d in cases)
+    program = LIBRARY["attempt/end.sh"].replace("source ", ": ") + (
+        "\nwhile IFS= read -r row; do mapfile -d $'\\t' -t f <<<\"$row\"\n"
+        'end::class "${f[0]}" "${f[1]}" "${f[2]}" "${f[3]}"; printf "%s\\n" "$class"; done'
+    )
+    done = subprocess.run(["bash", "-c", program], input=lines, capture_output=True, text=True, check=True)
+    told = [failure_of(*case) for case in cases]
+    assert done.stdout.split("\n")[:-1] == [failure.value if failure else "" for failure in told], done.stderr
+
+
+def end(**fields: object) -> End:
+    values = {"attempt": 1, "ended": 5, "cause": "exited", "completeness": "partial", "code": 1} | fields
+    return End.parse("".join(f"{key}={value}\n" for key, value in values.items()))
+
+
+def test_an_end_tells_class_and_memory() -> None:
+    told = end(**{"class": "gpu_memory", "peak_memory_kib": 2048})
+    assert (told.failure, told.peak_memory) == (Failure.GPU_MEMORY, 2 << 20)
+
+
+@pytest.mark.parametrize("fields", [{}, {"class": ""}, {"class": "of_a_later_version", "peak_memory_kib": ""}])
+def test_an_end_without_a_class_that_is_known_here_gets_that_of_its_cause(fields: dict[str, str]) -> None:
+    assert (end(**fields).failure, end(**fields).peak_memory) == (Failure.ERROR, None)
+
+
+def test_an_end_whose_cause_is_of_a_later_version_is_still_read() -> None:
+    told = end(cause="abducted")
+    assert (told.cause, told.outcome) == (Cause.UNKNOWN, Outcome.PARTIAL)

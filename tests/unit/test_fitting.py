@@ -1,0 +1,57 @@
+"""A request that no wait will meet is refused when the grid is planned, with the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import UserError
+from comborun.facts import Card, HostFacts
+from comborun.grid import load_grid
+from comborun.planner import lay_out
+
+H100 = HostFacts(
+    host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2", tmux="3.4", screen="", missing=(),
+    cards=(Card(0, total=81559), Card(1, total=24576)),
+)  # fmt: skip
+GRID = """
+policies: [flat]
+environments: [stairs]
+command: python evaluate.py {policy} {environment}
+"""
+
+NEVER = {
+    "cpus": ("resources: {cpus: 30}\nreserve: {cpus: 4}", "asks for 30 cores; the host has 32, 4 of them reserved"),
+    "every one": ("resources: {cpus: 1}\nreserve: {cpus: 32}", "asks for 1 core; the host has 32, 32 of them reserved"),
+    "memory": ("resources: {memory: 300 GiB}", "asks for 307200 MiB of memory; the host has 262144"),
+    "gpu": (
+        "resources: {gpus: 1, gpu_memory: 42 GiB}\nreserve: {gpu_memory: 39 GiB}",
+        "asks for 43008 MiB of a GPU; of MiB there are: GPU 0 81559, GPU 1 24576 (reserved 39936, headroom 128)",
+    ),
+    "two gpus": (
+        "resources: {gpus: 2, gpu_memory: 30 GiB}",
+        "asks for 30720 MiB on each of 2 GPUs; of MiB there are: GPU 0 81559, GPU 1 24576 (reserved 0, headroom 128)",
+    ),
+}  # fmt: skip
+
+
+def plan(tmp_path: Path, text: str, host: HostFacts = H100) -> None:
+    file = tmp_path / "grid.yaml"
+    file.write_text(GRID + text)
+    lay_out(load_grid(file), host)
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_what_can_never_start_is_refused_with_the_numbers(tmp_path: Path, case: str) -> None:
+    text, reason = NEVER[case]
+    with pytest.raises(UserError) as refusal:
+        plan(tmp_path, text)
+    assert str(refusal.value.message) == f"h100 can never start this:\n  stairs_flat {reason}"
+
+
+def test_what_fits_just_so_or_can_not_be_told_is_planned(tmp_path: Path) -> None:
+    plan(tmp_path, "resources: {gpus: 1, gpu_memory: 41495 MiB, cpus: 28}\nreserve: {gpu_memory: 39 GiB, cpus: 4}")
+    silent = replace(H100, cards=(Card(0), Card(1)), memory=0)
+    plan(tmp_path, "resources: {gpus: 2, gpu_memory: 300 GiB, memory: 900 GiB}", silent)

@@ -1,0 +1,209 @@
+"""What stands around sessions: `display`, `threads`, `pin`, warming up, and placeholders in variables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.bundle import policy, queue
+from comborun.display import Display
+from comborun.errors import GridError, UserError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, parse_grid
+from comborun.plan import Plan, Session
+from comborun.planner import lay_out
+from comborun.script import after_script, session_script
+
+HOST = HostFacts("local", "box", 32, 64 << 30, (0, 1, 2, 3), "5.2", "3.3a", "4.09", ())
+AXES = """\
+policies: {flat: {lr: 1e-3}, rough: {lr: 1e-4}}
+environments: [grass, stairs]
+episodes: 10
+"""
+COMMAND = "command: python e.py --episodes {episodes} --out {output_dir} --device cuda:{gpu}\n"
+
+
+def grid(text: str) -> Grid:
+    return parse_grid(AXES + (text if "command:" in text else COMMAND + text), Path("grid.yaml"))
+
+
+def plan(text: str, host: HostFacts = HOST) -> Plan:
+    return lay_out(grid("resources: {gpus: 1}\n" + text if "resources" not in text else text), host)
+
+
+def first(text: str) -> Session:
+    return plan(text).sessions[0]
+
+
+def mistake(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        grid(text)
+    return "\n".join(f"{problem.message} ({problem.hint})" for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("written", "display", "word"),
+    [
+        ("xvfb", Display("xvfb"), "xvfb"),
+        ("{xvfb: 640x480}", Display("xvfb", geometry="640x480x24"), "xvfb"),
+        ("{xvfb: 1920x1080x16}", Display("xvfb", geometry="1920x1080x16"), "xvfb"),
+        ('":1"', Display("1"), ":1"),
+        (":1.0", Display("1"), ":1"),
+        (
+            '{0: ":8", 1: ":9", 2: ":8", 3: ":10"}',
+            Display(by_gpu=((0, 8), (1, 9), (2, 8), (3, 10))),
+            "'0=:8 1=:9 2=:8 3=:10'",
+        ),
+    ],
+)
+def test_a_display_is_read_kept_and_handed_to_the_script(written: str, display: Display, word: str) -> None:
+    session = first(f"display: {written}\n")
+    assert session.display == display
+    assert f"display={word}" in session_script(session).splitlines()
+    whole = plan(f"display: {written}\n")
+    assert Plan.from_json(whole.to_json()) == whole
+
+
+def test_a_display_that_is_there_has_one_session_at_a_time_and_others_need_no_turn() -> None:
+    assert first('display: ":1"\n').request.tokens == ("display-1",)
+    both = first('resources: {gpus: 1, exclusive: ray}\ndisplay: ":0"\n')
+    assert both.request.tokens == ("ray", "display-0")
+    assert first("display: xvfb\n").request.tokens == ()
+    assert first("display: none\n").display is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("display: xfvb", "`xfvb` is no display"),
+        ("display: {xvfb: big}", "`big` is no size of a screen"),
+        ("display: {xvfb: 640x480, 0: ':1'}", "an own X server and others"),
+        ("display: {a: ':1'}", "`a` is not a whole number"),
+        ("display: {0: '1'}", "`1` is no display"),
+        ("display: {0: ':1'}", "goes by the GPU, and `flat in grass`, `flat in stairs`"),
+        ("threads: 0", "0 threads could do nothing"),
+        ("threads: some", "is not a whole number"),
+        ("limits: {warm_up: 30 sec}", "is not a duration (write 30 s)"),
+        ("command: run {egl_device}", "{egl_device} has nothing to stand for: no `resources`"),
+        ("command: run {display}", "{display} has nothing to stand for: no `display`"),
+        ("command: run {threads}\nthreads: none", "{threads} has nothing to stand for"),
+    ],
+)
+def test_what_can_not_be_is_refused_with_what_to_write(line: str, said: str) -> None:
+    assert said in mistake(line + ("" if "command" in line else "\ncommand: run\n"))
+
+
+def test_a_gpu_without_an_x_server_is_refused_unless_it_is_never_granted() -> None:
+    some = "display: {0: ':8', 2: ':9'}\n"
+    with pytest.raises(UserError, match="no X server for GPU 1, 3") as refused:
+        plan(some)
+    assert refused.value.hint == "add it, or keep to the others: use_gpus: [0, 2]"
+    assert plan(some + "use_gpus: [0, 2]\n").gpus == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "threads"),
+    [
+        ("resources: {cpus: 6}", 6),
+        ("resources: {gpus: 1}", 8),  # four at once, each with a GPU of its own
+        ("resources: {gpus: 1}\nlimits: {per_gpu: 4, parallel: 2}", 16),
+        ("resources: {gpus: 0}\nreserve: {cpus: 12}", 5),  # four sessions
+        ("threads: 3", 3),
+        ("threads: none", 0),
+        ("threads: none\noverrides: [{when: {policy: flat}, threads: 2}]", 2),
+    ],
+)
+def test_a_session_starts_as_many_threads_as_it_has_cores(text: str, threads: int) -> None:
+    command = "command: python e.py --episodes {episodes} --out {output_dir}\n"
+    session = plan(command + text + "\n").sessions[0]
+    assert session.threads == threads
+    assert (f"threads={threads}" in session_script(session).splitlines()) == bool(threads)
+
+
+def test_none_of_it_is_part_of_the_work() -> None:
+    plain = plan("")
+    other = plan("display: xvfb\nthreads: 2\npin: both\nlimits: {warm_up: 5 min, stagger: 1 s}\n")
+    assert [one.digest for one in other.sessions] == [one.digest for one in plain.sessions]
+
+
+VARIABLES = """\
+variables:
+  MUJOCO_EGL_DEVICE_ID: "{egl_device}"
+  WHERE: ~/x/{session}/{output_dir}
+  LR: "{policy.lr}"
+  JSON: '{"a": {"gpu": {gpu}}}'
+  JINJA: "{{gpu}}"
+  OTHER: "{nothing} $HOME"
+  X: "{display}"
+"""
+
+
+def test_variables_have_placeholders_and_any_other_brace_is_text() -> None:
+    session = first(VARIABLES)
+    assert dict(session.variables) == {
+        "MUJOCO_EGL_DEVICE_ID": '"$COMBORUN_EGL_DEVICE"',
+        "WHERE": '"$HOME"/x/grass_flat/"$COMBORUN_OUTPUT_DIR"',
+        "LR": "1e-3",
+        "JSON": """'{"a": {"gpu": {gpu}}}'""",
+        "JINJA": "'{{gpu}}'",
+        "OTHER": "'{nothing} $HOME'",
+    }
+    script = session_script(session)
+    assert "wants_egl=1" in script.splitlines()
+    assert script.index('MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"') > script.index("session::prepare")
+    assert script.index("LR=1e-3") < script.index("session::prepare")
+
+
+def test_a_variable_that_nothing_fills_is_not_set() -> None:
+    names = [name for name, _ in plan(VARIABLES + "resources: {gpus: 0}\ncommand: run\n").sessions[0].variables]
+    assert names == ["WHERE", "LR", "JSON", "JINJA", "OTHER"]
+    after = plan(VARIABLES + "after: report {results_dir}\n").after
+    assert after
+    assert [name for name, _ in after.variables] == ["JSON", "JINJA", "OTHER"]
+    assert "COMBORUN_EGL" not in after_script(after)
+
+
+def test_only_sessions_that_name_a_port_get_one() -> None:
+    assert "wants_port" not in session_script(first(""))
+    for text in ("command: run {port}\n", "variables: {P: '{port}'}\n", "setup: serve $COMBORUN_PORT &\n"):
+        assert "wants_port=1" in session_script(first(text)).splitlines()
+
+
+def test_a_pin_mode_that_leaves_it_to_the_command_wants_one_that_says_so() -> None:
+    quiet = "command: run {episodes} {output_dir}\nresources: {gpus: 1}\npin: both\n"
+    (warning,) = grid(quiet).warnings
+    assert "is to say which GPU it takes" in warning.message
+    assert grid("resources: {gpus: 1}\npin: both\n").warnings == ()
+    assert "pin=both" in session_script(first("pin: both\n")).splitlines()
+    assert "pin=" not in session_script(first(""))
+
+
+def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:
+    texts = [
+        "command: ./isaaclab.sh -p eval.py {environment} {policy}\n",
+        "command: python eval.py {environment} {policy}\n",
+        "command: python other.py {environment} {policy}\n",
+        "command: python eval.py {environment}\nsetup: conda activate b\n",
+    ]
+    kinds = [[row.split("\t")[12] for row in queue(plan(text)).splitlines()] for text in texts]
+    assert all(len(set(found)) == 1 and re.fullmatch(r"[0-9a-f]{8}", found[0]) for found in kinds)
+    assert len({found[0] for found in kinds}) == len(texts)
+
+
+def test_the_dispatcher_is_told_how_long_to_warm_up_and_when_to_give_way() -> None:
+    rows = dict(row.split("\t") for row in policy(plan("limits: {warm_up: 2 min}\n")).splitlines())
+    assert (rows["warm_up_ms"], rows["give_way_ms"]) == ("120000", "30000")
+    rows = dict(row.split("\t") for row in policy(plan("limits: {give_way: 0}\n")).splitlines())
+    assert (rows["warm_up_ms"], rows["give_way_ms"]) == ("0", "0")
+
+
+def test_a_plan_of_before_is_read_as_it_was_meant() -> None:
+    old = plan("")
+    text = old.to_json()
+    for key in ("display", "threads"):
+        text = re.sub(rf' +"{key}": [^,]+,\n', "", text)
+    read = Plan.from_json(text)
+    assert read.sessions == tuple(replace(one, threads=0) for one in old.sessions)

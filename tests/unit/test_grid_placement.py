@@ -1,0 +1,231 @@
+"""The keys `placement` and `components`: what a session claims of a host, what is told of it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.cli.placing import placement_lines
+from comborun.errors import GridError, UserError
+from comborun.facts import Card, HostFacts
+from comborun.grid import Grid, parse_grid
+from comborun.plan import Plan
+from comborun.planner import lay_out
+
+GIB = 1024
+HEAD = """\
+policies: [pi05]
+environments:
+  radio: {envs: 2, epochs: 3}
+episodes: 6
+command: run {placement} --episodes {episodes} {output_dir}
+"""
+COMPONENTS = """\
+components:
+  env: {gpu_memory: 12 GiB, copies: "{environment.envs}", videos: "{environment.epochs}"}
+  rollout: {gpu_memory: 16 GiB}
+"""
+
+
+def host(gpus: int, gib: int | None = 32) -> HostFacts:
+    cards = tuple(Card(index, f"GPU-{index}", "", None if gib is None else gib * GIB) for index in range(gpus))
+    return HostFacts("box", "box", 48, 256 << 30, tuple(range(gpus)), "5", "3", "", (), cards=cards)
+
+
+def grid(text: str, head: str = HEAD) -> Grid:
+    return parse_grid(head + text, Path("grid.yaml"))
+
+
+def plan(text: str, on: HostFacts, head: str = HEAD) -> Plan:
+    return lay_out(grid(text, head), on)
+
+
+def told(text: str, on: HostFacts, head: str = HEAD) -> list[str]:
+    return [" ".join(line.split()) for line in placement_lines(plan(text, on, head), on)]
+
+
+def refusal(text: str, on: HostFacts, head: str = HEAD) -> str:
+    with pytest.raises(UserError) as refused:
+        plan(text, on, head)
+    return f"{refused.value.message}\n{refused.value.hint}"
+
+
+def warnings(text: str, head: str = HEAD) -> str:
+    return "\n".join(map(str, grid(text, head).warnings))
+
+
+DEDICATED = 'placement: {env: "0-1", rollout: "2-3"}\n'
+SHARED = 'placement: {"env,rollout": "0 - 1"}\n'
+
+
+def test_a_session_claims_the_gpus_of_its_components_together() -> None:
+    (session,) = plan(DEDICATED + COMPONENTS, host(8)).sessions
+    assert (session.gpus, session.request.only, session.pin) == (4, (0, 1, 2, 3), "none")
+    assert session.request.gpu_memory == 16 * GIB
+    (session,) = plan(SHARED + COMPONENTS, host(8)).sessions
+    assert (session.gpus, session.request.only, session.request.gpu_memory) == (2, (0, 1), 28 * GIB)
+
+
+def test_what_the_grid_asks_for_itself_wins_over_what_components_take() -> None:
+    (session,) = plan(DEDICATED + COMPONENTS + "resources: {gpu_memory: 20 GiB}\n", host(8)).sessions
+    assert session.request.gpu_memory == 20 * GIB
+
+
+def test_memory_that_is_not_said_of_all_leaves_the_session_alone_on_its_gpus() -> None:
+    (session,) = plan(SHARED + "components: {env: {gpu_memory: 12 GiB}}\n", host(2)).sessions
+    assert session.request.gpu_memory == 0
+
+
+def test_the_command_is_told_by_two_overrides_of_hydra() -> None:
+    (session,) = plan(DEDICATED, host(4)).sessions
+    assert session.command[1:3] == (
+        "'~cluster.component_placement'",
+        """'+cluster.component_placement={env:"0-1",rollout:"2-3"}'""",
+    )
+    (session,) = plan(
+        'placement: {"env, rollout": " 0 - 1 ", agent: {node_group: node, placement: "0:0-1"}}\n', host(2)
+    ).sessions
+    assert session.command[2] == (
+        """'+cluster.component_placement={env:"0-1",rollout:"0-1",agent:{node_group:"node",placement:"0:0-1"}}'"""
+    )
+
+
+def test_without_a_placement_its_placeholder_is_no_argument() -> None:
+    (session,) = plan("", host(0)).sessions
+    assert session.command[:2] == ("run", "--episodes")
+    assert (session.gpus, session.components, session.pin) == (0, (), "cvd")
+
+
+def test_another_placement_is_other_work_and_other_memory_is_not() -> None:
+    digests = {plan(text, host(4)).sessions[0].digest for text in (DEDICATED, SHARED, DEDICATED + COMPONENTS)}
+    assert len(digests) == 2
+
+
+def test_a_plan_keeps_its_components() -> None:
+    laid = plan(DEDICATED + COMPONENTS, host(4))
+    assert Plan.from_json(laid.to_json()) == laid
+    assert laid.sessions[0].components[0].processes == ((0,), (1,))
+
+
+def test_an_override_places_its_combos_elsewhere() -> None:
+    text = 'overrides: [{when: {environment: trash}, placement: {env: "0", rollout: "1"}}]\n'
+    laid = plan(
+        DEDICATED + COMPONENTS + text,
+        host(4),
+        HEAD.replace("episodes: 6", "  trash: {envs: 1, epochs: 1}\nepisodes: 6"),
+    )
+    assert [session.request.only for session in laid.sessions] == [(0, 1, 2, 3), (0, 1)]
+
+
+def test_the_plan_says_who_is_where_what_that_takes_and_what_fits() -> None:
+    assert told(DEDICATED + COMPONENTS, host(4)) == [
+        "placement of radio_pi05",
+        "GPU 0 env 0 (1 copy) 12.0 GiB of 31.9 GiB",
+        "GPU 1 env 1 (1 copy) 12.0 GiB of 31.9 GiB",
+        "GPU 2 rollout 0 16.0 GiB of 31.9 GiB",
+        "GPU 3 rollout 1 16.0 GiB of 31.9 GiB",
+        "env: 2 in all, for 2 processes",
+        "videos to expect: 6",
+        "layouts for this host of 4 GPUs, which offer 31.9 GiB each:",
+        "8 GPUs, dedicated env 0-3 (4 copies), rollout 4-7 needs 8 GPUs",
+        "4 GPUs, dedicated env 0-1 (2 copies), rollout 2-3 fits, 16.0 GiB at most",
+        "2 GPUs, dedicated env 0 (2 copies), rollout 1 fits, 24.0 GiB at most",
+        "2 GPUs, shared env 0-1 (2 copies), rollout 0-1 fits, 28.0 GiB at most",
+        "1 GPU env 0 (1 copy), rollout 0 fits, 28.0 GiB at most",
+    ]
+
+
+def test_processes_of_several_gpus_and_gpus_of_several_processes_are_shown() -> None:
+    lines = told('placement: {env: "0:0-1", rollout: "1-2:0"}\n' + COMPONENTS, host(3))
+    assert lines[1:4] == [
+        "GPU 0 env 0 (1 copy) + env 1 (1 copy) 24.0 GiB of 31.9 GiB",
+        "GPU 1 rollout 0 16.0 GiB of 31.9 GiB",
+        "GPU 2 rollout 0 16.0 GiB of 31.9 GiB",
+    ]
+
+
+def test_a_reserve_is_taken_off_what_a_gpu_offers() -> None:
+    assert "offers 11.9 GiB" in refusal(DEDICATED + COMPONENTS + "reserve: {gpu_memory: 20 GiB}\n", host(4))
+    lines = told(DEDICATED + COMPONENTS, host(4, None))
+    assert lines[1] == "GPU 0 env 0 (1 copy) 12.0 GiB"
+
+
+def test_memory_that_never_fits_is_refused_with_the_layouts_that_do() -> None:
+    assert refusal(SHARED + COMPONENTS, host(4, 24)) == (
+        "pi05 in radio: `placement` takes 28.0 GiB of GPU 0, which offers 23.9 GiB\n"
+        "these layouts fit this host: env 0-1 (2 copies), rollout 2-3 (4 GPUs, dedicated);"
+        " env 0 (1 copy), rollout 1 (2 GPUs, dedicated)"
+    )
+
+
+def test_gpus_that_the_host_has_not_are_refused_with_the_layouts_that_fit_it() -> None:
+    text = refusal(DEDICATED + COMPONENTS, host(2))
+    assert (
+        "`placement` on box: `2-3`: there is no GPU 3: the host has 2, numbered 0 to 1 (RLinf: AssertionError)" in text
+    )
+    assert "env 0 (2 copies), rollout 1 (2 GPUs, dedicated); env 0-1 (2 copies), rollout 0-1 (2 GPUs, shared)" in text
+    assert "no usual layout fits this host" in refusal(DEDICATED + COMPONENTS, host(2, 12))
+    assert "the host has none" in refusal(DEDICATED + COMPONENTS, host(0))
+
+
+def test_all_is_every_gpu_of_the_host_and_copies_must_divide_by_it() -> None:
+    every = 'placement: {"env,rollout": all}\n'
+    assert plan(every + COMPONENTS, host(2)).sessions[0].request.only == (0, 1)
+    assert "2 copies of `env` for 3 processes on box" in refusal(every + COMPONENTS, host(3))
+    assert "GPUs 1, 2, which `use_gpus` does not allow" in refusal(every + "use_gpus: [0]\n", host(3))
+
+
+def test_a_number_of_gpus_that_contradicts_the_placement_is_refused() -> None:
+    assert "takes GPUs 0, 1, 2, 3, and `resources` asks for 1" in refusal(DEDICATED + "resources: {gpus: 1}\n", host(4))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DEDICATED + "pin: cvd\n", "shows a session only its own, from 0: `pi05 in radio`"),
+        ('placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", ""),
+         "`placement`: pi05 in radio has 2 copies of `env` for 3 processes of it"),
+        (DEDICATED + 'components: {env: {copies: "{environment.workers}"}}\n',
+         "{environment.workers} is not there for environment `radio`"),
+        (DEDICATED + 'components: {env: {copies: "{policy.n}"}}\n', "{policy.n} is not there for policy `pi05`"),
+        (DEDICATED + "components: {envs: {gpu_memory: 1 GiB}}\n", "`placement` has no component `envs`"),
+        ('placement: {env: "0", "rollout,env": "1"}\n', "`placement` places `env` twice"),
+    ],
+)  # fmt: skip
+def test_what_rlinf_would_refuse_on_any_host_is_a_mistake_of_the_grid(text: str, message: str) -> None:
+    with pytest.raises(GridError) as refused:
+        grid(text)
+    assert message in str(refused.value)
+    assert "hint: " in str(refused.value)
+
+
+def test_an_attribute_that_is_no_number_is_told() -> None:
+    with pytest.raises(GridError, match="`copies` of `env`: `two` is not a whole number"):
+        grid(DEDICATED + COMPONENTS, HEAD.replace("envs: 2", "envs: two"))
+
+
+def test_a_command_that_is_not_told_its_placement_is_warned_of() -> None:
+    silent = HEAD.replace("{placement} ", "")
+    assert "is not told where to run" in warnings(DEDICATED, silent)
+    by_hand = HEAD.replace("{placement}", "cluster.component_placement.env=0-1")
+    assert "writes cluster.component_placement itself" in warnings("", by_hand)
+    assert "component" not in warnings(DEDICATED)
+
+
+def test_the_gpus_that_a_placement_claims_are_gpus_that_a_command_can_name() -> None:
+    text = DEDICATED + "use_gpus: [0, 1, 2, 3]\n"
+    assert warnings(text, HEAD.replace("{placement}", "{placement} --count {gpu_count} --gpus {gpus}")) == ""
+
+
+def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
+    assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
+    assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')
+
+
+def test_unquoted_numbers_that_other_yaml_reads_otherwise_are_refused_with_their_line() -> None:
+    for written, number in (("1:0", 60), ("2:07:1", 7621), ("010", 8), ("1_0:30", 630)):
+        with pytest.raises(GridError, match=rf"grid\.yaml:7:8: .*`{written}` without quotes is {number} to RLinf"):
+            grid(f"placement:\n  env: {written}\n")
+    for written in ("0:1", "1", "07", '"1:0"', "'010'", "0-1:0-3"):
+        assert grid(f"placement:\n  env: {written}\n").combos

@@ -1,0 +1,222 @@
+"""`evidence`, `failures`, `retry`, `limits` and `notify` in a grid: what they say, and what looks like a mistake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.bundle import policy, queue
+from comborun.errors import GridError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, Settings, parse_grid
+from comborun.grid.survival_values import FailFast
+from comborun.plan import Plan
+from comborun.planner import lay_out
+from comborun.script import notify_script, session_script
+from comborun.state import Failure
+from comborun.survival import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
+
+HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
+SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"
+HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
+
+
+def grid(text: str) -> Grid:
+    return parse_grid(HEAD + text, Path("grid.yaml"))
+
+
+def plan(text: str) -> Plan:
+    return lay_out(grid(text), HOST)
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        grid(text)
+    return "\n".join(map(str, refused.value.problems))
+
+
+def both(text: str) -> tuple[Settings, Settings]:
+    a, b = (combo.settings for combo in grid(text).combos)
+    return a, b
+
+
+def test_without_the_keys_records_decide_and_nothing_is_ended() -> None:
+    settings, _ = both("")
+    assert (settings.evidence, dict(settings.failures), settings.watch) == (EvidenceRules(), {}, WatchRules())
+    assert (grid("").retry, grid("").notify) == (DEFAULT_RETRY, None)
+
+
+def test_evidence_is_merged_key_by_key() -> None:
+    a, b = both(
+        "evidence: {line: done, files: [x.json, y/*.mp4], grace: 90 s}\n"
+        "overrides: [{when: {policy: b}, evidence: {records: false, grace: 0}}]\n"
+    )
+    assert a.evidence == EvidenceRules(records=True, line="done", files=("x.json", "y/*.mp4"))
+    assert b.evidence == replace(a.evidence, records=False)
+    assert (a.watch.hang_s, b.watch.hang_s) == (90, 0)
+
+
+def test_failures_are_merged_class_by_class() -> None:
+    a, b = both(
+        "failures: {gpu_memory: [one, two], ignore: three}\n"
+        "overrides: [{when: {policy: b}, failures: {gpu_memory: four}}]\n"
+    )
+    assert dict(a.failures) == {"gpu_memory": ("one", "two"), "ignore": ("three",)}
+    assert dict(b.failures) == {"gpu_memory": ("four",), "ignore": ("three",)}
+
+
+def test_a_combo_may_take_longer_than_the_others() -> None:
+    a, b = both(
+        "limits: {stall_after: 20 min, max_time: 1500 ms}\noverrides: [{when: {policy: b}, limits: {stall_after: 0}}]\n"
+    )
+    assert a.watch == WatchRules(stall_s=1200, max_s=2)
+    assert b.watch == WatchRules(stall_s=0, max_s=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("3", FailFast(sessions=3)), ("10 %", FailFast(percent=10)), ("5%", FailFast(0, 5))]
+)
+def test_fail_fast_is_a_count_or_a_share(text: str, told: FailFast) -> None:
+    assert grid(f"limits: {{fail_fast: {text}}}\n").limits.fail_fast == told
+
+
+def test_a_budget_of_retries_keeps_the_wait_of_its_class_unless_it_names_one() -> None:
+    rules = {
+        rule.failure: rule for rule in grid("retry: {gpu_memory: 5, error: {times: 2}, lost: {wait: 1 min}}\n").retry
+    }
+    assert rules[Failure.GPU_MEMORY] == RetryRule(Failure.GPU_MEMORY, 5, 60.0)
+    assert rules[Failure.ERROR] == RetryRule(Failure.ERROR, 2, 10.0)
+    assert rules[Failure.LOST] == RetryRule(Failure.LOST, 2, 60.0)
+    assert rules[Failure.KILLED] == RetryRule(Failure.KILLED, 1, 10.0)
+
+
+def test_the_word_none_forbids_every_retry() -> None:
+    assert {rule.times for rule in grid("retry: none\n").retry} == {0}
+    assert {rule.failure for rule in grid("retry: none\n").retry} == set(Failure)
+
+
+def test_a_command_for_news_needs_no_map() -> None:
+    short, long = grid("notify: tell me\n").notify, grid("notify: {command: tell me, on: failed, every: 1 h}\n").notify
+    assert short
+    assert long
+    assert (short.command, short.kinds, short.every) == ("tell me", NOTICE_KINDS, 600.0)
+    assert (long.command, long.kinds, long.every) == ("tell me", ("failed",), 3600.0)
+
+
+def test_the_plan_survives_its_json_with_all_of_it() -> None:
+    told = plan(
+        "evidence: {line: a, files: b}\nfailures: {error: c}\nlimits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\n"
+        "retry: {lost: 0}\nnotify: tell ~/me\nworkdir: ~/w\nvariables: {A: b}\n"
+    )
+    assert Plan.from_json(told.to_json()) == told
+    assert told.notify
+    assert told.notify.workdir == '"$HOME"/w'
+
+
+def test_the_dispatcher_is_told_of_every_budget_in_numbers() -> None:
+    told = policy(
+        plan("retry: {lost: {times: 1, wait: 1500 ms}, crashed: 0}\nnotify: {command: t, on: [host, failed]}\n")
+    )
+    lines = dict(line.split("\t") for line in told.splitlines())
+    assert (lines["retry_lost"], lines["wait_lost_ms"]) == ("1", "1500")
+    assert lines["retry_crashed"] == "0"
+    assert "wait_crashed_ms" not in lines
+    assert (lines["notify_every_ms"], lines["notify_kinds"]) == ("600000", "host,failed")
+    assert {f"retry_{failure}" for failure in Failure} == {key for key in lines if key.startswith("retry_")}
+
+
+def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
+    told = plan("evidence: {line: 'so far: {episodes}$'}\n").sessions[0]
+    assert told.evidence.line == "so far: {episodes}$"
+    assert r"evidence_line='so far: {episodes}$'" in session_script(told)
+    assert "{episode} is no number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
+    with pytest.raises(GridError, match=r"counts \{episodes\}, and .* no number of them"):
+        parse_grid(HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n", Path("grid.yaml"))
+
+
+def test_no_number_is_longer_than_the_dispatcher_reads() -> None:
+    told = policy(plan("limits: {attempts: 1000000000000, breaker: 99999999999, stagger: 30 d}\n"))
+    assert all(len(value) <= 9 for _, value in (line.split("\t") for line in told.splitlines()))
+
+
+def test_the_queue_says_what_goes_first_and_what_never_starts() -> None:
+    told = plan("")
+    first, second = told.sessions
+    flagged = replace(told, sessions=(replace(first, flag="smoke"), replace(second, flag="dropped")))
+    assert [row.split("\t")[:3] for row in queue(told).splitlines()] == [["x_a", "0", "-"], ["x_b", "0", "-"]]
+    assert [row.split("\t")[2] for row in queue(flagged).splitlines()] == ["smoke", "dropped"]
+
+
+def test_a_script_names_only_what_is_not_as_the_library_has_it() -> None:
+    text = session_script(plan("").sessions[0])
+    assert not [word for word in ("evidence", "hang_s", "stall_s", "max_s", "signatures") if word in text]
+    assert "ranged=1\nepisode=episode\n" in text
+
+
+def test_a_script_whose_program_leaves_no_records_is_never_asked_for_a_tail() -> None:
+    text = session_script(plan("results: none\nevidence: {line: done}\n").sessions[0])
+    assert "ranged" not in text
+    assert "evidence_records" not in text
+    assert "evidence_line=done\n" in text
+
+
+def test_the_script_for_news_holds_data_only() -> None:
+    notify = plan("notify: curl -d @- https://example.org/a?b=c\nvariables: {A: b c}\nsetup: source x\n").notify
+    assert notify
+    text = notify_script(notify)
+    assert "variables=(\n  A='b c'\n)\n" in text
+    assert "curl\n  -d @- 'https://example.org/a?b=c'\n" in text
+    assert "setup" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("limits: {stall_after: 30 s}\n", "5:10", "30 s are short"),
+        ("limits: {stall_after: 1 h}\nprogress: {silent: true}\n", "5:10", "which `progress: {silent: true}` says"),
+        ("results: none\nevidence: {records: true}\n", "6:12", "has none (`results: none`)"),
+        ("evidence: {records: false}\n", "5:12", "the exit code decides alone"),
+        ("retry: {error: 1}\n", "5:9", "bias the success rate"),
+        ("retry: {no_result: 2}\n", "5:9", "bias the success rate"),
+        ("retry: {killed: 2}\nlimits: {attempts: 1}\n", "6:10", "`retry` does nothing for `killed`"),
+    ],
+)
+def test_what_looks_like_a_mistake_is_said(text: str, place: str, words: str) -> None:
+    (warning,) = grid(text).warnings
+    assert str(warning).startswith(f"grid.yaml:{place}: ")
+    assert words in warning.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "limits: {stall_after: 1 min}\n",
+        f"limits: {{stall_after: 1 h}}\noverrides: [{SILENT}]\n",
+        "evidence: {records: false, line: done}\n",
+        "results: none\nevidence: {files: summary.json}\n",
+        "overrides: [{when: {policy: a}, results: none}, {when: {policy: b}, evidence: {records: true}}]\n",
+        "retry: {error: 0, killed: 0}\nlimits: {attempts: 1}\n",
+    ],
+)
+def test_what_is_meant_is_not_warned_of(text: str) -> None:
+    assert grid(text).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("notify: {on: failed}\n", "`notify` without a `command`"),
+        ("notify: {command: t, on: []}\n", "`notify.on` is empty"),
+        ("notify: tell {run}\n", "{run} is not filled here"),
+        ("notify: tell | cat\n", "the shell operator '|'"),
+        ("notify: 'tell \"me'\n", "can't be split"),
+        ("notify: {command: t, every: 9 d}\n", "`notify.every`: no notice is held back longer than a day"),
+        ("limits: {fail_fast: 0}\n", "would let nothing start"),
+        ("limits: {fail_fast: 101 %}\n", "more than all"),
+        ("line: done\n", "it belongs into `evidence`"),
+    ],
+)
+def test_what_can_not_work_is_refused(text: str, words: str) -> None:
+    assert words in mistakes(text)

@@ -1,0 +1,50 @@
+"""docs/guarantees.md against the tests: every promise names some, and all that it names are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs/guarantees.md").read_text()
+PROMISED, _, REFUSED = PAGE.partition("\n## What is not promised\n")
+PROMISE = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |^#|\Z)", re.MULTILINE | re.DOTALL)
+TEST = re.compile(r"^ +- `(tests/[a-z_/]+\.py)::(test_[a-z0-9_]+)`$", re.MULTILINE)
+
+PROMISES = {int(number): text for number, text in PROMISE.findall(PROMISED)}
+NAMED = sorted(set(TEST.findall(PAGE)))
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    tree = ast.parse((CHECKOUT / path).read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_promises_are_numbered_one_after_the_other_and_each_says_what_in_bold() -> None:
+    assert list(PROMISES) == list(range(1, len(PROMISES) + 1))
+    assert len(PROMISES) >= 10
+    assert [number for number, text in PROMISES.items() if not text.startswith("**")] == []
+
+
+@pytest.mark.parametrize("number", PROMISES)
+def test_every_promise_has_a_test(number: int) -> None:
+    assert TEST.search(PROMISES[number])
+
+
+@pytest.mark.parametrize(("path", "name"), NAMED, ids=[name for _, name in NAMED])
+def test_every_test_that_is_named_is_there(path: str, name: str) -> None:
+    assert (CHECKOUT / path).is_file()
+    assert name in names_in(path)
+
+
+def test_a_test_that_is_named_is_named_in_the_form_that_is_checked() -> None:
+    assert len(re.findall(r"tests/\S+::test_", PAGE)) == len(TEST.findall(PAGE))
+
+
+def test_the_page_says_what_is_not_promised() -> None:
+    assert len(re.findall(r"^- \*\*", REFUSED, re.MULTILINE)) >= 5

@@ -1,0 +1,244 @@
+"""Why a session is not running, what it is doing, how it ended: from what one probe says. Times of day are UTC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+
+import pytest
+from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
+
+from comborun.plan import Plan
+from comborun.state import Failure
+from comborun.survival import EvidenceRules, RetryRule, WatchRules
+from monitor.classify import classify
+from monitor.explain import Explanation, explain, to_document
+from monitor.history import History, fold
+from monitor.snapshot import parse_snapshot
+
+PLAN = replace(
+    a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),
+    limits=replace(a_plan([], parallel=2).limits, attempts=3),
+    retry=(RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.ERROR, 0, 0.0)),
+)
+GRASS = Seen("grass_act", started=NOW - 600, counts=(60, 50), changed=NOW - 4)
+STAIRS = Seen("stairs_act", started=NOW - 300, counts=(20, 20))
+
+
+def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
+    answer = an_answer(*seen, host=("load=1 cpus=2", *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
+    view, history = a_view(plan), fold(History(), parse_snapshot(answer, 400))
+    return explain(view, history, classify(view, history), name, UTC)
+
+
+def words(one: Explanation) -> list[str]:
+    return [command.words.replace("walkers-20260729T101500Z-ab12", "RUN") for command in one.commands]
+
+
+def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None:
+    maze = told("maze_act", GRASS, STAIRS)
+    assert maze.state == "queued"
+    assert maze.reasons[:2] == (
+        "2 of 2 slots busy",
+        "the next to end is act in grass, about 10:36 (in 6 min)",
+    )
+    assert maze.reasons[2] == "it is expected to end at 10:55 (in 25 min)"
+    assert words(maze) == ["slots 3 --run RUN"]
+
+
+def test_more_slots_are_more_than_what_runs_already_and_wait_for_a_hold_to_be_lifted() -> None:
+    third = Seen("maze_act", started=NOW - 60, counts=(1, 1))
+    plan = replace(PLAN, sessions=(*PLAN.sessions, a_session("act", "dunes")))
+    dunes = told("dunes_act", GRASS, STAIRS, third, plan=plan, header=("hold kind=paused at=1 why=",))
+    assert words(dunes) == ["resume RUN", "slots 4 --run RUN"]
+    assert dunes.commands[1].does == "lets one more run at once when the run goes on"
+
+
+@pytest.mark.parametrize("cause", ["not_needed", "stopped"])
+def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
+    maze = told("maze_act", Seen("maze_act", started=None).ended(cause, "none"))
+    assert maze.reasons[0].startswith("attempt 1 was called off at 10:29:59 and never began")
+    assert not any(word.startswith("logs") for word in words(maze))
+    begun = told("maze_act", Seen("maze_act").ended(cause, "none", started=NOW - 60))
+    assert any(word.startswith("logs") for word in words(begun))
+
+
+def test_those_before_it_are_named() -> None:
+    maze = told("maze_act", GRASS)
+    assert maze.reasons[0] == "1 session before it in the queue: act in stairs"
+    assert maze.reasons[1] == "1 of 2 slots busy"
+
+
+def test_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
+    assert "it is its turn: it starts in a moment" in told("stairs_act", GRASS).reasons
+
+
+@pytest.mark.parametrize(
+    ("header", "fields", "reason"),
+    [
+        ((), {"stopped": 1, "dispatcher": ""}, "the run was stopped: nothing starts until it is resumed"),
+        ((), {"dispatcher": ""}, "the dispatcher, which starts sessions, is gone"),
+        (
+            (f"hold kind=paused at={NOW - 120} why=the box is full",),
+            {},
+            "the run is paused: the box is full",
+        ),
+        (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
+    ],
+)
+def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: dict[str, object], reason: str) -> None:
+    maze = told("maze_act", GRASS, STAIRS, header=header, **fields)  # type: ignore[arg-type]
+    assert maze.reasons[0].startswith(reason)
+    assert not any("the next to end" in one for one in maze.reasons)
+    assert "paused" not in reason or maze.reasons[1] == (
+        "nothing new starts since 10:28 (2 min ago), until it is resumed"
+    )
+    if "disk" not in reason:
+        assert words(maze)[0] == "resume RUN"
+
+
+def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
+    maze = replace(a_session("act", "maze"), gpus=1)
+    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
+    header = ("quarantine gpu=1 class=gpu_fault at=5", "waiting session=maze_act for=gpu until= detail=GPU 0 is full")
+    reasons = told("maze_act", replace(GRASS, gpus="0"), replace(STAIRS, gpus="0"), plan=plan, header=header).reasons
+    assert reasons[:4] == (
+        "it waits for a GPU: GPU 0 is full",
+        "it wants 1 GPU of 0, 1, at most 2 sessions on each",
+        "GPU 1 gets no more sessions (GPU fault again and again)",
+        "GPU 0 is held by act in grass, act in stairs",
+    )
+
+
+def test_a_retry_says_when_which_attempt_and_what_happened() -> None:
+    failed = Seen("maze_act", started=NOW - 300).ended("gpu_memory", "none", code=1)
+    header = (f"waiting session=maze_act for=retry until={NOW + 40} detail=",)
+    maze = told("maze_act", failed, header=header)
+    assert maze.reasons[0] == "its attempt 1 failed; again in 40 s: out of GPU memory, attempt 2 of 3"
+    assert "retry maze_act --run RUN" in words(maze)
+
+
+def test_a_smoke_test_that_comes_first_is_told_with_its_numbers() -> None:
+    smoke = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
+    plan = replace(PLAN, sessions=(smoke, *PLAN.sessions))
+    header = ("waiting session=maze_act for=smoke until= detail=",)
+    reasons = told("maze_act", Seen("grass_act_smoke"), plan=plan, header=header).reasons
+    assert reasons[0] == "the smoke test comes first: 1 running"
+
+
+def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
+    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], watch=WatchRules(1200, 7200)), *PLAN.sessions[1:]))
+    grass = told("grass_act", replace(GRASS, gpus="0", address="g"), STAIRS, plan=plan)
+    assert grass.reasons == (
+        "attempt 1 has been running for 10 min 00 s on GPU 0",
+        "60 of 100 episodes done, 50 of 60 successful",
+        "its log last grew 4 s ago",
+        "it is ended when it shows no progress for 20 min 00 s",
+        "it is ended when it has run for 2 h 00 min, in 1.8 h",
+        "ends 10:34–10:38 (in 4–8 min)",
+    )
+    assert words(grass) == ["logs -f grass_act --run RUN", "attach grass_act --run RUN", "stop grass_act --run RUN"]
+
+
+def test_a_stalled_one_says_since_when_and_whether_anything_ends_it() -> None:
+    grass = told("grass_act", replace(GRASS, live=f"supervisor=1 command=1 claimed=1 stalled={NOW - 1500}"))
+    assert grass.state == "stalled"
+    assert "no progress since 10:05:00 (25 min)" in grass.reasons
+    assert "nothing ends it for that: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
+
+
+def test_an_orphan_is_told_as_one() -> None:
+    grass = told("grass_act", replace(GRASS, live="supervisor=0 command=1 claimed=1"))
+    assert any("its supervisor is gone, but the command goes on" in reason for reason in grass.reasons)
+
+
+def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() -> None:
+    rules = EvidenceRules(line="^done$", files=("all.json",))
+    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], evidence=rules), *PLAN.sessions[1:]))
+    ended = GRASS.ended("exited", "partial", code=3, records=37, successes=4, peak_memory_kib=3 << 20)
+    grass = told("grass_act", ended, plan=plan)
+    assert grass.reasons == (
+        "attempt 1 ended at 10:29:59 after 9 min 59 s: exit code 3",
+        "37 of 100 episodes done, 4 of 37 successful",
+        "it counts as complete with 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
+        "its processes held 3.00 GiB of memory at most, as far as was seen",
+        "its failure counts as `error`, and no retry of that is left: it has none (1 of 3 starts used)",
+    )
+    assert words(grass) == ["logs grass_act --run RUN", "retry grass_act --run RUN"]
+
+
+def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None:
+    first = GRASS.ended("gpu_memory", "none", code=1)
+    second = replace(GRASS, attempt=2).ended("gpu_memory", "none", code=1)
+    assert any("2 more starts may follow (1 of 3 starts used)" in reason for reason in told("grass_act", first).reasons)
+    reasons = told("grass_act", first, second).reasons
+    assert any("1 more start may follow (2 of 3 starts used)" in reason for reason in reasons)
+    assert reasons[-1] == "attempt 1 before it: out of GPU memory, 0 episodes"
+    third = replace(GRASS, attempt=3).ended("gpu_memory", "none", code=1)
+    reasons = told("grass_act", first, second, third).reasons
+    assert any("no retry of that is left: those are used up (3 of 3" in reason for reason in reasons)
+
+
+def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
+    first = GRASS.ended("gpu_memory", "none", code=1)
+    halted = ("hold kind=halted at=1 why=three in a row",)
+    grass = told("grass_act", first, header=halted, dispatcher="")
+    assert any("2 more starts may follow when the run goes on" in reason for reason in grass.reasons)
+    stairs = told("stairs_act", first, header=halted, dispatcher="")
+    assert not any("dispatcher" in reason for reason in stairs.reasons), "it left because the run is halted"
+    assert words(stairs) == ["resume RUN"]
+
+
+def test_a_success_needs_no_excuse() -> None:
+    grass = told("grass_act", GRASS.ended(records=100, successes=90))
+    assert grass.reasons == (
+        "attempt 1 ended at 10:29:59 after 9 min 59 s",
+        "100 of 100 episodes done, 90 of 100 successful",
+    )
+    assert words(grass) == ["logs grass_act --run RUN"]
+
+
+def test_what_was_amended_away_says_so() -> None:
+    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], flag="dropped"), *PLAN.sessions[1:]))
+    grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=plan)
+    assert grass.reasons[0].startswith("the grid was changed since")
+
+
+def test_the_last_command_waits_for_all_the_others() -> None:
+    after = told("after", GRASS, STAIRS)
+    assert after.reasons == ("the grid's last command runs once all sessions have ended: 3 have not",)
+
+
+def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> None:
+    log = b"\x1b[31mloading\x1b[0m\r\n\n" + b"".join(b"line %d\n" % number for number in range(12))
+    data = to_document(told("grass_act", GRASS).with_log(log))
+    assert data["last_lines"] == [f"line {number}" for number in range(2, 12)]
+    assert data["commands"][0]["command"].startswith("combo logs -f grass_act")
+    assert set(data) == {"run", "session", "combo", "state", "attempt", "reasons", "last_lines", "commands"}
+
+
+def test_a_traceback_keeps_its_indentation() -> None:
+    log = b'Traceback (most recent call last):\n  File "eval.py", line 3\n\traise\x1b[31m   \n   \nKeyError: 3\n'
+    assert told("grass_act", GRASS).with_log(log).last_lines == (
+        "Traceback (most recent call last):",
+        '  File "eval.py", line 3',
+        " raise",
+        "KeyError: 3",
+    )
+
+
+def test_what_only_says_again_how_the_attempt_failed_is_left_out() -> None:
+    failed = Seen("maze_act", started=NOW - 300).ended("gpu_memory", "none", code=1)
+    waits = f"waiting session=maze_act for=retry until={NOW + 40} detail="
+    assert (
+        told("maze_act", failed, header=(f"{waits}gpu_memory, after attempt 1",)).reasons
+        == told("maze_act", failed, header=(waits,)).reasons
+    )
+    assert (
+        "asked for after attempt 1" in told("maze_act", failed, header=(f"{waits}asked for after attempt 1",)).reasons
+    )
+
+
+def test_more_lines_than_planned_are_told_beside_what_is_done() -> None:
+    grass = told("grass_act", Seen("grass_act").ended(records=104, successes=60))
+    assert "100 of 100 episodes done, 60 of 104 successful, 4 lines more than planned" in grass.reasons

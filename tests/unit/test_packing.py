@@ -1,0 +1,120 @@
+"""What fits at once, when all ends, and the bound: by the formula that the host admits by."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.bound import bound
+from comborun.facts import Card, HostFacts
+from comborun.grid import parse_grid
+from comborun.outlook import outlook
+from comborun.packing import Capacity, Task, capacity, fits, play
+from comborun.plan import Plan
+from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
+from comborun.resources import Request
+
+GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
+
+
+def host(*cards: Card, cpus: int = 64, memory: int = 256 << 30, available: int | None = None) -> HostFacts:
+    gpus = tuple(card.index for card in cards)
+    return HostFacts("h", "h", cpus, memory, gpus, "5", "3", "", (), (), cards, available)
+
+
+def laid(text: str, on: HostFacts, known: Knowledge = NOTHING_KNOWN) -> Plan:
+    return lay_out(parse_grid(GRID + text, Path("grid.yaml")), on, known=known)
+
+
+@pytest.mark.parametrize(("total", "fitting"), [(81559, 9), (81920, 9), (95830, 12), (98304, 12)])
+@pytest.mark.parametrize("used", [39 * 1024, 0])
+def test_a_job_of_39_gib_counts_once_whether_it_runs_already_or_not(total: int, used: int, fitting: int) -> None:
+    text = "resources: {gpus: 1, gpu_memory: 4.5 GiB}\nreserve: {gpu_memory: 39 GiB}\nlimits: {parallel: 64}\n"
+    on = host(Card(0, "GPU-0", "H100", total, used))
+    plan = laid(text, on)
+    assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on)) == (fitting, "GPU memory")
+    assert f"GPU memory: {fitting} per GPU" in outlook(plan, parse_grid(GRID + text, Path("g")), on, NOTHING_KNOWN).caps
+
+
+def test_a_session_that_says_no_memory_has_its_gpu_alone_unless_the_grid_says_how_many() -> None:
+    on = host(*(Card(index, "", "", 80000, 0) for index in range(2)))
+    for text, fitting in (("", 2), ("limits: {per_gpu: 3}\n", 6)):
+        plan = laid("resources: {gpus: 1}\n" + text, on)
+        assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on))[0] == fitting
+
+
+def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
+    small, large = (Task(5, 1, Request(gpu_memory=size)) for size in (8000, 30000))
+    room = Capacity(slots=8, gpus={0: 10000, 1: 35000})
+    assert play([small, large], room).ends == (5, 10)  # the small one is where the large one has to go
+    assert play([large, small], room).ends == (5, 5)
+    assert play([small] * 3, Capacity(slots=8, gpus={0: 20000, 1: None})).most == 3
+
+
+def test_main_memory_of_others_counts_by_use_or_reserve() -> None:
+    text = "resources: {memory: 10 GiB}\nreserve: {memory: 30 GiB}\nlimits: {parallel: 64}\n"
+    for available, fitting in ((None, 7), (100 << 30, 7), (45 << 30, 4)):
+        on = host(memory=100 << 30, available=available)
+        plan = laid(text, on)
+        assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on))[0] == fitting
+
+
+def test_one_that_does_not_fit_lets_those_behind_it_pass() -> None:
+    tasks = [Task(4, request=Request(cpus=3)), Task(4, request=Request(cpus=3)), Task(2, request=Request(cpus=1))]
+    played = play(tasks, Capacity(slots=8, cpus=4))
+    assert played.ends == (4, 8, 2)
+    assert (played.most, played.short_of) == (2, "CPUs")
+
+
+def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() -> None:
+    tasks = [Task(10, 1, Request(gpu_memory=4)) for _ in range(4)]
+    room = Capacity(slots=8, gpus={0: 100, 1: 100}, stagger=3)
+    assert play(tasks, room).ends == (10, 10, 13, 13)
+    beside = Capacity(slots=8, gpus={0: 10}, servers=(Task(0, 1, Request(gpu_memory=5)),))
+    assert play(tasks, beside).most == 1
+    assert play([Task(1, 1, Request(gpu_memory=6))], beside).makespan == math.inf
+
+
+REQUESTS = st.builds(
+    Request,
+    cpus=st.integers(0, 6),
+    memory=st.sampled_from([0, 10, 40]),
+    gpu_memory=st.sampled_from([0, 20, 45]),
+    tokens=st.sampled_from([(), ("ray",)]),
+    group=st.just("g"),
+    per_host=st.sampled_from([0, 0, 3]),
+)
+TASKS = st.lists(st.builds(Task, st.integers(1, 30).map(float), st.integers(0, 2), REQUESTS), min_size=1, max_size=25)
+
+
+@given(TASKS)
+def test_no_play_ends_before_the_bound_and_one_after_another_is_never_sooner(tasks: list[Task]) -> None:
+    room = Capacity(slots=6, cpus=8, memory=100, gpus={0: 100, 1: 100})
+    played = play(tasks, room)
+    assert bound(tasks, room).seconds <= played.makespan * (1 + 1e-9)
+    assert played.makespan <= sum(task.seconds for task in tasks)
+    assert played.most <= room.slots
+
+
+def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
+    on = host(cpus=4)
+    grid = parse_grid(GRID, Path("grid.yaml"))
+    plan = lay_out(grid, on)
+    seen = outlook(plan, grid, on, NOTHING_KNOWN)
+    assert (seen.makespan, seen.bound, seen.sequential) == (None, None, None)
+    assert len(seen.unknown) == 6
+    paces = {pace_key(one): Pace(2.0, 5.0, memory=1000) for one in plan.sessions if one.environment != "z"}
+    half = Knowledge("calibration", "", paces, (Level(1, 1), Level(2, 1.6)), 2)
+    seen = outlook(lay_out(grid, on, known=half), grid, on, half)
+    assert seen.makespan is None
+    assert seen.unknown == ("a in z", "b in z")
+    whole = Knowledge("calibration", "", {pace_key(one): Pace(2.0, 5.0, 1000) for one in plan.sessions}, half.levels, 2)
+    seen = outlook(lay_out(grid, on, known=whole), grid, on, whole)
+    assert (seen.at_once, seen.limited) == (2, "CPUs")
+    assert seen.sequential == 150
+    assert seen.makespan == 96  # three times 25 s, 2 / 1.6 as long beside another, up to whole seconds
+    assert seen.filled == ("memory 1152 MiB", "cpus 2")

@@ -1,0 +1,301 @@
+"""Presets: data that is checked, laid below grids, and turned into the golden scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from comborun.cli import combo
+from comborun.errors import GridError, Problem, UserError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
+from comborun.grid.about import AboutKeys
+from comborun.grid.model import keys_of
+from comborun.plan import FORMATS, Plan, Session
+from comborun.planner import lay_out
+from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
+from comborun.script import server_script, session_script
+from comborun.servers import instances
+from remote.provenance import preset_origin
+from reporter.adapters.sniff import Format
+
+CHECKOUT = Path(__file__).parents[2]
+GOLDEN = CHECKOUT / "tests" / "golden" / "presets"
+DOCUMENT = (CHECKOUT / "docs" / "presets.md").read_text()
+NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+SERVERS = ("gr00t-server", "openpi-server", "vllm")
+PROGRAMS = [name for name in NAMES if name not in SERVERS]
+HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2, 3), "5.2", "3.4", "4.9", ())
+MINE = """\
+about: {summary: mine, starter: 'policies: [a]', unpaired: it ignores seeds, defaults: {policy: {size: 3}}}
+command: run {policy} --size {policy.size} --env {environment} --episodes {episodes} {output_dir}
+variables: {A: "1", B: "2"}
+limits: {stagger: 30 s, attempts: 5}
+evidence: {line: done, grace: 90 s}
+results: {files: "*.txt", success: ok}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own folder of presets, empty."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "config" / "comborun" / "presets"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def grid_of(folder: Path, preset: str, grid: str = "policies: [a]\nenvironments: [x]\nepisodes: 9\n") -> Grid:
+    (folder / "mine.yaml").write_text(preset)
+    (folder / "grid.yaml").write_text("preset: ./mine.yaml\n" + grid)
+    return load_grid(folder / "grid.yaml")
+
+
+def starter(name: str) -> str:
+    return preset_starter(read_preset(find_preset(name, Path())), name, "my_grid")
+
+
+def sessions(grid: Grid) -> tuple[Session, ...]:
+    return lay_out(grid, HERE).sessions
+
+
+def told(grid: str, folder: Path, preset: str) -> str:
+    with pytest.raises(GridError) as refused:
+        grid_of(folder, preset, grid)
+    return str(refused.value).replace(f"{folder}/", "")
+
+
+def test_all_sixteen_are_there() -> None:
+    assert set(NAMES) == {
+        *("cosmos-agent", "embodichain", "embodiedbench", "gr00t", "isaaclab-arena", "isaaclab-eval", "lerobot"),
+        "isaaclab-arena-ranks",
+        *("maniskill", "openpi", "openvla-libero", "rlinf", "simpler-env"),
+        *SERVERS,
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_its_starter_is_a_good_grid_without_a_warning(name: str) -> None:
+    grid = parse_grid(starter(name), Path("grid.yaml"))
+    assert grid.warnings == ()
+    assert grid.preset is not None
+    assert len(grid.combos) >= 2
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_script_of_its_first_session_is_the_golden_one(name: str) -> None:
+    text = session_script(sessions(parse_grid(starter(name), Path("grid.yaml")))[0])
+    golden = GOLDEN / f"{name}.sh"
+    if os.environ.get("COMBORUN_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def test_no_golden_script_is_left_over() -> None:
+    assert sorted(path.stem for path in GOLDEN.glob("*.sh")) == NAMES
+
+
+@given(
+    name=st.sampled_from(PROGRAMS),
+    at=st.integers(0, 60),
+    count=st.integers(0, 5),
+    put=st.text(":{}[]'\"-ab \n", max_size=9),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_preset_that_was_spoilt_gives_mistakes_with_places_or_a_grid(
+    tmp_path: Path, name: str, at: int, count: int, put: str
+) -> None:
+    lines = (SHIPPED / f"{name}.yaml").read_text().splitlines()
+    spoilt = "\n".join([*lines[:at], put, *lines[at + count :]])
+    problems: tuple[Problem, ...] = ()
+    try:
+        grid_of(tmp_path, spoilt, read_preset(find_preset(name, Path())).about.starter)
+    except GridError as error:
+        problems = error.problems
+    assert {Path(problem.file).name for problem in problems} <= {"mine.yaml", "grid.yaml"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_explains_exactly_the_attributes_that_its_command_takes(name: str) -> None:
+    preset = read_preset(find_preset(name, Path()))
+    used = set(re.findall(r"\{(policy|environment)\.(\w+)\}", preset.source.text))
+    described = preset.about.attributes
+    assert used == {("policy", key) for key in described.policy} | {
+        ("environment", key) for key in described.environment
+    }
+    assert set(preset.about.defaults.policy) <= set(described.policy)
+    assert set(preset.about.defaults.environment) <= set(described.environment)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_lines_are_short_enough_to_be_read(name: str) -> None:
+    assert max(map(len, (SHIPPED / f"{name}.yaml").read_text().splitlines())) <= 120
+
+
+def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:
+    grid = grid_of(
+        tmp_path,
+        MINE,
+        "policies: {a: , b: {size: 7}}\nenvironments: [x]\nepisodes: 9\nvariables: {B: two}\n"
+        "limits: {attempts: 1}\nevidence: {grace: 1 s}\nresults: {success: solved}\n",
+    )
+    one = grid.combos[0]
+    assert dict(one.settings.variables) == {"A": "1", "B": "two"}
+    assert (grid.limits.stagger, grid.limits.attempts) == (30.0, 1)
+    assert (one.settings.evidence.line, one.settings.watch.hang_s) == ("done", 1)
+    assert (one.settings.results.files, one.settings.results.success) == (("*.txt",), "solved")
+    assert [combo.policy.attributes["size"] for combo in grid.combos] == ["3", "7"]
+
+
+def test_a_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
+    axes = "policies: [a]\nenvironments: [x]\nepisodes: 0\n"
+    text = told(axes, tmp_path, MINE.replace("30 s", "soon").replace("{policy.size}", "{policy.sise}"))
+    assert "grid.yaml has 3 mistakes" in text
+    assert re.search(r"^grid\.yaml:4:11: `episodes`", text, re.MULTILINE)
+    assert re.search(r"^mine\.yaml:2:30: `command`: \{policy\.sise\}.*\n.*`size`", text, re.MULTILINE)
+    assert re.search(r"^mine\.yaml:4:19: `limits\.stagger`", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "place", "words"),
+    [
+        ("host: h100\n", "7:1", "`host` is no key of a preset"),
+        ("polices: [a]\n", "7:1", "there is no key `polices`"),
+        ("seed: 1\nseed: 2\n", "8:1", "stands here a second time|twice"),
+    ],
+)
+def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: str, tmp_path: Path) -> None:
+    axes = "policies: [a]\nenvironments: [x]\nepisodes: 9\n"
+    assert re.search(rf"mine\.yaml:{place}: .*({words})", told(axes, tmp_path, MINE + wrong))
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ("{}", "without `about: {summary: ...}`"),
+        ("{summary: x}", "without `about: {starter: ...}`"),
+        ("{summary: x, starter: y, counting: serail}", "did you mean `serial`?"),
+        ("{summary: x, starter: y, note: z}", "did you mean `notes`?"),
+        ("{summary: x, starter: y, attributes: {policies: {a: b}}}", "did you mean `policy`?"),
+    ],
+)
+def test_what_it_says_of_its_program_is_checked(about: str, words: str) -> None:
+    with pytest.raises(GridError, match=re.escape(words)):
+        read_preset(PresetText("mine", "mine.yaml", f"about: {about}\ncommand: run\n"))
+
+
+def test_a_preset_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(GridError, match=r"grid.yaml:1:9: `preset`: there is no preset `openpie`\n.*`openpi`"):
+        parse_grid("preset: openpie\n", Path("grid.yaml"))
+    with pytest.raises(GridError, match=r"grid.yaml:1:9: `preset`: there is no preset file .*none\.yaml"):
+        parse_grid("preset: ./none.yaml\n", Path("grid.yaml"))
+
+
+def test_a_server_is_no_preset_of_a_grid() -> None:
+    with pytest.raises(GridError, match="is a model server"):
+        parse_grid("preset: vllm\npolicies: [a]\nenvironments: [x]\n", Path("grid.yaml"))
+    with pytest.raises(UserError, match="is a model server"):
+        starter("vllm")
+
+
+SERVED = {
+    "vllm": "model: Qwen/Qwen2.5-VL-7B-Instruct",
+    "gr00t-server": "{model: ~/ckpt/n1, tag: gr1}",
+    "openpi-server": "{config: pi05_libero, directory: ~/ckpt/pi05}",
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_script_of_a_server_is_the_golden_one(name: str) -> None:
+    attributes = SERVED[name] if SERVED[name].startswith("{") else f"{{{SERVED[name]}}}"
+    text = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {server.it.url} {episodes} {output_dir}\n"
+    text += f"servers:\n  it: {{preset: {name}, "
+    grid = parse_grid(text + f"attributes: {attributes}}}\n", Path("grid.yaml"))
+    assert grid.warnings == ()
+    (one,) = instances(lay_out(grid, HERE))
+    script = server_script(one)
+    path = GOLDEN / f"{name}.sh"
+    if os.environ.get("COMBORUN_GOLDEN") == "write":
+        path.write_text(script)
+    assert script == path.read_text()
+
+
+def test_a_server_preset_is_laid_below_an_entry_of_servers_and_told_with_its_place() -> None:
+    text = "policies: [a]\nenvironments: [x]\ncommand: run {server.it.port}\nservers:\n  it: {preset: PRESET}\n"
+    with pytest.raises(GridError, match=r"grid.yaml:5:16: `servers.it.preset`: `openpi` is no model server"):
+        parse_grid(text.replace("PRESET", "openpi"), Path("grid.yaml"))
+    with pytest.raises(GridError, match=r"comborun/presets/vllm.yaml:.*there is no placeholder \{server.model\}"):
+        parse_grid(text.replace("PRESET", "vllm"), Path("grid.yaml"))
+
+
+def test_ones_own_preset_comes_before_a_shipped_one(own: Path) -> None:
+    (own / "openpi.yaml").write_text(MINE)
+    assert find_preset("openpi", Path()).text == MINE
+    assert known_presets()["openpi"].parent == own
+    listed = CliRunner().invoke(combo, ["presets"], catch_exceptions=False).output
+    assert re.search(r"openpi +mine \(yours\)", listed)
+
+
+def test_its_notes_are_no_part_of_the_work_but_of_what_is_known_of_a_run(tmp_path: Path) -> None:
+    before = grid_of(tmp_path, MINE)
+    after = grid_of(tmp_path, MINE.replace("it ignores seeds", "seeds are ignored"))
+    assert [one.digest for one in sessions(before)] == [one.digest for one in sessions(after)]
+    assert [one.unpaired for one in sessions(after)] == ["seeds are ignored"]
+    assert preset_origin(before.preset) != preset_origin(after.preset)
+    changed = grid_of(tmp_path, MINE.replace("--size", "--width"))
+    assert sessions(changed)[0].digest != sessions(before)[0].digest
+
+
+def test_episodes_that_are_no_pairs_are_not_stopped_early(tmp_path: Path) -> None:
+    axes = "policies: [a, b]\nenvironments: [x]\nepisodes: 9\nstop_early: all\n"
+    assert re.search(r"grid\.yaml:5:1: `stop_early` compares pairs.*it ignores seeds", told(axes, tmp_path, MINE))
+
+
+def test_results_can_be_in_the_log_alone(tmp_path: Path) -> None:
+    plan = lay_out(grid_of(tmp_path, MINE.replace('files: "*.txt"', "from: log, format: log-lines")), HERE)
+    (session,) = plan.sessions
+    assert (session.results.source, session.results.files, session.results.format) == ("log", (), "log-lines")
+    assert "results_log=1" in session_script(session)
+    assert Plan.from_json(plan.to_json()).sessions == (session,)
+
+
+def test_every_format_has_a_reader() -> None:
+    assert set(FORMATS) == {format_.value for format_ in Format} - {"summary"}
+
+
+def test_the_document_lists_exactly_the_keys_of_about() -> None:
+    table = DOCUMENT.split("| key of `about` | what |\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(keys_of(AboutKeys))
+
+
+def test_the_preset_of_the_document_is_a_good_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml preset\n(.*?)```", DOCUMENT, re.DOTALL)
+    preset = read_preset(PresetText("my-eval", "my-eval.yaml", text))
+    grid = grid_of(tmp_path, text, preset.about.starter)
+    assert grid.warnings == ()
+    assert sessions(grid)[0].ranged
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_show_tells_every_note_and_every_key(name: str) -> None:
+    shown = CliRunner().invoke(combo, ["presets", "show", name], catch_exceptions=False).output
+    about = read_preset(find_preset(name, Path())).about
+    words = " ".join(shown.split())
+    for line in (about.summary, *about.needs, *about.notes):
+        assert " ".join(line.split()) in words
+    assert "command: >-" in shown
+    assert "starter" not in shown
+
+
+def test_show_answers_with_json_too() -> None:
+    done = CliRunner().invoke(combo, ["presets", "show", "gr00t", "--json"], catch_exceptions=False)
+    assert json.loads(done.output)["about"]["counting"] == "first-k"
+    done = CliRunner().invoke(combo, ["presets", "--json"], catch_exceptions=False)
+    assert [entry["name"] for entry in json.loads(done.output)] == NAMES

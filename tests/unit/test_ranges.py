@@ -1,0 +1,110 @@
+"""Sessions for a part of another's episodes: their names, their content, and what can't be cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import UserError
+from comborun.facts import HostFacts
+from comborun.grid import parse_grid
+from comborun.names import LONGEST
+from comborun.plan import Session
+from comborun.planner import distinct, lay_out, range_session, session_digest, smoke_session
+from comborun.smoke import with_smoke
+
+HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
+RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"
+
+
+def session(command: str = RANGED, policy: str = "flat", more: str = "episodes: 100\n") -> Session:
+    text = f"policies: [{policy}]\nenvironments: [grass]\ncommand: {command}\n{more}"
+    (only,) = lay_out(parse_grid(text, Path("grid.yaml")), HOST).sessions
+    return only
+
+
+def test_a_range_has_both_ends_in_its_name() -> None:
+    part = range_session(session(), 60, 40)
+    assert (part.name, part.first, part.count) == ("grass_flat_e60-99", 60, 40)
+    assert part.command == session().command
+
+
+def test_what_is_the_same_work_has_the_same_digest_and_another_range_another() -> None:
+    parts = [range_session(session(), first, 10) for first in (0, 10, 0)]
+    assert parts[0].digest == parts[2].digest == session_digest(parts[0])
+    assert len({session().digest, parts[0].digest, parts[1].digest}) == 3
+
+
+def test_a_name_is_cut_only_when_it_is_too_long() -> None:
+    base = session(policy="p" * 50)
+    parts = [range_session(base, first, 1000) for first in (0, 1000)]
+    assert all(len(part.name) == LONGEST for part in parts)
+    assert parts[0].name != parts[1].name
+    assert range_session(session(policy="p" * 40), 0, 5).name.endswith("_e0-4")
+
+
+@pytest.mark.parametrize(
+    ("command", "counted", "ranged"),
+    [
+        (RANGED, True, True),
+        ("run {first_episode} {last_episode} {output_dir}", True, True),
+        ("run {first_episode} {end_episode} {output_dir}", True, True),
+        ("run {episodes} {output_dir}", True, False),
+        ("run {first_episode} {output_dir}", False, False),
+        ("run '{{episodes}' '{{first_episode}' {output_dir}", False, False),
+    ],
+)
+def test_a_session_knows_what_its_command_can_be_told(command: str, counted: bool, ranged: bool) -> None:
+    told = session(command)
+    assert (told.counted, told.ranged) == (counted, ranged)
+
+
+def test_steps_are_counted_and_never_cut_into_ranges() -> None:
+    told = session(more="episodes: 100\nunit: step\n")
+    assert (told.counted, told.ranged) == (True, False)
+
+
+def test_a_command_that_takes_no_range_gets_none() -> None:
+    with pytest.raises(UserError, match="`flat in grass` can't be told to run the episodes 5 to 9 alone"):
+        range_session(session("run {episodes} {output_dir}"), 5, 5)
+
+
+def test_a_smoke_session_does_the_first_few_and_goes_first() -> None:
+    few = smoke_session(session(more="episodes: 100\nfirst_episode: 7\n"), 2)
+    assert (few.name, few.flag, few.first, few.count) == ("grass_flat_smoke", "smoke", 7, 2)
+    assert few.digest == session_digest(few)
+
+
+def test_a_command_that_takes_no_number_is_smoke_tested_only_where_that_is_all_of_it() -> None:
+    fixed = session("run {output_dir}", more="episodes: 3\n")
+    assert smoke_session(fixed, 3).count == smoke_session(fixed, 10).count == 3
+    with pytest.raises(UserError, match=r"can't be told to run 2 of its 3 episodes: .* no \{episodes\}"):
+        smoke_session(fixed, 2)
+
+
+def test_a_program_that_decides_itself_how_many_it_does_is_not_smoke_tested() -> None:
+    with pytest.raises(UserError, match="how many it does is up to the program"):
+        smoke_session(session("run {output_dir}", more=""), 2)
+
+
+def test_two_sessions_of_one_name_are_refused() -> None:
+    part = range_session(session(), 0, 10)
+    other = replace(session(policy="flat_e0-9"), policy="flat_e0-9")
+    with pytest.raises(UserError, match=r"both run in the session `grass_flat_e0-9`"):
+        distinct([session(), part, other])
+    assert distinct([session(), part]) == (session(), part)
+
+
+def test_how_work_is_watched_and_judged_is_no_part_of_it() -> None:
+    more = "evidence: {line: done}\nfailures: {ignore: x}\nlimits: {stall_after: 1 h}\nprogress: {silent: true}\n"
+    assert session(more=f"episodes: 100\n{more}").digest == session().digest
+    assert session(more="episodes: 100\nresults: {success: ok}\n").digest != session().digest
+
+
+def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:
+    text = "policies: [flat, flat_smoke]\nenvironments: [grass]\nepisodes: 9\ncommand: run {episodes} {output_dir}\n"
+    plan = lay_out(parse_grid(text, Path("grid.yaml")), HOST)
+    with pytest.raises(UserError, match="both run in the session `grass_flat_smoke`"):
+        with_smoke(plan, 2)

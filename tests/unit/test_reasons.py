@@ -1,0 +1,70 @@
+"""How sessions ended, in words, for the table and for the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from comborun.attempt import End
+from comborun.reasons import CAUSES, FAILURES, behind
+from comborun.state import Cause, Failure
+from monitor.causes import ended_by, note
+from reporter.ending import cause_words
+
+
+def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
+    record = {"cause": cause, "completeness": completeness, "code": "", "signal": "", **fields}
+    return End.parse("".join(f"{key}={value}\n" for key, value in record.items()))
+
+
+def test_every_class_and_every_cause_has_words() -> None:
+    assert set(FAILURES) == set(Failure)
+    assert set(CAUSES) == set(Cause) - {Cause.EXITED, Cause.SIGNAL, Cause.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("end", "said", "reported"),
+    [
+        (an_end("exited", code=3), "exit code 3", "exit code 3"),
+        (
+            an_end("exited", code=1, **{"class": "gpu_memory"}),
+            "out of GPU memory (exit code 1)",
+            "out of GPU memory, exit code 1",
+        ),
+        (
+            an_end("signal", code=137, signal=9, **{"class": "host_memory"}),
+            "out of memory (killed)",
+            "out of memory, exit code 137 (KILL)",
+        ),
+        (an_end("signal", code=139, signal=11), "segmentation fault", "exit code 139 (SEGV)"),
+        (an_end("gpu_fault", code=1), "GPU fault", "GPU fault"),
+        (an_end("stalled", signal=15), "stalled", "stalled"),
+        (an_end("timed_out"), "took too long", "took too long"),
+        (an_end("server_lost"), "its server was lost", "its server was lost"),
+        (an_end("stopped", signal=15), "stopped", "stopped by the user"),
+        (an_end("a later one"), "ended for an unknown reason", "cause unknown"),
+    ],
+)
+def test_an_end_is_told_by_what_is_behind_it(end: End, said: str, reported: str) -> None:
+    assert ended_by(end) == said
+    assert cause_words(end) == reported
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (an_end("hung", "complete"), "hung after complete results"),
+        (an_end("signal", "complete", code=139, signal=11), "segmentation fault after complete results"),
+        (an_end("stopped", "complete", signal=15), "stopped after complete results"),
+        (an_end("exited", "complete", code=0), ""),
+        (an_end("stalled", note="no progress for 1200 s"), "stalled: no progress for 1200 s"),
+        (an_end("exited", code=0), "exit code 0, but no results"),
+        (an_end("exited", code=0, **{"class": "disk_full"}), "disk full (exit code 0)"),
+    ],
+)
+def test_a_note_says_what_the_outcome_does_not(end: End, said: str) -> None:
+    assert note(end, None) == said
+
+
+def test_nothing_is_behind_what_the_cause_says_already() -> None:
+    assert behind(an_end("gpu_memory")) == ""
+    assert behind(an_end("exited", "complete", code=1)) == ""

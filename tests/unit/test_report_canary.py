@@ -1,0 +1,71 @@
+"""What a canary shows: verdicts, starts and seeds of the same episodes, alone and beside others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from monitor_stage import a_plan, a_session
+
+from comborun.canary import canary_plan
+from comborun.cli.canary import told_size
+from comborun.episode import EpisodeRecord, Verdict
+from reporter.adapters import Reject, RejectKind
+from reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+
+SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
+
+
+def record(episode: int, verdict: Verdict = SUCCESS, **fields: Any) -> EpisodeRecord:
+    return EpisodeRecord("flat", "stairs", episode, verdict, **{"seed": episode, **fields})
+
+
+def compared(parallel: list[EpisodeRecord], alone: list[EpisodeRecord]) -> CanaryCombo:
+    (combo,) = compare_canary("canary-1", parallel, alone).combos
+    return combo
+
+
+def test_episodes_that_went_the_same_are_counted_and_nothing_else() -> None:
+    found = compared([record(i) for i in range(9)], [record(i) for i in range(3)])
+    assert (found.compared, found.differs) == (3, False)
+    assert found.words == "3 episodes run alone once more: all went the same"
+
+
+def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
+    parallel = [record(0, FAILURE), record(1, extra={"init_hash": "a"}), record(2, seed=9)]
+    alone = [record(0), record(1, extra={"init_hash": "b"}), record(2)]
+    hashed = [record(0, extra={"init_hash": "x"}), *alone[1:]]
+    found = compared([record(0, FAILURE, extra={"init_hash": "x"}), *parallel[1:]], hashed)
+    assert (found.verdicts, found.starts, found.seeds) == ((0,), (1,), (2,))
+    assert found.words == "3 episodes run alone once more: another verdict in 0; another start in 1; another seed in 2"
+
+
+def test_one_episode_is_told_as_one() -> None:
+    assert compared([record(0)], [record(0)]).words == "1 episode run alone once more: all went the same"
+
+
+def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:
+    rejects = [Reject("out/a.jsonl", line, RejectKind.NOT_A_RECORD, "no episode") for line in (1, 2)]
+    assert told_rejects(Canary("canary-1", ()), rejects) == (
+        "2 records of the canary were rejected and none is left, so nothing can be said;"
+        " the first, out/a.jsonl:1: no episode"
+    )
+    found = compare_canary("canary-1", [], [record(0)])
+    assert told_rejects(found, rejects[:1]).startswith("1 record of the canary was rejected; the first, out/a.jsonl:1:")
+
+
+def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_asked_for() -> None:
+    four = canary_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
+    assert told_size(four) == "4 episodes"
+    uneven = canary_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
+    assert told_size(uneven) == "up to 6 episodes"
+
+
+def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
+    found = compare_canary("canary-1", [], [record(0)])
+    assert [combo.name for combo in found.silent] == ["flat × stairs"]
+    assert found.differing == ()
+
+
+def test_what_is_written_beside_the_run_is_read_again() -> None:
+    found = compare_canary("canary-1", [record(0, FAILURE)], [record(0)])
+    assert Canary.from_json(found.to_json()) == found

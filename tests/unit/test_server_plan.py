@@ -1,0 +1,158 @@
+"""Model servers of a grid: what is refused, what the plan has, what a session's work is, what a run is told of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from comborun.amendment import amendment
+from comborun.bundle import bundle, queue
+from comborun.errors import GridError, UserError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, parse_grid
+from comborun.plan import Plan
+from comborun.planner import lay_out, pace_key
+from comborun.script import server_script, session_script
+from comborun.servers import instances, table
+
+HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
+COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"
+VLM = "servers: {vlm: {command: 'serve {port}'}}\n"
+
+
+def host(gpus: int = 4) -> HostFacts:
+    return HostFacts("local", "box", 16, 64 << 30, tuple(range(gpus)), "5.2", "3.4", "4.9", ())
+
+
+def grid(text: str) -> Grid:
+    return parse_grid(text, Path("grid.yaml"))
+
+
+def plan(text: str, gpus: int = 4) -> Plan:
+    return lay_out(grid(text), host(gpus))
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        grid(text)
+    return "\n".join(map(str, refused.value.problems))
+
+
+def asked(laid: Plan) -> dict[str, tuple[str, ...]]:
+    return {session.name: tuple(name for name, _ in session.servers) for session in laid.sessions}
+
+
+def test_only_sessions_that_name_a_server_ask_it() -> None:
+    assert asked(plan(HEAD + COMMAND + VLM)) == {"x_a": ("vlm",), "x_b": ()}
+    for more in ("variables: {URL: '{server.vlm.port}'}\n", "setup: test $COMBORUN_SERVER_VLM_HOST\n"):
+        assert asked(plan(HEAD + COMMAND + VLM + more)) == {"x_a": ("vlm",), "x_b": ("vlm",)}
+
+
+def test_what_a_server_runs_is_a_part_of_the_work_of_those_that_ask_it_and_how_it_is_looked_after_is_not() -> None:
+    def digests(text: str) -> tuple[str, ...]:
+        return tuple(session.digest for session in plan(HEAD + COMMAND + text).sessions)
+
+    asks, free = digests(VLM)
+    again, also_free = digests("servers: {vlm: {command: 'serve --half {port}'}}\n")
+    assert (asks == again, free == also_free) == (False, True)
+    looked = (
+        "servers: {vlm: {command: 'serve {port}', ready: /health, health: none, restarts: 0, resources: {cpus: 2}}}\n"
+    )
+    assert digests(looked) == (asks, free)
+    half = "servers: {vlm: {command: 'serve --half {port}'}}\n"
+    paces = [tuple(map(pace_key, plan(HEAD + COMMAND + text).sessions)) for text in (VLM, half, looked)]
+    assert (paces[0][0] == paces[1][0], paces[0][1] == paces[1][1], paces[0] == paces[2]) == (False, True, True)
+
+
+def test_a_plan_without_servers_is_what_it_was(tmp_path: Path) -> None:
+    text = HEAD.replace("{server.vlm.url}", "http://y") + COMMAND
+    paths = [str(file.path) for file in bundle(plan(text), text, {}, {})]
+    assert not [path for path in paths if "server" in path]
+    assert "server" not in session_script(plan(text).sessions[0])
+
+
+def test_a_plan_comes_back_from_its_text() -> None:
+    text = (
+        "servers: {vlm: {command: 'serve {port}', ready: [tcp, {line: ^up}, {path: /a, status: 204, text: b}],"
+        " warm_up: {path: /act, body: x}, resources: {gpus: 1, exclusive: ray}, use_gpus: [1, 2], per: host}}\n"
+    )
+    laid = plan(HEAD + COMMAND + text)
+    assert Plan.from_json(laid.to_json()) == laid
+
+
+def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
+    text = (
+        HEAD + COMMAND + "resources: {gpus: 1, gpu_memory: 2 GiB}\nservers:\n  vlm:\n    command: serve {port} {gpu}\n"
+    )
+    text += "    per: gpu\n    resources: {gpu_memory: 4 GiB, cpus: 2}\n    use_gpus: [0, 3]\n    restarts: 5\n"
+    laid = plan(text)
+    assert table(laid) == (
+        "vlm-gpu0\tvlm\t0\t1\t4096\t2\t0\t-\t0\t5\n"  #
+        "vlm-gpu3\tvlm\t3\t1\t4096\t2\t0\t-\t3\t5\n"
+    )
+    assert [row.split("\t")[11] for row in queue(laid).splitlines()] == ["vlm", "-"]
+    assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(next(instances(laid))))
+    assert "servers=(vlm)" in session_script(laid.sessions[0])
+
+
+def test_a_server_may_have_gpus_of_its_own_and_sessions_keep_to_theirs() -> None:
+    own = "servers: {vlm: {command: 'serve {port}', resources: {gpus: 2}, use_gpus: [0, 1]}}\nuse_gpus: [2, 3]\n"
+    laid = plan(HEAD + COMMAND + own + "resources: {gpus: 1}\n")
+    assert laid.gpus == (0, 1, 2, 3)
+    assert {session.request.only for session in laid.sessions} == {(2, 3)}
+    assert laid.servers[0].request.only == (0, 1)
+
+
+def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
+    alone = HEAD + COMMAND + "resources: {gpus: 1}\nservers: {vlm: {command: 'serve {port}', resources: {gpus: 1}}}\n"
+    with pytest.raises(UserError, match="the servers have 1 of 1 GPUs alone, and a session needs 1"):
+        plan(alone, gpus=1)
+    assert plan(alone, gpus=2).gpus == (0, 1)
+    with pytest.raises(UserError, match="is to use GPU 7"):
+        plan(HEAD + COMMAND + "servers: {vlm: {command: 'serve {port}', resources: {gpus: 1}, use_gpus: 7}}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("servers: {vlm: {}}\n", "`servers.vlm` has no `command`"),
+        ("servers: {vlm: {command: serve}}\n", "is not told on which port to listen"),
+        ("servers: {vlm: {command: 'serve {port} {model}'}}\n", "there is no placeholder {model}"),
+        ("servers: {vlm: {command: 'serve {port} {server.model}'}}\n", "there is no placeholder {server.model}"),
+        ("servers: {vlm: {command: 'serve {port} {gpu}'}}\n", "{gpu} stands for nothing"),
+        ("servers: {vlm: {command: 'serve {port}', redy: tcp}}\n", "there is no key `redy` in `servers.vlm`"),
+        ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is no path of a server"),
+        ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "what shows that the server is ready?"),
+        ("servers: {vlm: {command: 'serve {port}', ready: {line: '('}}}\n", "grid.yaml:5"),
+        ("servers: {vlm: {command: 'serve {port}', per: card}}\n", "one server per `card`?"),
+        ("servers: {vlm: {command: 'serve {port}', resources: {gpu: 1}}}\n", "there is no key `gpu`"),
+        ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is no name of a server"),
+        ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun gives by itself"),
+        ("servers: {vml: {command: 'serve {port}'}}\n", "{server.vlm.url} names nothing of `servers`"),
+        (
+            "resources: {gpus: 1}\nservers: {vlm: {command: 'serve {port}', per: gpu}}\n",
+            "shares its GPU with its clients",
+        ),
+    ],
+)
+def test_what_can_not_be_served_is_refused_with_its_place(text: str, told: str) -> None:
+    command = COMMAND.replace("run", "run {server.vlm.url}") if "per: gpu" in text else COMMAND
+    assert told in mistakes(HEAD + command + text)
+
+
+def test_a_server_that_nobody_asks_is_told() -> None:
+    warned = grid(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:")).warnings
+    assert [one.message for one in warned] == ["no session asks the server `other`, so it is never started"]
+
+
+def test_a_run_keeps_the_servers_that_it_has() -> None:
+    laid = plan(HEAD + COMMAND + VLM)
+    other = plan(HEAD + COMMAND + "servers: {vlm: {command: 'serve --half {port}'}}\n")
+    with pytest.raises(UserError, match="`vlm` is defined otherwise than in the run"):
+        list(amendment(laid, other, 1, ""))
+    more = plan(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:"))
+    paths = [str(file.path) for file in amendment(replace(laid, servers=()), more, 1, "")]
+    assert {"dispatch/servers.tsv", "servers/other/session.sh", "servers/vlm/session.sh"} <= set(paths)

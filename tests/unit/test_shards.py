@@ -1,0 +1,161 @@
+"""`shards`: exactly the planned episodes in disjoint ranges, what they are refused for, and how many of them pay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.amend import amend, compare
+from comborun.errors import GridError
+from comborun.facts import HostFacts
+from comborun.grid import parse_grid
+from comborun.plan import Plan
+from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, lay_out_on_slurm, pace_key
+from comborun.planner.shards import Uncut, ranges, worthwhile
+
+HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
+HEAD = "policies: [a, b]\nenvironments: [x, y]\nepisodes: 100\nseed: 7\n"
+RANGED = "command: run {policy} {environment} {first_episode} {episodes} {output_dir}\n"
+
+
+def plan(text: str, known: Knowledge = NOTHING_KNOWN, host: HostFacts = HOST) -> Plan:
+    return lay_out(parse_grid(text, Path("grid.yaml")), host, known=known)
+
+
+def knowing(text: str, seconds: dict[str, float], start_up: float = 0.0) -> Knowledge:
+    """Of the combos in each of these environments."""
+    paces = {pace_key(one): Pace(seconds[one.environment], start_up) for one in plan(text).sessions}
+    return Knowledge("calibration", "a measurement", paces)
+
+
+@given(st.integers(0, 1000), st.integers(1, 5000), st.integers(1, 60))
+def test_shards_are_disjoint_and_cover_exactly_the_planned_episodes(first: int, count: int, number: int) -> None:
+    cut = list(ranges(first, count, number))
+    assert [index for at in cut for index in at] == list(range(first, first + count))
+    sizes = {len(at) for at in cut}
+    assert len(cut) == min(number, count)
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_an_override_cuts_some_combos_only_and_the_work_stays_the_same() -> None:
+    whole = plan(HEAD + RANGED)
+    cut = plan(HEAD + RANGED + "shards: 3\noverrides: [{when: {environment: y}, shards: 1}]\n")
+    names = {one.name: one.count for one in cut.sessions}
+    assert names == {
+        **dict.fromkeys(("y_a", "y_b"), 100),
+        **dict.fromkeys(("x_a_e0-33", "x_b_e0-33"), 34),
+        **{f"x_{policy}_e{span}": 33 for policy in "ab" for span in ("34-66", "67-99")},
+    }
+    assert cut.digest == whole.digest
+    assert compare(whole, cut).changes == compare(cut, whole).changes == ()
+
+
+def test_a_run_keeps_its_sessions_whatever_the_number_of_shards_and_cuts_new_episodes_by_the_new_one() -> None:
+    before = plan(HEAD + RANGED + "shards: 2\n")
+    amended = amend(compare(before, plan(HEAD.replace("100", "160") + RANGED + "shards: 4\n")))
+    assert amended.plan.sessions[: len(before.sessions)] == before.sessions
+    assert [one.name for one in amended.added if one.environment == "x" and one.policy == "a"] == [
+        "x_a_e100-119",
+        "x_a_e120-159",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("command: run {episodes} {output_dir}\nshards: 4\n", "takes no range of episodes"),
+        ("command: run {episodes} {output_dir}\nshards: auto\n", "hand it over, such as"),
+        (RANGED + "shards: 4\nblock: 10\n", "`shards` and `block` both cut `a in x`, "),
+        (RANGED + "overrides: [{when: {policy: a}, block: 5, shards: 2}]\n", "one of the two can"),
+        (RANGED + "shards: 1001\n", "from 1 to 1000, or auto"),
+        (RANGED + "shards: few\n", "is no number of shards"),
+        (RANGED + "unit: step\nshards: 2\n", "takes no range"),
+    ],
+)
+def test_what_can_not_be_cut_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(GridError) as refused:
+        parse_grid(HEAD + text, Path("grid.yaml"))
+    assert said in str(refused.value)
+
+
+def test_a_preset_whose_program_can_not_be_cut_says_why(tmp_path: Path) -> None:
+    text = "preset: isaaclab-eval\npolicies: {a: {checkpoint: a.pt}}\nenvironments: [x]\nepisodes: 9\nshards: 3\n"
+    with pytest.raises(GridError, match="its preset says: none: the program has no start index"):
+        parse_grid(text, tmp_path / "grid.yaml")
+
+
+def test_auto_without_times_makes_no_more_shards_than_fill_the_slots() -> None:
+    assert len(plan(HEAD + RANGED + "shards: auto\n").sessions) == 8
+    assert len(plan(HEAD + RANGED + "shards: auto\nlimits: {parallel: 4}\n").sessions) == 4
+    asking = "resources: {cpus: 4}\nshards: auto\n"  # two at once
+    assert len(plan(HEAD + RANGED + asking).sessions) == 4
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 40))
+def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
+    episodes: list[int], others: int, slots: int
+) -> None:
+    numbers = worthwhile([Uncut(count, None, 0.0) for count in episodes], [None] * others, slots)
+    room = max(len(episodes), slots - others)
+    assert sum(numbers) == min(room, sum(episodes))
+    longest = max(count / number for count, number in zip(episodes, numbers, strict=True))
+    for count, number in zip(episodes, numbers, strict=True):
+        assert 1 <= number <= count
+        assert number == 1 or count / (number - 1) >= longest  # it was the longest when it was cut
+
+
+def test_three_combos_on_four_slots_are_four_sessions() -> None:
+    assert worthwhile([Uncut(count, None, 0.0) for count in (10, 40, 10)], [], 4) == (1, 2, 1)
+
+
+def test_auto_on_slurm_fills_what_the_grid_allows_at_once_and_nothing_else() -> None:
+    grid = parse_grid(HEAD + RANGED + "shards: auto\n", Path("grid.yaml"))
+    assert len(lay_out_on_slurm(grid, HOST).sessions) == 4
+    grid = parse_grid(HEAD + RANGED + "shards: auto\nlimits: {parallel: 12}\n", Path("grid.yaml"))
+    assert len(lay_out_on_slurm(grid, HOST).sessions) == 12
+
+
+def test_auto_cuts_the_straggler_and_leaves_what_its_start_up_would_cost_more_than_it_gains() -> None:
+    text = HEAD + RANGED + "shards: auto\nlimits: {parallel: 4}\n"
+    sessions = plan(text, knowing(text, {"x": 10.0, "y": 1.0}, start_up=5.0)).sessions
+    assert sum(one.environment == "x" for one in sessions) > 2
+    assert sum(one.environment == "y" for one in sessions) == 2
+    assert len(plan(text, knowing(text, {"x": 1.0, "y": 1.0}, start_up=500.0)).sessions) == 4
+
+
+@given(st.lists(st.tuples(st.integers(1, 300), st.floats(0.01, 100), st.floats(0, 300)), min_size=1, max_size=8))
+def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int, float, float]]) -> None:
+    from comborun.planner.shards import _lengths, _makespan  # pyright: ignore[reportPrivateUsage]
+
+    uncut = [Uncut(*one) for one in combos]
+    numbers = worthwhile(uncut, [50.0], 4)
+    assert all(1 <= number <= one.episodes for number, one in zip(numbers, uncut, strict=True))
+    whole = _makespan(_lengths(uncut, [1] * len(uncut)), [50.0], 4)
+    assert _makespan(_lengths(uncut, numbers), [50.0], 4) <= whole * (1 + 1e-9)
+
+
+def test_the_longest_predicted_session_starts_first_and_ties_keep_the_order_of_the_grid() -> None:
+    text = HEAD + RANGED
+    names = [one.name for one in plan(text, knowing(text, {"x": 1.0, "y": 3.0})).sessions]
+    assert names == ["y_a", "y_b", "x_a", "x_b"]
+    more = "overrides: [{when: {policy: b}, episodes: 200}]\n"
+    assert [one.name for one in plan(text + more).sessions] == ["x_b", "y_b", "x_a", "y_a"]
+
+
+def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
+    text = HEAD + RANGED + "resources: {memory: 1 GiB}\n"
+    paces = {pace_key(one): Pace(1.0, 2.0, memory=5000, gpu_memory=900) for one in plan(text).sessions}
+    known = Knowledge("calibration", "", paces, (Level(1, 1.0), Level(2, 1.8), Level(4, 2.0)), best=2)
+    laid = plan(text, known)
+    assert laid.limits.parallel == 2
+    assert {(one.request.memory, one.request.gpu_memory, one.request.cpus) for one in laid.sessions} == {(1024, 0, 4)}
+    assert laid.sessions[0].expected_s == 114  # 102 s alone, 2 / 1.8 times as long beside another
+
+
+def test_a_slowdown_is_read_off_between_two_levels() -> None:
+    known = Knowledge("calibration", "", {}, (Level(1, 1.0), Level(4, 4.0), Level(8, 4.0)), best=4)
+    assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]
+    assert Knowledge("runs", "", {}, known.levels).slowdown(8) == 1.0

@@ -1,0 +1,151 @@
+"""What a login node says to the job scripts of a plan before anything is written, and what a person is told of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from monitor_stage import StagedHost
+
+from comborun.cli.on_slurm import show_on_slurm
+from comborun.errors import HostError, UserError
+from comborun.facts import HostFacts
+from comborun.grid import parse_grid
+from comborun.planner import lay_out, lay_out_on_slurm
+from comborun.slurm import Slurm
+from comborun.transport import Completed
+from remote.slurm import check_taken, consult
+
+TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
+LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
+PLAN = lay_out_on_slurm(parse_grid(TEXT, Path("grid.yaml")), LOGIN)
+CONFIG = (
+    "AccountingStorageType   = accounting_storage/none\nClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
+)
+STARTS = "sbatch: Job 7 to start at 2026-11-22T06:09:56 using 2 processors on nodes n1 in partition main"
+UNKNOWN = "sbatch: error: invalid partition specified: nope\nallocation failure: Invalid partition name specified"
+TOO_MUCH = "allocation failure: Requested node configuration is not available"
+UNKNOWN_OPTION = "sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information"
+WARNED = "sbatch: error: invalid number of nodes (-N 2-1)\nsbatch: Warning: can't run 1 processes on 2 nodes"
+
+
+UP = "main*|up|idle|2\nurgent|up|down|1"
+
+
+def host(*answers: tuple[int, str], config: str = CONFIG, nodes: str = UP) -> StagedHost:
+    words = [config, nodes, *(word for code, said in answers for word in (str(code), said))]
+    return StagedHost([Completed(0, "".join(f"{word}\0" for word in words).encode(), b"")], "login1")
+
+
+def test_a_cluster_is_known_by_name_version_and_whether_it_keeps_accounts() -> None:
+    cluster = consult(host((0, STARTS), (0, STARTS)), PLAN)
+    assert str(cluster) == "robots, Slurm 22.05.8, without accounting"
+    kept = CONFIG.replace("/none", "/slurmdbd")
+    assert str(consult(host((0, STARTS), (0, STARTS), config=kept), PLAN)).endswith(", with accounting")
+
+
+def test_what_slurm_would_do_is_told_without_the_number_of_a_job_that_is_none() -> None:
+    cluster = consult(host((0, STARTS), (0, STARTS)), PLAN)
+    assert cluster.arrays[0].said.startswith("to start at 2026-11-22T06:09:56")
+    check_taken(host(), PLAN, cluster)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (UNKNOWN, "invalid partition specified: nope"),
+        (TOO_MUCH, "Requested node configuration is not available"),
+        (WARNED, "invalid number of nodes"),
+        (UNKNOWN_OPTION, "unrecognized option '--bogus'"),
+    ],
+)
+def test_a_refusal_names_what_was_asked_for_and_says_why_in_slurms_words(said: str, told: str) -> None:
+    transport = host((0, STARTS), (1, said))
+    with pytest.raises(HostError) as refused:
+        check_taken(transport, PLAN, consult(transport, PLAN))
+    assert refused.value.message.startswith("Slurm on login1 would not take these jobs:\n  a task with 9 GPUs: ")
+    assert told in refused.value.message
+    assert "sinfo" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        ("main*|up|drain|2", "while 2 nodes take no jobs"),
+        ("main*|up|idle|3\nmain*|up|idle*|1", "while 1 node takes no jobs"),
+        ("main*|down|idle|2", "while the partition main takes no jobs"),
+    ],
+)
+def test_what_waits_for_nodes_that_are_away_is_no_refusal(nodes: str, why: str) -> None:
+    transport = host((0, STARTS), (1, TOO_MUCH), nodes=nodes)
+    (doubt,) = check_taken(transport, PLAN, consult(transport, PLAN))
+    assert doubt == f"a task with 9 GPUs can't start now, {why}: Requested node configuration is not available"
+
+
+@pytest.mark.parametrize(
+    ("said", "nodes"), [(TOO_MUCH, "main*|up|idle~|2"), (UNKNOWN, "main*|up|drain|2"), (TOO_MUCH, "")]
+)
+def test_a_refusal_for_good_stays_one_whatever_nodes_are_away(said: str, nodes: str) -> None:
+    transport = host((0, STARTS), (1, said), nodes=nodes)
+    with pytest.raises(HostError, match="would not take"):
+        check_taken(transport, PLAN, consult(transport, PLAN))
+
+
+def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:
+    for partition, refused in (("urgent", False), ("main", True), ("main,urgent", False)):
+        plan = replace(PLAN, slurm=Slurm((f"--partition={partition}",)))
+        cluster = consult(host((0, STARTS), (1, TOO_MUCH)), plan)
+        assert cluster.arrays[0].refused is refused
+
+
+def test_a_task_that_asks_for_nothing_is_named_so() -> None:
+    plan = lay_out_on_slurm(parse_grid(TEXT.replace("resources: {gpus: 9}\n", ""), Path("grid.yaml")), LOGIN)
+    transport = host((0, STARTS), (1, TOO_MUCH))
+    with pytest.raises(HostError, match="a task that asks for nothing but a place in the partition: Requested"):
+        check_taken(transport, plan, consult(transport, plan))
+
+
+def test_a_plan_that_slurm_refuses_says_so_in_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = parse_grid(TEXT, Path("grid.yaml"))
+    assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid) == 3
+    assert "refused: Requested node configuration" in capsys.readouterr().out
+    assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH), nodes="main*|up|drain|2"), PLAN, grid) == 0
+    assert "can't start now, while 2 nodes take no jobs" in capsys.readouterr().out
+    assert show_on_slurm(host((0, STARTS), (0, STARTS)), PLAN, grid) == 0
+
+
+def test_the_small_job_is_asked_about_too() -> None:
+    transport = host((1, TOO_MUCH), (0, STARTS))
+    with pytest.raises(HostError, match="the small job that retries and ends the run: Requested node"):
+        check_taken(transport, PLAN, consult(transport, PLAN))
+
+
+def test_a_slurm_that_hangs_is_not_taken_for_a_refusal_of_the_request() -> None:
+    transport = host((0, STARTS), (124, ""))
+    with pytest.raises(HostError, match="no answer within 20 s"):
+        check_taken(transport, PLAN, consult(transport, PLAN))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message", "hint"),
+    [
+        ("local", 69, "there is no sbatch on this machine", "--host LOGIN_NODE"),
+        ("login1", 69, "there is no sbatch on login1", "ssh login1 command -v sbatch"),
+        ("login1", 75, "Slurm does not answer on login1", "Unable to contact"),
+    ],
+)
+def test_a_host_without_slurm_is_told_from_one_whose_slurm_is_down(
+    name: str, code: int, message: str, hint: str
+) -> None:
+    silent = StagedHost([Completed(code, b"", b"Unable to contact slurm controller\n" if code == 75 else b"")], name)
+    with pytest.raises(UserError) as refused:
+        consult(silent, PLAN)
+    assert (refused.value.message, refused.value.exit_code) == (message, 3)
+    assert hint in refused.value.hint
+
+
+def test_a_plan_for_one_machine_is_nothing_to_consult_about() -> None:
+    local = lay_out(parse_grid(TEXT.replace("resources: {gpus: 9}\n", ""), Path("grid.yaml")), LOGIN)
+    with pytest.raises(ValueError, match="not laid out for Slurm"):
+        consult(host(), local)

@@ -1,0 +1,230 @@
+"""A grid as job arrays of Slurm: what is asked for, whole job scripts, what is refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from comborun.amend import amend, compare
+from comborun.amendment import amendment
+from comborun.bundle import bundle, policy
+from comborun.errors import GridError, UserError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, parse_grid
+from comborun.library import library_files
+from comborun.plan import Plan
+from comborun.planner import lay_out, lay_out_on_slurm, not_held
+from comborun.slurm import MARGIN_S, kinds, texts
+from comborun.taken_over import taken_over
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "slurm"
+LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
+"""a machine without GPUs, tmux and screen"""
+HEAD = "policies: [flat, rough]\nenvironments: [grass, stairs]\nepisodes: 3\ncommand: run {episodes} {output_dir}\n"
+FULL = """\
+resources: {gpus: 1, cpus: 4, memory: 16 GiB}
+limits: {max_time: 2 h, parallel: 8}
+overrides: [{when: {environment: stairs}, resources: {gpus: 2}, limits: {max_time: 90 min}}]
+after: python report.py {results_dir}
+slurm:
+  partition: [gpu, long]
+  account: robots
+  qos: normal
+  constraint: a100|h100
+  reservation: icra
+  exclude: ["n[1-3]", n9]
+  gpu_type: a100
+  time: 2 h
+  array: 500
+  mail: me@example.org
+  settle_partition: cpu
+  options: ["--licenses=sim:1", --nice]
+"""
+
+
+def grid(text: str = "") -> Grid:
+    return parse_grid(HEAD + text, Path("grid.yaml"))
+
+
+def plan(text: str = "") -> Plan:
+    return lay_out_on_slurm(grid(text), LOGIN)
+
+
+def files(of: Plan) -> dict[str, str]:
+    return {str(path): text for path, text in texts(of)}
+
+
+@pytest.mark.parametrize("name", ["array-1.sh", "array-2.sh", "settle.sh"])
+def test_the_job_scripts_are_the_golden_ones(name: str) -> None:
+    assert files(plan(FULL))[f"slurm/{name}"] == (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["array-1.sh", "settle.sh"])
+def test_a_grid_that_says_nothing_asks_for_nothing(name: str) -> None:
+    assert files(plan())[f"slurm/{name}"] == (GOLDEN / f"plain-{name}").read_text()
+
+
+def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
+    for path, text in texts(plan(FULL)):
+        if path.suffix == ".sh":
+            script = tmp_path / path.name
+            script.write_text(text)
+            subprocess.run(["bash", "-n", script], check=True)
+            subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
+
+
+def test_sessions_of_one_request_are_one_array() -> None:
+    found = files(plan(FULL))
+    assert found["dispatch/engine"] == "slurm\n"
+    assert found["dispatch/slurm.tsv"] == "1\t1\t4\t16384\t120\ta100\n2\t2\t4\t16384\t95\ta100\n"
+    assert found["dispatch/slurm.sessions"] == "grass_flat\t1\nstairs_flat\t2\ngrass_rough\t1\nstairs_rough\t2\n"
+
+
+def test_what_bash_reads_is_clean_words_and_integers() -> None:
+    found = files(plan(FULL))
+    options = found["dispatch/slurm.options"].splitlines()
+    assert options[:3] == ["--partition=gpu,long", "--account=robots", "--qos=normal"]
+    assert all(re.fullmatch(r"--[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+", option) for option in options)
+    assert all(re.fullmatch(r"(\d+\t){5}[a-z0-9-]+", row) for row in found["dispatch/slurm.tsv"].splitlines())
+
+
+def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends_by_its_own_limit() -> None:
+    assert [kind.minutes for kind in kinds(plan("limits: {max_time: 10 min}\n"))] == [10 + MARGIN_S // 60]
+    assert [kind.minutes for kind in kinds(plan("limits: {max_time: 10 min}\nslurm: {time: 1 h}\n"))] == [15]
+    assert [kind.minutes for kind in kinds(plan("slurm: {time: 61 s}\n"))] == [2]
+    assert [kind.minutes for kind in kinds(plan())] == [0]
+
+
+def test_the_run_directory_of_a_plan_on_slurm_has_all_that_the_host_needs() -> None:
+    names = {str(file.path): file.text for file in bundle(plan(FULL), "name: x\n", library_files(), {})}
+    assert set(files(plan(FULL))) <= set(names)
+    assert 'lib/slurm_submit.sh"' in names["run_parallel.sh"]
+    assert "slurm_parallel\t8\nslurm_array\t500\n" in names["dispatch/policy.tsv"]
+
+
+def test_a_plan_for_the_local_dispatcher_has_none_of_it() -> None:
+    local = lay_out(grid("slurm: {partition: gpu}\n"), LOGIN)
+    names = {str(file.path): file.text for file in bundle(local, "name: x\n", library_files(), {})}
+    assert local.engine == "local"
+    assert not any("slurm" in name and not name.startswith("lib/") for name in names)
+    assert "slurm" not in names["run_parallel.sh"] + names["dispatch/policy.tsv"]
+
+
+def test_the_engine_is_no_part_of_the_work() -> None:
+    assert plan("slurm: {partition: gpu}\n").digest == lay_out(grid(), LOGIN).digest
+
+
+def test_the_plan_comes_back_from_its_json() -> None:
+    laid = plan(FULL)
+    assert Plan.from_json(laid.to_json()) == laid
+    assert laid.engine == "slurm"
+    assert lay_out(grid(), LOGIN).slurm is None
+
+
+def test_gpus_cores_and_slots_are_not_those_of_the_login_node() -> None:
+    laid = plan("resources: {gpus: 2}\n")
+    assert (laid.gpus, laid.cpus, laid.limits.parallel) == ((), 0, 4)
+
+
+def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
+    before, now = plan(), plan("overrides: [{when: {environment: stairs}, resources: {gpus: 1}}]\n")
+    now = replace(now, sessions=(*now.sessions, replace(now.sessions[0], name="new", environment="maze")))
+    amended = amend(compare(before, now, ()), "rerun")
+    told = {str(file.path): file.text for file in amendment(before, amended.plan, 1, "")}
+    assert told["dispatch/slurm.sessions"].splitlines()[-1].startswith("new\t")
+    assert {"dispatch/slurm.tsv", "slurm/array-1.sh", "slurm/settle.sh"} <= set(told)
+    assert "dispatch/engine" not in told
+    assert PurePosixPath("dispatch/queue.tsv") in map(PurePosixPath, told)
+
+
+def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_document_says() -> None:
+    page = (Path(__file__).parents[2] / "docs/slurm.md").read_text()
+    text = page.split("```yaml\n")[1].split("```")[0]
+    laid = lay_out_on_slurm(parse_grid(text, Path("grid.yaml")), LOGIN)
+    first, stairs = (files(laid)[f"slurm/array-{number}.sh"] for number in (1, 2))
+    assert all(f"#SBATCH {option}\n" in first for option in ("--gres=gpu:1", "--cpus-per-task=8", "--mem=49152M"))
+    assert "#SBATCH --time=365\n" in first
+    assert "#SBATCH --time=725\n" in stairs
+    assert len(kinds(laid)) == 2
+    assert policy(laid).count("slurm_parallel\t32\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("replaces: [eval4env]\n", "sessions of yours on the login node hold no node"),
+        ("resources: {exclusive: ray}\n", "`resources.exclusive` (ray): two tasks may come to one node"),
+        ("resources: {per_host: 2}\n", "Slurm decides how many tasks come to one node"),
+    ],
+)
+def test_what_tasks_on_several_nodes_cannot_be_given_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(UserError, match=re.escape(reason)):
+        plan(text)
+
+
+def test_a_node_of_its_own_gives_a_task_what_is_exclusive() -> None:
+    text = 'resources: {exclusive: ray, per_host: 1}\nslurm: {options: "--exclusive"}\n'
+    assert kinds(plan(text))
+
+
+def test_what_slurm_decides_instead_is_told() -> None:
+    text = "resources: {gpus: 1, gpu_memory: 4 GiB}\nlimits: {per_gpu: 4, stagger: 30 s}\nuse_gpus: [0]\n"
+    text += "reserve: {gpu_memory: 39 GiB}\n"
+    words = " ".join(not_held(plan(text), grid(text)))
+    assert all(key in words for key in ("use_gpus", "per_gpu", "gpu_memory", "stagger", "reserve"))
+    assert not_held(plan(), grid()) == ()
+
+
+def test_a_time_that_slurms_warning_makes_much_shorter_is_told() -> None:
+    (told,) = not_held(plan("slurm: {time: 1 min}\n"), grid("slurm: {time: 1 min}\n"))
+    assert told == "all of slurm.time: Slurm tells a session to end up to 2 min before it is over"
+    assert not_held(plan("slurm: {time: 1 h}\n"), grid("slurm: {time: 1 h}\n")) == ()
+
+
+@pytest.mark.parametrize(
+    ("block", "message", "hint"),
+    [
+        ("{options: [-p gpu]}", "`-p gpu` is a short option", "--licenses"),
+        ("{options: [--gres=gpu:1]}", "`--gres` has no place here", "`resources` says it"),
+        ("{options: [--partition=x]}", "`--partition` has no place here", "slurm: {partition"),
+        ("{options: [--array=0-3]}", "`--array` has no place here", "by itself"),
+        ("{options: ['--comment=a b']}", "`--comment` has no place here", "by itself"),
+        ("{options: ['--licenses=a b']}", "no long option of sbatch in one word", "no blanks"),
+        ("{options: ['--licenses=$(id)']}", "no long option of sbatch in one word", "no blanks"),
+        ("{partition: 'a;b'}", "nothing that Slurm would take", "a name"),
+        ("{constraint: 'a b'}", "nothing that Slurm would take", "no blanks"),
+        ("{time: 0}", "a task without time", "remove it"),
+        ("{time: 400 d}", "more than a year", "4 h"),
+        ("{mail: me}", "nothing that Slurm would take", "an address"),
+        ("{gpu_type: 'a:b'}", "nothing that Slurm would take", "sinfo"),
+        ("{partitions: gpu}", "there is no key `partitions` in `slurm`", "did you mean `partition`"),
+        ("{nodes: 2}", "there is no key `nodes` in `slurm`", ""),
+    ],
+)
+def test_a_block_that_slurm_would_misread_is_refused_with_a_hint(block: str, message: str, hint: str) -> None:
+    with pytest.raises(GridError) as refused:
+        grid(f"slurm: {block}\n")
+    assert message in str(refused.value)
+    assert hint in str(refused.value)
+
+
+def test_a_placement_asks_for_all_gpus_up_to_its_last_and_counts_them_from_0() -> None:
+    placed = plan('placement: {env: "0-1", rollout: "2-3"}\n')
+    assert {(one.gpus, one.request.only) for one in placed.sessions} == {(4, (0, 1, 2, 3))}
+    assert all("--gres=gpu:4" in text for path, text in files(placed).items() if "array" in path)
+    with pytest.raises(UserError, match="count from 0, so name all of them up to the last"):
+        plan('placement: {env: "0", rollout: "2-3"}\n')
+    with pytest.raises(UserError, match="the host has none"):
+        plan("placement: {env: all}\n")
+    assert plan("placement: {env: all}\nresources: {gpus: 2}\n").sessions[0].request.only == (0, 1)
+
+
+def test_more_sessions_are_no_change_of_a_limit_that_nobody_set() -> None:
+    before, after = plan(), lay_out_on_slurm(grid("exclude: [{policy: flat}]\n"), LOGIN)
+    assert taken_over(before, after) == ()
+    limited = lay_out_on_slurm(grid("slurm: {parallel: 2}\n"), LOGIN)
+    assert taken_over(before, limited) == ("slurm has changed",)

@@ -1,0 +1,45 @@
+"""Smoke sessions of a plan: one for each combo, in front, of few episodes, and never twice for the same."""
+
+from __future__ import annotations
+
+import pytest
+from test_amend import OTHER, plan, session
+
+from comborun.amend import amend, compare
+from comborun.errors import UserError
+from comborun.smoke import amended_with_smoke, smoke_sessions, with_smoke
+
+
+def test_each_combo_is_tried_first_with_its_first_episodes() -> None:
+    tried = with_smoke(plan(session("a"), session("b", first=5)), 2)
+    assert [(one.name, one.first, one.count, one.flag) for one in tried.sessions] == [
+        ("e_a_smoke", 0, 2, "smoke"),
+        ("e_b_smoke", 5, 2, "smoke"),
+        ("e_a", 0, 4, ""),
+        ("e_b", 5, 4, ""),
+    ]
+    assert tried.digest == plan(session()).digest, "it is the same grid's run"
+
+
+def test_no_more_are_tried_than_there_are() -> None:
+    assert smoke_sessions(with_smoke(plan(session(count=2)), 9))[0].count == 2
+
+
+def test_a_program_that_takes_no_number_is_refused() -> None:
+    with pytest.raises(UserError, match="its command takes no"):
+        with_smoke(plan(session(counted=False)), 1)
+
+
+def test_only_what_is_new_in_a_run_is_tried() -> None:
+    before = with_smoke(plan(session("a")), 1)
+    grown = amended_with_smoke(amend(compare(before, plan(session("a"), session("b")))), 1)
+    assert [one.name for one in smoke_sessions(grown.plan)] == ["e_a_smoke", "e_b_smoke"]
+    assert [one.name for one in grown.added] == ["e_b", "e_b_smoke"]
+    assert [one.name for one in grown.plan.sessions] == ["e_a_smoke", "e_a", "e_b", "e_b_smoke"], "no row moves"
+
+
+def test_a_changed_combo_is_tried_anew() -> None:
+    before = with_smoke(plan(session()), 1)
+    rerun = amended_with_smoke(amend(compare(before, plan(session(command=OTHER))), "rerun"), 1)
+    assert [one.flag for one in rerun.plan.sessions] == ["dropped", "dropped", "", "smoke"]
+    assert len({one.name for one in rerun.plan.sessions}) == 4

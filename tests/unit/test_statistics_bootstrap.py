@@ -1,0 +1,138 @@
+"""Bootstrap intervals and curves of incidence, against scipy and by how often they cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, bootstrap, ecdf, norm
+
+from reporter.statistics.bootstrap import MANY, RESAMPLES, bca_means, mean_of_rates
+from reporter.statistics.first_k import balanced
+from reporter.statistics.incidence import STEPS, dkw, incidence
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 100])
+def test_the_interval_is_the_one_that_scipy_makes_of_the_same_draws(n: int) -> None:
+    values = np.random.default_rng(7).lognormal(size=n)
+    rng = np.random.default_rng([n, 0])
+    made = bootstrap((values,), np.mean, n_resamples=RESAMPLES, method="BCa", rng=rng).confidence_interval
+    (found,) = bca_means([values.tolist()])
+    assert found == pytest.approx((made.low, made.high), abs=1e-9)
+
+
+def test_columns_together_are_as_each_alone() -> None:
+    first, second = np.random.default_rng(1).normal(size=(2, 50)).tolist()
+    together = bca_means([first, second])
+    assert together[0] == pytest.approx(bca_means([first])[0], abs=1e-12)
+    assert together[1] == pytest.approx(bca_means([second])[0], abs=1e-12)
+
+
+def test_long_columns_are_drawn_in_blocks() -> None:
+    values = np.random.default_rng(2).normal(5, 1, size=2500)
+    (found,) = bca_means([values.tolist()])
+    assert found is not None
+    spread = values.std() / 50
+    assert found == pytest.approx((values.mean() - 1.96 * spread, values.mean() + 1.96 * spread), abs=0.006)
+
+
+def test_very_many_values_have_the_normal_interval() -> None:
+    values = np.random.default_rng(2).exponential(5, size=MANY + 1)
+    (found,) = bca_means([values.tolist()])
+    low, high = norm.interval(0.95, values.mean(), values.std() / len(values) ** 0.5)
+    assert found == pytest.approx((low, high), abs=1e-9)
+    (drawn,) = bca_means([values[:-1].tolist()])
+    assert drawn == pytest.approx((low, high), abs=0.01)
+    assert bca_means([[1.0] * (MANY + 1)]) == (None,)
+
+
+@pytest.mark.parametrize("values", [[3.0], [2.0, 2.0, 2.0], [0.0, 0.0]])
+def test_values_that_never_differ_have_no_interval(values: list[float]) -> None:
+    assert bca_means([values]) == (None,)
+
+
+def test_the_largest_numbers_that_there_are_do_no_harm() -> None:
+    (found,) = bca_means([[1.5e308, 1.6e308, -1.7e308, 1.7e308]])
+    assert found is not None
+    assert -1.7e308 <= found[0] < found[1] <= 1.7e308
+
+
+def test_bootstrap_limits_follow_from_the_data_alone() -> None:
+    values = [1.0, 4.0, 2.0, 8.0]
+    assert bca_means([values]) == bca_means([list(values)])
+    assert mean_of_rates([(3, 10), (9, 10)]) == mean_of_rates([(3, 10), (9, 10)])
+
+
+@pytest.mark.parametrize(
+    ("n", "rates"), [(5, [0.5] * 4), (10, [0.7] * 2), (20, [0.1, 0.3, 0.9, 0.95]), (100, [0.7, 0.9]), (20, [0.99] * 8)]
+)
+def test_the_mean_of_rates_is_covered_about_as_often_as_it_says(n: int, rates: list[float]) -> None:
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(250):
+        low, high = mean_of_rates([(int(k), n) for k in rng.binomial(n, rates)])
+        covered += low - 1e-12 <= np.mean(rates) <= high + 1e-12
+    assert covered / 250 >= 0.92
+
+
+def test_the_mean_of_rates_lies_inside_its_interval_even_without_a_failure() -> None:
+    low, high = mean_of_rates([(10, 10), (10, 10), (1, 1)])
+    assert low < 0.97
+    assert high == 1.0
+    low, high = mean_of_rates([(0, 10), (0, 10)])
+    assert low == 0.0
+    assert high > 0.05
+
+
+def test_incidence_counts_those_that_succeeded_among_all() -> None:
+    curve = incidence([4.0, 2.0, 4.0, 9.5], 10)
+    assert curve.times == (2.0, 4.0, 9.5)
+    assert curve.successes == (1, 3, 4)
+    assert curve.median is None
+    for k, limits in zip(curve.successes, curve.band, strict=True):
+        expected = binomtest(k, 10).proportion_ci(0.95, "exact")
+        assert limits == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_incidence_of_only_successes_is_scipys_empirical_distribution() -> None:
+    times = np.random.default_rng(4).integers(1, 30, size=80).astype(float).tolist()
+    expected = ecdf(times).cdf
+    curve = incidence(times, 80)
+    assert curve.times == tuple(expected.quantiles)
+    assert [k / 80 for k in curve.successes] == pytest.approx(expected.probabilities, abs=1e-12)
+    assert curve.median == np.quantile(times, 0.5, method="inverted_cdf")
+    assert curve.band[-1][1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("times", "n", "median"), [([1, 2, 3, 4], 4, 2), ([1, 2, 3], 5, 3), ([1, 2], 5, None), ([1, 2], 4, 2), ([7], 1, 7)]
+)
+def test_the_median_is_when_half_of_all_have_succeeded(times: list[float], n: int, median: float | None) -> None:
+    assert incidence(times, n).median == median
+
+
+def test_a_long_curve_keeps_exact_steps_and_its_end() -> None:
+    curve = incidence([float(time) for time in range(1000)], 1000)
+    assert len(curve.times) == STEPS
+    assert (curve.times[-1], curve.successes[-1]) == (999.0, 1000)
+    assert all(k == time + 1 for time, k in zip(curve.times, curve.successes, strict=True))
+
+
+def test_no_success_is_a_curve_without_steps() -> None:
+    curve = incidence([], 5)
+    assert (curve.times, curve.band, curve.median) == ((), (), None)
+
+
+def test_the_band_of_a_whole_curve_has_massarts_height() -> None:
+    assert dkw(100) == pytest.approx(0.1358, abs=5e-5)
+    assert dkw(1000) == pytest.approx(0.04295, abs=5e-6)
+
+
+def test_a_balanced_rate_takes_as_many_from_each_copy() -> None:
+    found = balanced({0: [True, False, True, True], 1: [False], 2: [True, True]})
+    assert (found.rate.successes, found.rate.n) == (2, 3)
+    assert (found.copies, found.each, found.left_out) == (3, 1, 4)
+
+
+def test_a_copy_without_episodes_leaves_nothing_to_balance() -> None:
+    found = balanced({0: [True], 1: []})
+    assert (found.rate.n, found.rate.rate, found.left_out) == (0, None, 1)

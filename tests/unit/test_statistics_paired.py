@@ -1,0 +1,116 @@
+"""Paired rates, against statsmodels and exact sums; and the gaps that a number of episodes can show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, multinomial
+from statsmodels.stats.contingency_tables import mcnemar as oracle
+from statsmodels.stats.power import zt_ind_solve_power
+
+from reporter.statistics.barnard import barnard
+from reporter.statistics.detectable import MANY_EPISODES, MANY_PAIRS, paired_gap, unpaired_gap
+from reporter.statistics.paired import PairCounts, bonett_price, mcnemar
+
+
+@pytest.mark.parametrize(("b", "c"), [(23, 7), (7, 23), (0, 1), (0, 6), (5, 5), (1, 0), (400, 340), (0, 0)])
+def test_the_test_is_the_exact_one_of_statsmodels(b: int, c: int) -> None:
+    expected = oracle([[3, b], [c, 4]], exact=True).pvalue if b + c else 1.0
+    assert mcnemar(b, c) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_worked_example_comes_out() -> None:
+    assert mcnemar(23, 7) == pytest.approx(0.005222879350, abs=1e-12)
+
+
+def test_the_interval_follows_its_formula() -> None:
+    # By hand: n = 100, b = 20, c = 8: p12 = 21/102, p21 = 9/102, d = 12/102.
+    half = 1.959963984540054 * np.sqrt((30 / 102 - (12 / 102) ** 2) / 102)
+    expected = (12 / 102 - half, 12 / 102 + half)
+    assert bonett_price(PairCounts(60, 20, 8, 12)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("pairs", [PairCounts(0, 0, 0, 1), PairCounts(0, 1, 0, 0), PairCounts(0, 10, 0, 0)])
+def test_the_interval_stays_inside_and_swaps(pairs: PairCounts) -> None:
+    low, high = bonett_price(pairs)
+    assert -1 <= low < high <= 1
+    swapped = bonett_price(PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither))
+    assert swapped == pytest.approx((-high, -low), abs=1e-15)
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_the_interval_covers_about_as_often_as_it_says(n: int) -> None:
+    """No guarantee exists for it: the published minimum is near .93 for small n, and the mean above .95."""
+    tables = [(b, c, n - b - c) for b in range(n + 1) for c in range(n + 1 - b)]
+    limits = np.array([bonett_price(PairCounts(0, b, c, rest)) for b, c, rest in tables])
+    covered = []
+    for p in (0.02, 0.1, 0.25, 0.4):
+        for q in (0.02, 0.1, 0.25, 0.4):
+            weights = multinomial.pmf(tables, n, [p, q, 1 - p - q])
+            covered.append(weights[(limits[:, 0] <= p - q) & (p - q <= limits[:, 1])].sum())
+    assert min(covered) > 0.92
+    assert np.mean(covered) > 0.95
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(10, 0.05), (40, 0.05), (100, 0.05 / 24), (200, 0.05)])
+def test_a_paired_gap_is_found_four_times_in_five(n: int, alpha: float) -> None:
+    gap = paired_gap(n, alpha)
+    assert gap is not None
+    assert power(n, gap, alpha) == pytest.approx(0.8, abs=1e-4)
+
+
+def power(n: int, gap: float, alpha: float) -> float:
+    """That A is claimed, by summing over how many pairs each policy wins."""
+    a, b = ((1 + gap) / 2) ** 2, ((1 - gap) / 2) ** 2
+    different = np.arange(n + 1)
+    total = 0.0
+    for count, weight in zip(different, binom.pmf(different, n, a + b), strict=True):
+        wins = np.arange(count // 2 + 1, count + 1)
+        decisive = 2 * binom.sf(wins - 1, count, 0.5) <= alpha
+        total += weight * binom.pmf(wins[decisive], count, a / (a + b)).sum()
+    return total
+
+
+@pytest.mark.parametrize(("n", "m", "alpha"), [(5, 5, 0.05), (10, 10, 0.05 / 4), (20, 30, 0.05)])
+def test_an_unpaired_gap_is_found_four_times_in_five(n: int, m: int, alpha: float) -> None:
+    gap = unpaired_gap((n, m), alpha)
+    assert gap is not None
+    p = np.array([[barnard((i, n), (j, m), set_aside=0) for j in range(m + 1)] for i in range(n + 1)])
+    better = np.arange(n + 1)[:, None] / n > np.arange(m + 1)[None, :] / m
+    tables = np.outer(binom.pmf(range(n + 1), n, (1 + gap) / 2), binom.pmf(range(m + 1), m, (1 - gap) / 2))
+    assert tables[(p <= alpha) & better].sum() == pytest.approx(0.8, abs=1e-4)
+
+
+def test_of_many_episodes_the_approximation_is_nearly_as_good() -> None:
+    half = MANY_EPISODES // 2
+    for alpha in (0.05, 0.05 / 50):
+        exact, about = unpaired_gap((half, half), alpha), unpaired_gap((half, half + 1), alpha)
+        assert about == pytest.approx(exact, rel=0.05)
+
+
+@pytest.mark.parametrize(("sizes", "alpha"), [((300, 300), 0.05), ((250, 500), 0.05 / 6)])
+def test_beyond_that_an_unpaired_gap_is_that_of_statsmodels(sizes: tuple[int, int], alpha: float) -> None:
+    gap = unpaired_gap(sizes, alpha)
+    assert gap is not None
+    effect = gap / np.sqrt((1 - gap**2) / 4)
+    found = zt_ind_solve_power(effect, sizes[0], alpha / 2, ratio=sizes[1] / sizes[0], alternative="larger")
+    assert found == pytest.approx(0.8, abs=1e-9)
+
+
+def test_too_few_episodes_show_no_gap_at_all() -> None:
+    assert paired_gap(5, 0.05) is None
+    assert paired_gap(6, 0.05) is not None
+    assert unpaired_gap((2, 2), 0.05) is None
+    assert unpaired_gap((1, 1), 0.05) is None
+
+
+def test_more_episodes_show_smaller_gaps_and_more_comparisons_larger_ones() -> None:
+    gaps = [paired_gap(n, 0.05) for n in (10, 50, 250, 1000)]
+    assert gaps == sorted(gaps, key=lambda gap: -(gap or 0))
+    assert (paired_gap(100, 0.05 / 50) or 0) > (paired_gap(100, 0.05) or 1)
+
+
+def test_of_very_many_pairs_the_approximation_is_as_good() -> None:
+    exact, about = paired_gap(MANY_PAIRS, 0.05), paired_gap(MANY_PAIRS + 1, 0.05)
+    assert exact is not None
+    assert about == pytest.approx(exact, rel=0.012)

@@ -1,0 +1,215 @@
+"""Decisions from records: the same whatever the order of arrival, the number of sessions and the time of looking."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_runs import RUN, RunDirectory, planned_session, row
+
+from comborun.episode import EpisodeRecord, Verdict
+from comborun.stop_rule import PlannedComparison, StopRule
+from reporter.collect import collect_run
+from reporter.deciding import decide_run
+from reporter.merge import merge
+from reporter.pairing import Arm, arm
+from reporter.statistics.sequential import Rule, decide
+from reporter.stopping import Standing, not_needed, side_level, standings
+from reporter.summary import Summary, summarize
+
+N_MAX = 40
+PLANNED = PlannedComparison("stairs", "good", "poor", 0, N_MAX)
+RULE = StopRule(0.05, 1, (PLANNED,))
+
+
+def record(policy: str, episode: int, success: bool | None, **fields: Any) -> EpisodeRecord:
+    verdict = Verdict.ERRORED if success is None else Verdict.SUCCESS if success else Verdict.FAILURE
+    return EpisodeRecord(policy, "stairs", episode, verdict, **{"seed": 1000 + episode, **fields})
+
+
+def drawn(seed: int, good: float = 0.9, poor: float = 0.4, count: int = N_MAX) -> list[EpisodeRecord]:
+    """What both policies leave if all runs."""
+    rng = random.Random(seed)
+    rates = {"good": good, "poor": poor}
+    return [record(policy, i, rng.random() < rate) for i in range(count) for policy, rate in rates.items()]
+
+
+def stand(records: list[EpisodeRecord]) -> Standing:
+    merged = merge(records, {})
+    arms = {(combo.policy, combo.environment): arm(combo.policy, combo.accepted) for combo in merged}
+    (found,) = standings(RULE, arms)
+    return found
+
+
+def test_a_large_difference_is_decided_early_and_told_with_the_pair() -> None:
+    found = stand(drawn(1))
+    assert (found.winner, found.final, found.stopped_early) == ("good", True, True)
+    assert 0 < found.pairs < N_MAX
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 500), st.randoms(use_true_random=False), st.integers(1, 5))
+def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_change_a_decision(
+    seed: int, shuffled: random.Random, sessions: int
+) -> None:
+    whole = [replace(one, session=f"s{one.episode % sessions}") for one in drawn(seed, 0.8, 0.4)]
+    final = stand(whole)
+    arriving = list(whole)
+    shuffled.shuffle(arriving)
+    for looked in sorted(shuffled.sample(range(len(whole) + 1), 6)):
+        then = stand(arriving[:looked])
+        assert then == final if then.final else (then.winner is None and then.pairs <= final.pairs)
+    assert stand(arriving) == final
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 500), st.integers(0, N_MAX))
+def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> None:
+    records = drawn(seed)
+    final = stand(records)
+    if final.final:
+        before = [one for one in records if one.episode < final.pairs]
+        later = [replace(one, verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
+        assert stand(before) == stand([*before, *later]) == final
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 500))
+def test_the_other_order_of_the_policies_flips_the_signs_and_nothing_else(seed: int) -> None:
+    records = drawn(seed, 0.7, 0.5)
+    arms = {("good", "stairs"): _side(records, "good"), ("poor", "stairs"): _side(records, "poor")}
+    (one,) = standings(RULE, arms)
+    (other,) = standings(replace(RULE, comparisons=(replace(PLANNED, a="poor", b="good"),)), arms)
+    assert (other.winner, other.pairs) == (one.winner, one.pairs)
+    assert other.outcomes == tuple(-outcome for outcome in one.outcomes)
+
+
+def _side(records: list[EpisodeRecord], policy: str) -> Arm:
+    return arm(policy, [one for one in records if one.policy == policy])
+
+
+def test_a_gap_is_waited_for_and_what_came_beyond_it_is_not_looked_at() -> None:
+    records = [one for one in drawn(1) if (one.policy, one.episode) != ("poor", 2)]
+    assert (stand(records).pairs, stand(records).final) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"seed": None}, "no seed in the records of episode 3"),
+        ({"seed": 77}, "the seeds of episode 3 differ"),
+        ({"extra": {"init_hash": "other"}}, ""),
+    ],
+)
+def test_episodes_that_are_not_shown_to_start_the_same_are_no_pair(fields: dict[str, Any], why: str) -> None:
+    records = [one for one in drawn(1) if (one.policy, one.episode) != ("poor", 3)]
+    found = stand([*records, record("poor", 3, False, **fields)])
+    assert found.unpaired == why
+    assert (found.pairs == 3) == bool(why)
+
+
+def test_a_seed_that_comes_again_pairs_nothing() -> None:
+    assert stand([replace(one, seed=5) for one in drawn(1)]).unpaired == "episode 1 has the seed of an earlier one"
+
+
+def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None:
+    records = [replace(one, extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
+    assert stand(records).unpaired == "the initial states of episode 0 differ (init_hash)"
+
+
+def test_the_level_of_a_side_is_its_share_of_the_family() -> None:
+    assert side_level(StopRule(0.05, 10, (PLANNED,))) == pytest.approx(0.0025, abs=1e-12)
+    assert side_level(StopRule(0.05, 300, (PLANNED,))) == pytest.approx(0.05 / 600, abs=1e-12)
+    outcomes = stand(drawn(1)).outcomes
+    assert decide(outcomes, Rule(N_MAX, side_level(RULE))).final
+    assert not decide(outcomes[:-1], Rule(N_MAX, side_level(RULE))).final
+
+
+def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_over() -> None:
+    third = PlannedComparison("stairs", "good", "third", 0, N_MAX)
+    rule = StopRule(0.05, 2, (PLANNED, third))
+    sessions = [
+        planned_session(policy, environment, 10, name=f"{environment}_{policy}")
+        for environment in ("stairs", "grass")
+        for policy in ("good", "poor", "third", "fourth")
+    ]
+    over = Standing(PLANNED, (1,) * 9, "good", final=True)
+    assert not_needed(rule, [over, Standing(third, (), None, final=False)], sessions) == ("stairs_poor",)
+    both = not_needed(rule, [over, Standing(third, (0,) * N_MAX, None, final=True)], sessions)
+    assert both == ("stairs_good", "stairs_poor", "stairs_third")
+
+
+BLOCK = 10
+
+
+def stopping_run(path: Path, blocks: int = 4, ran: int = 2) -> Path:
+    """Two policies in `blocks` blocks each, of which `ran` have run; the others were not needed."""
+    run = RunDirectory(path)
+    for first in range(0, BLOCK * blocks, BLOCK):
+        for policy in ("good", "poor"):
+            session = run.session(policy, "stairs", BLOCK, first=first, name=f"stairs_{policy}_e{first}")
+            rows = [row(i, policy == "good" or i % 5 == 4, seed=1000 + i) for i in range(first, first + BLOCK)]
+            if first < ran * BLOCK:
+                run.attempt(session, "".join(rows))
+            else:
+                end = "attempt=1\nstarted=\nended=1778312200.5\ncode=\ncause=not_needed\nclass=\ncompleteness=none\n"
+                run.put(RUN.attempt(session.name, 1).end, end)
+    run.write()
+    planned = PlannedComparison("stairs", "good", "poor", 0, BLOCK * blocks)
+    manifest = {"schema": 1, "grid": "g", "stop_early": StopRule(0.05, 1, (planned,)).as_data()}
+    run.put(RUN.manifest, json.dumps(manifest))
+    return path
+
+
+def told(path: Path) -> Summary:
+    return summarize(collect_run(path)).summary
+
+
+def test_a_run_tells_its_decisions_on_a_line_each(tmp_path: Path) -> None:
+    decided = decide_run(stopping_run(tmp_path))
+    assert [json.loads(line) for line in decided.lines().splitlines()] == [
+        {"environment": "stairs", "a": "good", "b": "poor", "better": "good", "pairs": 9, "n_max": 40}
+    ]
+    assert len(decided.not_needed) == 8
+
+
+def test_an_errored_episode_is_waited_for_as_long_as_it_may_be_run_again(tmp_path: Path) -> None:
+    run = RunDirectory(stopping_run(tmp_path))
+    lines = "".join(row(i, None if i == 3 else True, seed=1000 + i) for i in range(BLOCK))
+    session = planned_session("good", "stairs", BLOCK, name="stairs_good_e0")
+    (tmp_path / RUN.done).unlink()
+    run.attempt(session, lines, completeness="partial", code=1)
+    assert decide_run(tmp_path).standings[0].pairs == 3
+    run.attempt(session, lines)
+    assert decide_run(tmp_path).standings[0].winner == "good"
+
+
+def test_what_was_not_needed_is_neither_missing_nor_failed(tmp_path: Path) -> None:
+    summary = told(stopping_run(tmp_path))
+    for combo in summary.combos:
+        assert combo.counts
+        assert (combo.counts.planned, combo.counts.completed, combo.counts.missing) == (20, 20, 0)
+        assert (combo.not_needed, combo.ending.outcome, combo.ending.attempts) == (20, "succeeded", 2)
+
+
+def test_the_report_uses_the_pairs_up_to_the_decision_and_says_what_an_early_stop_means(tmp_path: Path) -> None:
+    summary = told(stopping_run(tmp_path))
+    ((one,),) = (group.comparisons for group in summary.comparisons.environments)
+    assert (one.rate_a.successes, one.rate_a.n, one.rate_b.successes, one.rate_b.n) == (9, 9, 1, 9)
+    assert one.test == "CASM"
+    assert one.p_holm <= 0.05
+    (claim,) = summary.claims.decided
+    assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim.sentence
+    assert "the difference is exaggerated" in claim.sentence
+
+
+def test_all_that_ran_gives_the_same_decision_as_what_was_stopped(tmp_path: Path) -> None:
+    stopped, whole = (told(stopping_run(tmp_path / str(ran), ran=ran)) for ran in (2, 4))
+    assert stopped.comparisons == whole.comparisons
+    assert whole.combos[0].not_needed == 0

@@ -1,0 +1,128 @@
+"""`block` and `stop_early` in a grid: what they are refused for, and the sessions and the rule that they make."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from comborun.amend import Kind, amend, compare
+from comborun.bundle import manifest
+from comborun.cli.changing import choose, rule_kept
+from comborun.errors import GridError, UserError
+from comborun.facts import HostFacts
+from comborun.grid import parse_grid
+from comborun.plan import Plan
+from comborun.planner import lay_out
+from comborun.stop_rule import PlannedComparison, StopRule
+
+HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
+RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"
+HEAD = "policies: [a, b, c]\nenvironments: [x, y]\nepisodes: 25\nseed: 7\n"
+STOP = HEAD + RANGED + "block: 10\nstop_early: all\n"
+
+
+def plan(text: str) -> Plan:
+    return lay_out(parse_grid(text, Path("grid.yaml")), HOST)
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        parse_grid(text, Path("grid.yaml"))
+    return "\n".join(map(str, refused.value.problems))
+
+
+def test_a_block_cuts_a_combo_into_ranges_and_leaves_short_combos_whole() -> None:
+    text = HEAD + RANGED + "block: 10\noverrides: [{when: {policy: [b, c]}, episodes: 10}]\n"
+    found = [(one.name, one.first, one.count) for one in plan(text).sessions if one.environment == "x"]
+    assert found == [  # the shortest comes last
+        ("x_a_e0-9", 0, 10),
+        ("x_a_e10-19", 10, 10),
+        ("x_b", 0, 10),
+        ("x_c", 0, 10),
+        ("x_a_e20-24", 20, 5),
+    ]
+
+
+def test_with_stop_early_policies_take_turns_and_environments_go_side_by_side() -> None:
+    names = [one.name for one in plan(STOP).sessions]
+    assert names[:7] == ["x_a_e0-9", "x_b_e0-9", "x_c_e0-9", "y_a_e0-9", "y_b_e0-9", "y_c_e0-9", "x_a_e10-19"]
+    assert len(names) == len(set(names)) == 18
+
+
+def test_the_rule_is_in_the_manifest_with_all_that_the_report_will_print_as_its_family() -> None:
+    text = HEAD + RANGED + "block: 5\nstop_early: {comparisons: [[a, c]], alpha: 0.1, n_max: 20, environments: [x]}\n"
+    laid = plan(text)
+    rule = StopRule(0.1, 4, (PlannedComparison("x", "a", "c", 0, 20),))  # and three in y, where all runs
+    assert laid.stop_early == rule
+    assert Plan.from_json(laid.to_json()) == laid
+    assert StopRule.from_data(json.loads(manifest(laid, {}))["stop_early"]) == rule
+
+
+def test_policies_that_do_not_meet_are_not_compared() -> None:
+    text = STOP.replace("stop_early: all", "stop_early: all\nexclude: [{policy: b, environment: x}]")
+    rule = plan(text).stop_early
+    assert rule is not None
+    assert [(one.environment, one.a, one.b) for one in rule.comparisons] == [
+        ("x", "a", "c"),
+        ("y", "a", "b"),
+        ("y", "a", "c"),
+        ("y", "b", "c"),
+    ]
+    assert rule.family == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "command: run {seed} {output_dir}\nblock: 10\nstop_early: all\n", "needs a program that takes a range"),
+        (HEAD + RANGED.replace("{seed}", "7") + "block: 10\nstop_early: all\n", "needs a program that takes a {seed}"),
+        (HEAD + RANGED + "stop_early: all\n", "needs `block`"),
+        (HEAD + RANGED + "block: 10\nresults: none\nstop_early: all\n", "needs records"),
+        (HEAD + "command: run {episodes} {output_dir}\nblock: 10\n", "takes no range of episodes"),
+        (STOP.replace("all", "{comparisons: [[a, d]]}"), "there is no policy `d`"),
+        (STOP.replace("all", "{comparisons: [[a, a]]}"), "`a` is compared with itself"),
+        (STOP.replace("all", "{comparisons: [[a, b], [b, a]]}"), "are compared twice"),
+        (STOP.replace("all", "{environments: [z]}"), "there is no environment `z`"),
+        (STOP.replace("[a, b, c]", "[a]"), "no two policies to compare meet"),
+        (STOP.replace("all", "{alpha: 5}"), "no chance of error to accept"),
+        (STOP.replace("25", "250000").replace("block: 10", "block: 1"), "are more than comborun handles"),
+    ],
+)
+def test_what_can_not_stop_early_is_refused_with_the_reason(text: str, said: str) -> None:
+    assert said in mistakes(text)
+
+
+def test_many_blocks_are_worth_a_word_about_how_often_a_simulator_starts() -> None:
+    warnings = parse_grid(STOP.replace("block: 10", "block: 5"), Path("grid.yaml")).warnings
+    assert any("30 sessions for 6 combos, and each starts its simulator anew" in str(one) for one in warnings)
+
+
+def test_another_block_size_changes_no_work() -> None:
+    assert compare(plan(STOP), plan(STOP.replace("block: 10", "block: 5"))).changes == ()
+
+
+def test_more_episodes_come_in_blocks_and_the_rule_stays_as_it_was() -> None:
+    before, now = plan(STOP), plan(STOP.replace("25", "42").replace("alpha: 0.05", "alpha: 0.2"))
+    comparison = compare(before, now)
+    assert {change.kind for change in comparison.changes} == {Kind.MORE}
+    amended = amend(comparison)
+    assert [one.name for one in amended.added][:3] == ["x_a_e25-29", "x_a_e30-39", "x_a_e40-41"]
+    assert amended.plan.stop_early == before.stop_early
+
+
+def test_a_policy_that_may_have_been_looked_at_can_not_begin_anew() -> None:
+    comparison = compare(plan(STOP), plan(STOP.replace("run {policy}", "run --other {policy}")))
+    with pytest.raises(UserError, match="can begin anew"):
+        choose(comparison, "grid-1", "rerun")
+    assert choose(comparison, "grid-1", "keep") == "keep"
+
+
+def test_a_grid_that_means_to_compare_otherwise_is_told_that_the_rule_stays() -> None:
+    before = plan(STOP)
+    assert rule_kept(before, before) == ()
+    (told,) = rule_kept(before, plan(STOP.replace("stop_early: all\n", "")))
+    assert "as it was fixed before the first episode" in told
+    (told,) = rule_kept(plan(STOP.replace("stop_early: all\n", "")), before)
+    assert "nothing may stop early" in told

@@ -1,0 +1,53 @@
+"""What a run takes over from its grid without a question is told, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from test_amend import OTHER, amended, plan, session
+
+from comborun.plan import Limits, ProgressRules, ResultRules
+from comborun.survival import DEFAULT_RETRY, WatchRules
+from comborun.taken_over import taken_over
+
+
+def test_the_same_is_not_told() -> None:
+    assert taken_over(plan(session()), plan(session())) == ()
+
+
+def test_numbers_are_told_with_both_values() -> None:
+    now = plan(session(), limits=Limits(1, 1, 2.5, 3), gpus=(0, 1), poll=5.0)
+    assert taken_over(plan(session()), now) == (
+        "limits.stagger: 0 before, 2.5 now",
+        "limits.attempts: 2 before, 3 now",
+        "use_gpus: none before, 0, 1 now",
+        "poll: 60 before, 5 now",
+    )
+
+
+def test_sessions_on_a_gpu_that_only_follow_their_number_are_not_told() -> None:
+    before, now = plan(session()), plan(session(), session("q"))
+    one, two = (replace(before.limits, per_gpu=count) for count in (1, 2))
+    assert taken_over(replace(before, limits=one), replace(now, limits=two)) == ()
+    assert taken_over(replace(now, limits=one), replace(now, limits=two)) == ("limits.per_gpu: 1 before, 2 now",)
+
+
+def test_rules_are_named_whether_they_are_the_plan_s_or_a_session_s() -> None:
+    now = replace(
+        session(),
+        watch=WatchRules(stall_s=60),
+        progress=ProgressRules(silent=True),
+        results=ResultRules(metrics=("score",)),
+    )
+    assert taken_over(plan(session()), plan(now, retry=DEFAULT_RETRY)) == (
+        "retry has changed",
+        "results.metrics has changed",
+        "progress has changed",
+        "watch has changed",
+    )
+
+
+def test_sessions_that_came_or_went_are_not_told_here() -> None:
+    before = plan(session())
+    now = plan(session(command=OTHER, watch=WatchRules(stall_s=60)), session("q"))
+    assert taken_over(before, amended(before, now, "rerun").plan) == ()

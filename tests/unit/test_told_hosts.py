@@ -1,0 +1,67 @@
+"""What is said of a host whose nvidia-smi is not well, or which is this machine; and of a cut that stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from monitor_stage import StagedHost
+
+from comborun.cli.changing import cut_kept
+from comborun.errors import UserError
+from comborun.facts import HostFacts
+from comborun.grid import load_grid
+from comborun.plan import Plan
+from comborun.planner import lay_out
+from comborun.transport import Completed
+from remote.host import ask
+
+HERE = HostFacts("local", "box", 4, 64 << 30, (), "5", "3", "", ())
+GRID = """
+policies: [flat, rough]
+environments: [stairs]
+command: python evaluate.py {policy} {environment} {first_episode} {episodes}
+episodes: 12
+"""
+
+
+def plan(tmp_path: Path, text: str, host: HostFacts = HERE) -> Plan:
+    file = tmp_path / "grid.yaml"
+    file.write_text(GRID + text)
+    return lay_out(load_grid(file), host)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("nvidia_code=124\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
+        ("nvidia_code=137\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
+        ("nvidia_code=9\nnvidia_said=NVIDIA-SMI has failed", "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+    ],
+)
+def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(tmp_path: Path, record: str, said: str) -> None:
+    facts = ask(StagedHost([Completed(0, f"hostname=box\nbash=5.2\ncpus=4\n{record}\n".encode(), b"")]))
+    assert facts.gpu_trouble == said
+    with pytest.raises(UserError) as refusal:
+        plan(tmp_path, "resources: {gpus: 1}\nuse_gpus: [0]", facts)
+    assert refusal.value.message == f"a session asks for 1 GPU, and on {facts.called} {said}, so its GPUs are not known"
+    assert "resources.gpus" not in refusal.value.hint
+    plan(tmp_path, "", facts)
+
+
+def test_this_machine_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"a session asks for 1 GPU, and this machine offers 0"):
+        plan(tmp_path, "resources: {gpus: 1}")
+    with pytest.raises(UserError, match="this machine can never start this"):
+        plan(tmp_path, "resources: {cpus: 9}")
+
+
+def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
+    two, four = (plan(tmp_path, f"shards: {shards}\n") for shards in (2, 4))
+    assert cut_kept(two, two) == ()
+    (told,) = cut_kept(two, four)
+    assert "flat in stairs: 2 sessions, not 4, rough in stairs: 2 sessions, not 4" in told
+    assert "--new" in told
+    longer = replace(four, sessions=tuple(replace(one, count=one.count + 1) for one in four.sessions))
+    assert cut_kept(two, longer) == ()
