@@ -1,0 +1,216 @@
+"""Reading, merging and reporting a large run, beside pandas and duckdb that do the reading alone.
+
+    python benchmarks/report.py [--combos 200] [--episodes 1000] [--others PYTHON]
+
+A run directory is made in a scratch folder: one session per combo, one line per episode. Every way runs in a process of
+its own: wall seconds with the interpreter's start and the imports in them, and the highest memory of it and all that it
+starts (proportional set size: what two processes share counts once).
+`--others` names the interpreter that has pandas and duckdb, where the one that runs this has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CHECKOUT))
+
+from comborun.layout import RunLayout  # noqa: E402 - after the path to it
+from comborun.plan import Limits, Plan, ResultRules, Session  # noqa: E402
+
+POLICIES = 8
+RUN = RunLayout(PurePosixPath())
+REPORT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
+READ = "import sys, pathlib; from reporter.collect import collect_run; collect_run(pathlib.Path(sys.argv[1]))"
+JSON = (
+    "import sys, pathlib, json\n"
+    "for path in pathlib.Path(sys.argv[1]).rglob('*.jsonl'):\n"
+    "    rows = [json.loads(line) for line in path.open()]"
+)
+PANDAS = (
+    "import sys, pathlib, pandas\n"
+    "files = pathlib.Path(sys.argv[1]).rglob('*.jsonl')\n"
+    "rows = pandas.concat([pandas.read_json(path, lines=True) for path in files])\n"
+    "rows.groupby(['policy', 'environment']).success.agg(['sum', 'count'])"
+)
+DUCKDB = (
+    "import sys, duckdb\n"
+    "files = sys.argv[1] + '/sessions/*/attempt-*/out/*.jsonl'\n"
+    "duckdb.sql(f\"select policy, environment, sum(success::int), count(*) from read_json('{files}') group by all\")"
+    ".fetchall()"
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    name: str
+    code: str
+    foreign: str = ""
+    """the module that it needs, which is none of comborun's"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    seconds: float
+    mebibytes: float
+
+
+WAYS = (
+    Way("comborun: read, merge, report", REPORT),
+    Way("comborun: read", READ),
+    Way("json.loads on every line, kept per file only", JSON),
+    Way("pandas: read, count", PANDAS, "pandas"),
+    Way("duckdb: read, count", DUCKDB, "duckdb"),
+)
+
+
+def session(policy: str, environment: str, episodes: int) -> Session:
+    return Session(
+        name=f"{environment}_{policy}",
+        policy=policy,
+        environment=environment,
+        unit="episode",
+        first=0,
+        count=episodes,
+        seed=1000,
+        command=(),
+        setup="",
+        workdir=None,
+        variables=(),
+        gpus=0,
+        results=ResultRules(metrics=("distance_m", "return", "time_s")),
+        digest=f"{environment}-{policy}",
+    )
+
+
+def row(planned: Session, episode: int, chance: random.Random) -> str:
+    success = chance.random() < 0.6
+    fields = {
+        "policy": planned.policy,
+        "environment": planned.environment,
+        "episode": episode,
+        "seed": 1000 + episode,
+        "success": success,
+        "distance_m": round(chance.uniform(0, 8), 4),
+        "return": round(chance.gauss(100, 20), 3),
+        "time_s": round(chance.uniform(2, 20), 3),
+        "steps": chance.randrange(100, 1000),
+        "termination": "goal" if success else chance.choice(("fall", "timeout", "stuck")),
+    }
+    return json.dumps(fields) + "\n"
+
+
+def make_run(directory: Path, combos: int, episodes: int) -> None:
+    """A finished run as the host leaves it; the same for the same arguments."""
+    chance = random.Random(1)
+    names = [(f"policy{index % POLICIES}", f"environment{index // POLICIES}") for index in range(combos)]
+    sessions = tuple(session(policy, environment, episodes) for policy, environment in names)
+    plan = Plan("large", sessions, Limits(8, 8, 0.0, 2), (), None, 60.0, "digest")
+    put(directory / RUN.id, "large-20260509T073525-1a2b\n")
+    put(directory / RUN.plan(1), plan.to_json())
+    put(directory / RUN.manifest, json.dumps({"schema": 1, "grid": "large", "provenance": {}}))
+    put(directory / RUN.done, f"at=1778312125\nsucceeded={combos}\n")
+    for index, planned in enumerate(sessions):
+        attempt = RUN.attempt(planned.name, 1)
+        times = f"started={1778312125 + index // 8 * 600}\nended={1778312725 + index // 8 * 600 - index % 8}"
+        put(directory / attempt.begin, f"attempt=1\n{times}\npid=77\nboot=b\nhost=gpubox\nmultiplexer=tmux\n")
+        put(
+            directory / attempt.end,
+            f"attempt=1\n{times}\ncode=0\nsignal=\ncause=exited\ncompleteness=complete\nrecords={episodes}\n",
+        )
+        rows = "".join(row(planned, episode, chance) for episode in range(episodes))
+        put(directory / attempt.output / "episodes.jsonl", rows)
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def measure(python: str, code: str, run: Path, scratch: Path) -> Cost:
+    """Of a fresh process and its children, whose memory is looked at five times a second: more would slow it down."""
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "MPLCONFIGDIR": str(scratch)}
+    before = time.monotonic()
+    child = subprocess.Popen([python, "-c", code, str(run), str(scratch / "report")], env=environment)
+    highest = 0
+    while True:
+        try:
+            child.wait(0.2)
+            break
+        except subprocess.TimeoutExpired:
+            highest = max(highest, memory(child.pid))
+    seconds = time.monotonic() - before
+    if child.returncode:
+        raise SystemExit(f"benchmarks/report.py: a way ended with exit code {child.returncode}")
+    return Cost(seconds, highest / 1024)
+
+
+def memory(process: int) -> int:
+    """KiB of a process and all that it has started; 0 for one that has just ended."""
+    try:
+        rows = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return 0
+    own = sum(int(line.split()[1]) for line in rows if line.startswith("Pss:"))
+    return own + sum(memory(int(child)) for child in children)
+
+
+def middle(costs: list[Cost]) -> Cost:
+    """The median time; the highest memory."""
+    return replace(
+        costs[0],
+        seconds=statistics.median(cost.seconds for cost in costs),
+        mebibytes=max(cost.mebibytes for cost in costs),
+    )
+
+
+def version(python: str, module: str) -> str:
+    """Of an installed module; empty where there is none."""
+    code = f"import {module}; print({module}.__version__)"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--combos", type=int, default=200)
+    parser.add_argument("--episodes", type=int, default=1000, help="per combo")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--others", default=sys.executable, help="the Python that has pandas and duckdb")
+    options = parser.parse_args()
+    versions = {way.foreign: version(options.others, way.foreign) for way in WAYS if way.foreign}
+    ways = [way for way in WAYS if not way.foreign or versions[way.foreign]]
+    with tempfile.TemporaryDirectory() as name:
+        run, scratch = Path(name) / "run", Path(name) / "scratch"
+        scratch.mkdir()
+        make_run(run, options.combos, options.episodes)
+        files = list(run.rglob("*.jsonl"))
+        size = sum(path.stat().st_size for path in files) / 2**20
+        print(f"{options.combos * options.episodes:,} episodes in {options.combos} combos, {size:.0f} MiB\n")
+        found: dict[str, list[Cost]] = {way.name: [] for way in ways}
+        for _ in range(options.rounds):  # round by round, so that a busy minute hits every way
+            for way in ways:
+                python = options.others if way.foreign else sys.executable
+                found[way.name].append(measure(python, way.code, run, scratch))
+    print("| way | seconds | MiB |\n|---|---|---|")
+    for way in ways:
+        cost = middle(found[way.name])
+        told = f"{way.name} ({versions[way.foreign]})" if way.foreign else way.name
+        print(f"| {told} | {cost.seconds:.1f} | {cost.mebibytes:.0f} |")
+    for module, installed in versions.items():
+        if not installed:
+            print(f"\nNot measured: {module} is not installed in {options.others}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A home of its own for a round: the program `combo`, the run, and the processes that belong to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from processes import Process, carrying, fields, kill_all, process_of, send
+
+import comborun.__main__
+from comborun.attempt import parse_record
+
+CHECKOUT = Path(__file__).parents[2]
+KNOBS = {
+    "COMBORUN_GRACE_S": "1",
+    "COMBORUN_LAUNCH_S": "5",
+    "COMBORUN_STOP_INT_S": "1",
+    "COMBORUN_STOP_TERM_S": "1",
+    "COMBORUN_WATCH_S": "1",
+}
+"""shorter than a user has them, so that a round takes seconds"""
+DISK = "24m"
+"""of a run's own file system, where there can be one"""
+
+
+@dataclass
+class Bed:
+    folder: Path
+    multiplexer: str
+    environment: dict[str, str]
+    bystander: subprocess.Popen[bytes]
+    """a process of somebody else, whose pid may come to stand in a record"""
+    children: list[int] = field(default_factory=list)
+    """calls of `combo` that have not been waited for"""
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def grid(self) -> Path:
+        return self.folder / "grid.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    @property
+    def said(self) -> Path:
+        """All that `combo` has printed."""
+        return self.folder / "said"
+
+    @property
+    def runs(self) -> list[Path]:
+        return sorted((self.home / "comborun").glob("soak-*"))
+
+    @property
+    def run(self) -> Path | None:
+        return next(iter(self.runs), None)
+
+    # What a user does.
+
+    def begin(self, *words: str) -> int:
+        """Start `combo` in a child that need not import it again; its pid."""
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            self._become(words)
+        self.children.append(child)
+        return child
+
+    def wait(self, child: int, seconds: float = 60.0) -> int:
+        """The exit code of a call, -9 when it was killed; raises TimeoutError."""
+        deadline = time.monotonic() + seconds
+        while True:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                self.children.remove(child)
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"combo took more than {seconds:g} s")
+            time.sleep(0.005)
+
+    def combo(self, *words: str) -> int:
+        return self.wait(self.begin(*words))
+
+    def launch(self) -> list[str]:
+        return ["launch", str(self.grid), "--multiplexer", self.multiplexer]
+
+    def _become(self, words: tuple[str, ...]) -> None:
+        """Never returns."""
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            nothing, said = os.open(os.devnull, os.O_RDONLY), os.open(self.said, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            for descriptor, end in ((nothing, 0), (said, 1), (said, 2)):
+                os.dup2(descriptor, end)
+            os.write(1, f"$ combo {' '.join(words)}\n".encode())
+            os.environ.clear()
+            os.environ.update(self.environment)
+            os.chdir(self.folder)
+            sys.argv = ["combo", *words]
+            comborun.__main__.main()
+        except SystemExit as left:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(left.code if isinstance(left.code, int) else 1)
+        finally:
+            os._exit(70)
+
+    # What belongs to the run.
+
+    def record(self, path: str | Path) -> dict[str, str]:
+        """A record of the run, by its path in it; empty when there is none."""
+        try:
+            return parse_record((self.run / path).read_text(errors="replace")) if self.run else {}
+        except OSError:
+            return {}
+
+    @property
+    def dispatcher(self) -> Process:
+        return process_of(self.record("dispatch/dispatcher"), "pid", "start")
+
+    @property
+    def live_attempts(self) -> list[Path]:
+        """Attempts that have begun and have no end."""
+        found = sorted(self.run.glob("sessions/*/attempt-*/begin")) if self.run else []
+        return [path.parent for path in found if not (path.parent / "end").exists()]
+
+    def living(self, role: str) -> list[Process]:
+        """The live processes that begin records name as `supervisor` or, the command, as `pid`."""
+        return [self.named(at, role) for at in self.live_attempts if self._lives(at, role)]
+
+    def named(self, at: Path, role: str) -> Process:
+        """A process by the begin record of an attempt."""
+        return process_of(self.record(at / "begin"), role, f"{role}_start")
+
+    def _lives(self, at: Path, role: str) -> bool:
+        return self.named(at, role).lives
+
+    @property
+    def servers(self) -> list[Process]:
+        """What keeps the windows."""
+        if self.multiplexer == "tmux":
+            told = self.tmux("display-message", "-p", "#{pid}").split()
+        else:
+            told = [file.name.partition(".")[0] for file in Path(self.environment["SCREENDIR"]).iterdir()]
+        return [Process(int(pid), fields(int(pid))[1]) for pid in told if pid.isdecimal()]
+
+    def tmux(self, *words: str) -> str:
+        command = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], *words]
+        return subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=20, check=False
+        ).stdout
+
+    def everything(self) -> list[Process]:
+        """All that lives because of this bed: the processes with its home in their environment."""
+        return carrying(f"HOME={self.home}")
+
+    def marked(self) -> list[Process]:
+        """All that carries the marker of a session."""
+        return [one for run in self.runs for one in carrying(f"COMBORUN_SESSION={run.name}/", whole=False)]
+
+    def close(self) -> None:
+        """End all of it; never raises."""
+        for child in tuple(self.children):
+            send(child, signal.SIGKILL)
+            with contextlib.suppress(Exception):
+                self.wait(child, 10.0)
+        with contextlib.suppress(Exception):
+            kill_all(self.everything)
+        self.bystander.kill()
+        self.bystander.wait()
+        shutil.rmtree(self.environment["SCREENDIR"], ignore_errors=True)
+        with contextlib.suppress(OSError):
+            Path(f"/tmp/tmux-{os.getuid()}", self.environment["COMBORUN_TMUX_SOCKET"]).unlink()
+
+
+def can_mount() -> bool:
+    return os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+@contextlib.contextmanager
+def bed(multiplexer: str, *, own_disk: bool = False) -> Iterator[Bed]:
+    """Gone afterwards, and all its processes; with a file system of its own when its disk is to be full."""
+    folder, screens = Path(tempfile.mkdtemp(prefix="soak-")), tempfile.mkdtemp(prefix="cs", dir="/tmp")
+    home = folder / "home"
+    (home / "comborun").mkdir(parents=True)
+    if own_disk:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(home / "comborun")], check=True)
+    private = {"COMBORUN_TMUX_SOCKET": f"soak{secrets.token_hex(4)}", "SCREENDIR": screens, "HOME": str(home)}
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(CHECKOUT)}
+    bystander = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    made = Bed(folder, multiplexer, {**environment, **KNOBS, **private}, bystander)
+    try:
+        yield made
+    finally:
+        made.close()
+        if own_disk:
+            subprocess.run(["umount", "-l", str(home / "comborun")], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
