@@ -149,6 +149,7 @@ def test_a_session_out_of_gpu_memory_starts_alone_where_as_much_is_free(box: Box
     box.write("fail", "")
     assert box.ended("env_three").clean  # others go on meanwhile
     until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
+    until((box.directory / "sessions/env_one/attempt-1/free").exists, "what was free then is written down")
     gpus.used(40500)  # it ran out beside another, so as much as was free then is enough, and this is less
     box.write("go", "")
     box.ended("env_two")
