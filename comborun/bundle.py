@@ -9,11 +9,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
+from comborun.instances import instances, table
+from comborun.jobs import policy_entries, texts
 from comborun.layout import RunLayout
 from comborun.planner.furnished import kind
 from comborun.script import FRONT, SLURM_FRONT, notify_script, scripts, server_script
-from comborun.servers import instances, table
-from comborun.slurm import policy_entries, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

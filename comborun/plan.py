@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NewType, Self
+from typing import Any, Literal, Self
 
-from comborun.around import BARE, Around
 from comborun.components import Component
-from comborun.display import Display
 from comborun.policy_files import PolicyFiles
 from comborun.resources import NO_RESERVE, NOTHING, PinMode, Request, Reserve
 from comborun.servers import Server
+from comborun.session.around import BARE, Around
+from comborun.session.display import Display
+from comborun.session.word import BashWord
 from comborun.slurm import Engine, Slurm
 from comborun.state import Failure
 from comborun.stop_rule import StopRule
@@ -22,9 +23,6 @@ SecretSource = Literal["host", "laptop"]
 """in whose environment a secret is"""
 Flag = Literal["", "smoke", "dropped"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
-
-BashWord = NewType("BashWord", str)
-"""Text that bash reads as exactly one word: quoted literals and "$COMBORUN_..." (see command.py)."""
 
 SCHEMA = 1
 Source = Literal["output", "log"]

@@ -6,16 +6,17 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from comborun.furnishing import early, furnishing, late_variables
 from comborun.layout import AFTER
 from comborun.servers import serving
-from comborun.wrapping import wrapped_late, wrapping
+from comborun.session.furnishing import early, furnishing, late_variables
+from comborun.session.wrapping import wrapped_late, wrapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from comborun.plan import After, BashWord, Notify, Plan, ResultRules, Session
-    from comborun.servers import Instance
+    from comborun.instances import Instance
+    from comborun.plan import After, Notify, Plan, ResultRules, Session
+    from comborun.session.word import BashWord
 
 FRONT = """\
 #!/usr/bin/env bash

@@ -1,22 +1,18 @@
-"""Model servers: programs that a run starts before the sessions that ask them. Pure.
-
-One `Server` of the plan is one program on the host, or one on each GPU; each of those has a name of its own below
-`servers/` in the run directory, and a line in `dispatch/servers.tsv`.
-"""
+"""Model servers: programs that a run starts before the sessions that ask them. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from comborun.resources import NOTHING, PinMode, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.plan import BashWord, Plan
+    from comborun.session.word import BashWord
 
 FIELDS = ("url", "host", "port")
 """of a server, as `{server.NAME.FIELD}` in what asks it"""
@@ -103,15 +99,6 @@ class Server:
         )
 
 
-class Instance(NamedTuple):
-    """One program on the host."""
-
-    name: str
-    gpu: int | None
-    """whose sessions it serves; None: it is the only one"""
-    server: Server
-
-
 def variable(name: str, field: str = "") -> str:
     """The environment variable of a server's field; without one the beginning of all three."""
     return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
@@ -125,31 +112,6 @@ def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, .
 
 def _names(text: str, name: str) -> bool:
     return any(variable(name, field) in text for field in FIELDS)
-
-
-def instances(plan: Plan) -> Iterator[Instance]:
-    """Everything that runs, in the plan's order."""
-    for server in plan.servers:
-        if server.each_gpu:
-            for gpu in server.request.only or plan.gpus:
-                yield Instance(f"{server.name}-gpu{gpu}", gpu, server)
-        else:
-            yield Instance(server.name, None, server)
-
-
-def table(plan: Plan) -> str:
-    """`dispatch/servers.tsv`: name kind gpu gpus gpu_memory_mib cpus memory_mib tokens only restarts; - is nothing."""
-    return "".join("\t".join(map(str, _row(one))) + "\n" for one in instances(plan))
-
-
-def _row(one: Instance) -> tuple[object, ...]:
-    server, request = one.server, one.server.request
-    only = (one.gpu,) if one.gpu is not None else request.only
-    return (
-        *(one.name, server.name, "-" if one.gpu is None else one.gpu, server.gpus),
-        *(request.gpu_memory, request.cpus, request.memory),
-        *(",".join(request.tokens) or "-", ",".join(map(str, only)) or "-", server.restarts),
-    )
 
 
 def serving(server: Server) -> Iterator[str]:

@@ -9,17 +9,17 @@ from dataclasses import replace
 from comborun.layout import AFTER
 from comborun.plan import Plan
 from comborun.state import Life
-from monitor.cluster import latest
+from monitor.answer.cluster import latest
+from monitor.answer.host import HostUse
+from monitor.answer.snapshot import Snapshot
 from monitor.estimate import Forecast, Progress, forecast
-from monitor.hints import hint
 from monitor.history import History
-from monitor.host import HostUse
 from monitor.host_event import host_event
 from monitor.observe import RunView
+from monitor.reasons.hints import hint
+from monitor.reasons.waits import ROOM, again, room
 from monitor.session import after_status, length, queued_again, session_status, with_task, without_task
-from monitor.snapshot import Snapshot
 from monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
-from monitor.waits import ROOM, again, room
 
 _UP = Link()
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from comborun.plan import Unit
 from comborun.state import Life, Outcome
-from monitor.snapshot import Mark
+from monitor.answer.snapshot import Mark
 from monitor.status import Expected, SessionStatus
 
 ENOUGH = 3

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from comborun.plan import Session
-from monitor.progress import Share, counted, pieces_of
-from monitor.snapshot import Attempt, Mark, Snapshot
+from monitor.answer.progress import Share, counted, pieces_of
+from monitor.answer.snapshot import Attempt, Mark, Snapshot
 
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comborun.state import Outcome
+from monitor.answer.snapshot import Attempt, Snapshot
 from monitor.history import History
-from monitor.snapshot import Attempt, Snapshot
 from monitor.status import HostEvent, SessionStatus
 
 _TOGETHER = 2

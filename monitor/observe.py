@@ -8,8 +8,8 @@ from comborun.errors import HostError, UserError
 from comborun.layout import AFTER
 from comborun.plan import Plan
 from comborun.transport import Transport
+from monitor.answer.snapshot import Snapshot, parse_snapshot
 from monitor.history import Known
-from monitor.snapshot import Snapshot, parse_snapshot
 
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""

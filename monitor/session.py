@@ -9,11 +9,11 @@ from dataclasses import replace
 from comborun.layout import AFTER
 from comborun.plan import Session
 from comborun.state import Completeness, Failure, Life, Outcome
-from monitor.causes import WRONG_GPU, note
-from monitor.cluster import Scheduler, Task
-from monitor.holds import Waiting
+from monitor.answer.cluster import Scheduler, Task
+from monitor.answer.holds import Waiting
+from monitor.answer.snapshot import Attempt
 from monitor.lastline import last_line
-from monitor.snapshot import Attempt
+from monitor.reasons.causes import WRONG_GPU, note
 from monitor.status import SessionStatus
 from monitor.wording import brief
 

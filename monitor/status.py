@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 from comborun.plan import Unit
 from comborun.spans import Spans, size, union
 from comborun.state import Failure, Life, Outcome
-from monitor.cluster import Scheduler, Task
-from monitor.holds import Hold, Quarantine, Waiting
-from monitor.host import HostUse
-from monitor.servers import ServerStatus
+from monitor.answer.cluster import Scheduler, Task
+from monitor.answer.holds import Hold, Quarantine, Waiting
+from monitor.answer.host import HostUse
+from monitor.answer.servers import ServerStatus
 
 SMOKE, SUPERSEDED = "smoke", "superseded"
 

@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.state import Life, Outcome
-from monitor.clusterline import summary
-from monitor.columns import Column, columns
-from monitor.hostline import GAP, host_lines, packed
 from monitor.lastline import visible
-from monitor.serverline import server_line
+from monitor.showing.clusterline import summary
+from monitor.showing.columns import Column, columns
+from monitor.showing.hostline import GAP, host_lines, packed
+from monitor.showing.serverline import server_line
+from monitor.showing.style import STYLES, bar, note_style
 from monitor.status import SMOKE, RunStatus, SessionStatus
-from monitor.style import STYLES, bar, note_style
 from monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, listed, remark, state
 
 MOST_ROWS = 100

@@ -21,7 +21,7 @@ from monitor.classify import classify
 from monitor.history import History, fold
 from monitor.observe import RunView, load_run, observe
 from monitor.pace import backoff, calm, due, pause
-from monitor.screen import Screen
+from monitor.showing.screen import Screen
 from monitor.status import Link, RunStatus
 
 _TICK_S = 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.attempt import Begin
 from comborun.errors import UserError
-from comborun.launcher import RANKS
+from comborun.session.launcher import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from comborun.amendment import amendment
+from comborun.again.amendment import amendment
 from comborun.attempt import integer, parse_record
 from comborun.bundle import bundle, installer
 from comborun.errors import HostError
@@ -16,7 +16,7 @@ from comborun.plan import Plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.amend import Amended
+    from comborun.again.amend import Amended
     from comborun.transport import Completed, Transport
 
 State = Literal["new", "resumed", "finished", "changed"]

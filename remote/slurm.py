@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.slurm import array_script, kinds, settle_script
+from comborun.jobs import array_script, kinds, settle_script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.jobs import Kind
     from comborun.plan import Plan
-    from comborun.slurm import Kind
     from comborun.transport import Transport
 
 _MOST_TRIED = 20

@@ -15,17 +15,17 @@ from comborun.plan import Plan, Session
 from comborun.stop_rule import StopRule
 from reporter.adapters import Context, filename_encoded, videos
 from reporter.adapters.sniff import candidate
-from reporter.canary import Canary
-from reporter.found import attempt_in, distinct, empty, matching, walk
-from reporter.shelf import Shelf
-from reporter.usage import Sample, parse_usage
+from reporter.comparing.canary import Canary
+from reporter.records.found import attempt_in, distinct, empty, matching, walk
+from reporter.records.shelf import Shelf
+from reporter.records.usage import Sample, parse_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comborun.episode import Aggregate, EpisodeRecord
     from reporter.adapters import Defect, Reject
-    from reporter.shelf import ResultFile
+    from reporter.records.shelf import ResultFile
 
 RUN = RunLayout(PurePosixPath())
 """names relative to the run directory"""

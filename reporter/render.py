@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.plaintext import printable
-from reporter.document import SCHEMA_FILE, report_json
-from reporter.exports import episodes_csv, summary_csv
 from reporter.figures import NAMES, plates
 from reporter.figures.press import Drawing
-from reporter.latex import latex
-from reporter.markdown import markdown
-from reporter.methods import methods
-from reporter.page import EARLY, Page, letters, means, page, planned_words, shortfall, tallies_of
+from reporter.pages.document import SCHEMA_FILE, report_json
+from reporter.pages.exports import episodes_csv, summary_csv
+from reporter.pages.latex import latex
+from reporter.pages.markdown import markdown
+from reporter.pages.methods import methods
+from reporter.pages.page import EARLY, Page, letters, means, page, planned_words, shortfall, tallies_of
 from reporter.text import clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from reporter.ending import Ending
+    from reporter.counting.ending import Ending
+    from reporter.counting.schedule import Schedule
     from reporter.figures.plate import Drawn, Plate
     from reporter.figures.press import Press
-    from reporter.schedule import Schedule
     from reporter.summary import Report
 
 TEMPLATES = Path(__file__).parent / "templates"

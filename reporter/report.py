@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from reporter.collect import Collected, collect_folder, collect_run
-from reporter.schedule import schedule
+from reporter.counting.schedule import schedule
 from reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reporter.between import Between
+    from reporter.comparing.between import Between
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def write_report(collected: Collected, output: Path) -> ReportFiles:
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:
     """Compare two runs into the folder `output`."""
-    from reporter.between import compare_runs
-    from reporter.between_files import render_between
+    from reporter.comparing.between import compare_runs
+    from reporter.pages.between_files import render_between
 
     between = compare_runs(before, after)
     _publish(render_between(between), output)

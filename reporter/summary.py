@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.spans import minus
 from comborun.work import episodes_of
-from reporter.aggregates import MacroMean, macro_means
-from reporter.claims import Claims, claims
-from reporter.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
-from reporter.comparison import Side
-from reporter.comparisons import Comparisons, compare
-from reporter.deciding import last_arms
-from reporter.early import as_run, early, spared
-from reporter.ending import started
+from reporter.comparing.claims import Claims, claims
+from reporter.comparing.comparison import Side
+from reporter.comparing.comparisons import Comparisons, compare
+from reporter.comparing.deciding import last_arms
+from reporter.comparing.early import as_run, early, spared
+from reporter.comparing.pairing import Counted, arm
+from reporter.counting.aggregates import MacroMean, macro_means
+from reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
+from reporter.counting.ending import started
+from reporter.counting.metrics import MetricMean, metrics
+from reporter.counting.quality import Finding, Quality, quality
+from reporter.counting.tallies import Tally, tallies
 from reporter.merge import Combo, MergedCombo, merge
-from reporter.metrics import MetricMean, metrics
-from reporter.pairing import Counted, arm
-from reporter.quality import Finding, Quality, quality
 from reporter.spans import Spans, size
-from reporter.tallies import Tally, tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.episode import EpisodeRecord
-    from reporter.canary import Canary
     from reporter.collect import Collected, SessionHistory
+    from reporter.comparing.canary import Canary
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
 

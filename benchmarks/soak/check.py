@@ -14,7 +14,7 @@ from evaluator import succeeds
 from scene import Scene
 
 from reporter.collect import collect_run
-from reporter.exports import episodes_csv
+from reporter.pages.exports import episodes_csv
 from reporter.summary import Report, summarize
 
 Key = tuple[str, str, int]

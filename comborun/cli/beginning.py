@@ -8,14 +8,14 @@ from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.plaintext import harmless
 from comborun.state import Life
+from monitor.answer.holds import HALTED
 from monitor.classify import classify
-from monitor.hints import held
 from monitor.history import History
-from monitor.holds import HALTED
 from monitor.observe import load_run
-from monitor.serverline import happening
-from monitor.turn import Question, queued
-from monitor.waits import SMOKE
+from monitor.reasons.hints import held
+from monitor.reasons.turn import Question, queued
+from monitor.reasons.waits import SMOKE
+from monitor.showing.serverline import happening
 from monitor.watch import Source
 from remote.launch import await_first, first_s, said_by_dispatcher
 

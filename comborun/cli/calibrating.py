@@ -13,7 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from comborun import __version__
-from comborun.calibrating import (
+from comborun.cli.frame import answer, grid_argument, json_option, program
+from comborun.cli.globbing import with_policies
+from comborun.cli.grids import check_setup, warn
+from comborun.cli.knowing import read_calibrations
+from comborun.cli.trying import Bench
+from comborun.cli.where import where_options
+from comborun.errors import UserError
+from comborun.forecast.calibrating import (
     LENGTH_S,
     again,
     alone,
@@ -27,14 +34,7 @@ from comborun.calibrating import (
     step,
     stops,
 )
-from comborun.calibration import Calibration, Step, calibration_path, gpu_names, text_of
-from comborun.cli.frame import answer, grid_argument, json_option, program
-from comborun.cli.globbing import with_policies
-from comborun.cli.grids import check_setup, warn
-from comborun.cli.knowing import read_calibrations
-from comborun.cli.trying import Bench
-from comborun.cli.where import where_options
-from comborun.errors import UserError
+from comborun.forecast.calibration import Calibration, Step, calibration_path, gpu_names, text_of
 from comborun.grid import load_grid
 from comborun.plaintext import harmless
 from comborun.planner import lay_out
@@ -49,10 +49,10 @@ from remote.shipping.sync import deliver
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.calibrating import Trial
-    from comborun.calibration import Measured
     from comborun.cli.where import Where
     from comborun.facts import HostFacts
+    from comborun.forecast.calibrating import Trial
+    from comborun.forecast.calibration import Measured
     from comborun.grid import Grid
     from comborun.plan import Plan, Session
 

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from comborun import __version__
-from comborun.canary import OF, canary_plan
+from comborun.again.canary import OF, canary_plan
 from comborun.cli.beginning import await_beginning
 from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_argument, tell
 from comborun.cli.reporting import bring
@@ -16,7 +16,7 @@ from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError, UserError
 from comborun.plaintext import harmless
 from monitor.observe import load_run
-from monitor.screen import JsonScreen, open_screen
+from monitor.showing.screen import JsonScreen, open_screen
 from monitor.watch import Settings, Source, SystemClock, once, watch
 from monitor.wording import several
 from remote.launch import StartOptions, start
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remote.publish import Publication
     from remote.runs import Run
     from reporter.adapters import Reject
-    from reporter.canary import Canary
+    from reporter.comparing.canary import Canary
 
 _WRITE = """
 case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
@@ -111,8 +111,8 @@ def _watch(transport: Transport, publication: Publication, *, quiet: bool) -> No
 
 def _compare(transport: Transport, found: Run, publication: Publication) -> tuple[Canary, tuple[Reject, ...]]:
     """And what of the canary's records could not be taken."""
-    from reporter.canary import compare_canary
     from reporter.collect import collect_run
+    from reporter.comparing.canary import compare_canary
 
     places = ((found.id, found.directory), (publication.run, publication.directory))
     parallel, alone = (collect_run(*bring(transport, *place)[:1]) for place in places)
@@ -140,7 +140,7 @@ def _tell(result: Canary, found: Run, rejects: Sequence[Reject], *, as_json: boo
     elif not rejects:
         click.echo("The canary left no record: nothing can be said.")
     if rejects:
-        from reporter.canary import told_rejects
+        from reporter.comparing.canary import told_rejects
 
         click.echo(harmless(told_rejects(result, rejects)))
     tell({"report": f"{program()} report {found.id}"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.amend import Kind
+from comborun.again.amend import Kind
 from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.plaintext import harmless
@@ -18,7 +18,7 @@ from monitor.wording import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.amend import Change, Choice, Comparison
+    from comborun.again.amend import Change, Choice, Comparison
     from comborun.plan import Plan, Session
     from comborun.work import Combo
 

@@ -45,7 +45,7 @@ class Deciding:
         self._recorded = seen.recorded
 
     def _decide(self, seen: RunStatus) -> None:
-        from reporter.deciding import decide_run
+        from reporter.comparing.deciding import decide_run
 
         source, skipped = self._bring()
         decided = decide_run(source, dict(skipped))

@@ -17,12 +17,12 @@ from comborun.layout import RunLayout
 from comborun.plaintext import harmless
 from comborun.suggest import did_you_mean
 from monitor.classify import classify
-from monitor.explain import MOST_LINES, Explanation, to_document
-from monitor.explain import explain as explain_session
-from monitor.explain_server import explain_server, server_names
 from monitor.history import History
 from monitor.observe import load_run
-from monitor.style import STYLES
+from monitor.reasons.explain import MOST_LINES, Explanation, to_document
+from monitor.reasons.explain import explain as explain_session
+from monitor.reasons.explain_server import explain_server, server_names
+from monitor.showing.style import STYLES
 from monitor.watch import Source
 from monitor.wording import SYMBOLS
 from remote.follow import follow

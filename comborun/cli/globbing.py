@@ -13,7 +13,7 @@ from remote.policies import MOST, find_policies
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.amend import Choice
+    from comborun.again.amend import Choice
     from comborun.grid import Grid
     from comborun.plan import Plan
     from comborun.policy_files import PolicyGlob

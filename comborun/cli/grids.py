@@ -17,9 +17,9 @@ from comborun.cli.serving import server_rows
 from comborun.cli.where import where_options
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_grid
+from comborun.instances import instances
 from comborun.planner import NOTHING_KNOWN
 from comborun.script import says_something, scripts, server_script
-from comborun.servers import instances
 from remote.host import ask
 from remote.local import LocalTransport
 from remote.shipping.survey import digest_of, survey, told

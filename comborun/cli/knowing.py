@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from comborun.calibration import calibration_path, calibrations, knowledge_of
 from comborun.cli.frame import program
 from comborun.errors import UserError
-from comborun.outlook import outlook
+from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
+from comborun.forecast.outlook import outlook
 from comborun.planner import lay_out
 from monitor.wording import duration, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.calibration import Calibration
     from comborun.facts import HostFacts
+    from comborun.forecast.calibration import Calibration
+    from comborun.forecast.outlook import Outlook
     from comborun.grid import Grid
-    from comborun.outlook import Outlook
     from comborun.plan import Plan
     from comborun.planner import Knowledge
 

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.again.smoke import smoke_sessions
 from comborun.cli.changing import changed_option
 from comborun.cli.frame import SOME_DID_NOT, answer, grid_argument, json_option, program, tell
 from comborun.cli.on_slurm import slurm_option
+from comborun.cli.request import Request
 from comborun.cli.smoking import smoke_test
-from comborun.cli.starting import Request, start_run
+from comborun.cli.starting import start_run
 from comborun.cli.watching import Watching, watch_until_the_end
 from comborun.cli.where import where_options
 from comborun.plaintext import harmless
-from comborun.smoke import smoke_sessions
 from monitor.wording import several
 
 if TYPE_CHECKING:

@@ -251,7 +251,7 @@ def _attach_all(run: str, panes: dict[str, str], *, show: bool) -> None:
 
 
 def _control_folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"comborun-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"comborun-attach-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):

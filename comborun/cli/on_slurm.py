@@ -9,16 +9,16 @@ import click
 from comborun.cli.frame import tell
 from comborun.cli.knowing import known_of
 from comborun.errors import HostError, UserError
+from comborun.jobs import kind_of, kinds, texts
 from comborun.plaintext import harmless
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
-from comborun.slurm import kind_of, kinds, texts
 from monitor.wording import several
 from remote.slurm import check_taken, consult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.cli.starting import Request
+    from comborun.cli.request import Request
     from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.plan import Plan

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.amend import Amended
+from comborun.again.amend import Amended
+from comborun.again.resumption import resumption, still_to_come
 from comborun.cli.frame import answer, json_option, run_argument
 from comborun.cli.reporting import bring
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError
 from comborun.plaintext import harmless
-from comborun.resumption import resumption, still_to_come
 from comborun.spans import describe
 from comborun.state import Life
-from monitor.hints import held
 from monitor.observe import load_run
+from monitor.reasons.hints import held
 from monitor.watch import Source, once
 from remote.control import revive, steer
 from remote.publish import Draft, Found, Publication, amend
@@ -25,7 +25,7 @@ from remote.publish import Draft, Found, Publication, amend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.resumption import Futile, Rejected, Resumption
+    from comborun.again.resumption import Futile, Rejected, Resumption
     from comborun.spans import Spans
     from comborun.transport import Transport
     from comborun.work import Combo
@@ -99,7 +99,7 @@ def _look(transport: Transport, directory: str) -> _Going:
 def _records(transport: Transport, view: RunView) -> tuple[dict[Combo, Spans], dict[str, Rejected]]:
     """The planned episodes without a record, and what was rejected of each session's, by what the host has now."""
     from reporter.collect import collect_run
-    from reporter.missing import missing, rejected
+    from reporter.records.missing import missing, rejected
 
     source, skipped = bring(transport, view.id, view.directory)
     collected = collect_run(source, dict(skipped))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.servers import instances
+from comborun.instances import instances
 from monitor.wording import amount, several
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from comborun.again.smoke import smoke_sessions
 from comborun.cli.frame import program, tell
 from comborun.plaintext import harmless
-from comborun.smoke import smoke_sessions
 from comborun.state import Life, Outcome
 from monitor.observe import load_run
 from monitor.status import SMOKE

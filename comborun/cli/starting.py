@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from comborun.amend import amend, compare
+from comborun.again.amend import amend, compare
+from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
+from comborun.again.taken_over import taken_over
 from comborun.cli.beginning import await_beginning
 from comborun.cli.changing import choose, cut_kept, rule_kept, told_changes, told_running, within_the_rule
 from comborun.cli.globbing import kept, with_policies
@@ -16,10 +18,8 @@ from comborun.cli.knowing import measured_notes
 from comborun.cli.on_slurm import check_cluster, check_engine, laid_out, lines_said, refuse_options
 from comborun.errors import HostError
 from comborun.grid import load_grid, parse_grid
-from comborun.smoke import amended_with_smoke, smoke_sessions, with_smoke
-from comborun.taken_over import taken_over
-from monitor.hints import held
-from monitor.holds import HALTED, Hold
+from monitor.answer.holds import HALTED, Hold
+from monitor.reasons.hints import held
 from remote.control import steer
 from remote.host import ask, check
 from remote.launch import StartOptions, await_added, start
@@ -35,29 +35,13 @@ from remote.shipping.sync import deliver, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from comborun.amend import Choice
-    from comborun.cli.where import Where
+    from comborun.cli.request import Request
     from comborun.grid.globbed import Found
     from comborun.plan import Plan
     from comborun.transport import Transport
 
 _TRIES = 5
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a person asked to be launched."""
-
-    grid: Path
-    where: Where
-    parallel: int | None = None
-    multiplexer: Literal["tmux", "screen"] | None = None
-    new: bool = False
-    changed: Choice | None = None
-    smoke: int | None = None
-    slurm: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun import __version__
-from comborun.calibrating import Seen, Trial
 from comborun.cli.beginning import await_beginning, first_wait, refuse_halted
 from comborun.errors import HostError, UserError
+from comborun.forecast.calibrating import Seen, Trial
 from comborun.plaintext import harmless
 from comborun.resources import MIB
 from comborun.state import Outcome
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from comborun.plan import Plan
     from comborun.transport import Transport
+    from monitor.answer.snapshot import Attempt
     from monitor.observe import RunView
-    from monitor.snapshot import Attempt
 
 _TIDY = "the next calibration here ends and removes it"
 _LOCAL_S, _FAR_S = 0.25, 1.0

@@ -13,9 +13,9 @@ from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, 
 from comborun.cli.reporting import differences, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
 from comborun.plaintext import harmless
-from monitor.jsonform import to_json
 from monitor.observe import load_run
-from monitor.screen import JsonScreen, Screen, open_screen, show_once
+from monitor.showing.jsonform import to_json
+from monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
 from monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
 from monitor.wording import clock
 

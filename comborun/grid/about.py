@@ -8,8 +8,8 @@ from typing import Annotated, get_args
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
-from comborun.grid.shapes import Keys, OneOrMany
-from comborun.grid.values import AsWritten, AttributeName, Line, Text, guarded, line_of
+from comborun.grid.keys.shapes import Keys, OneOrMany
+from comborun.grid.keys.values import AsWritten, AttributeName, Line, Text, guarded, line_of
 from comborun.plan import Counting, ProgramKind
 from comborun.suggest import did_you_mean
 

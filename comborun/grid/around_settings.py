@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.around import Runtime
-from comborun.launcher import Launcher
+from comborun.grid.settings import Contained, Linked
+from comborun.session.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from comborun.grid.keys.shapes import Keys
     from comborun.grid.model import SettingKeys
     from comborun.grid.settings import Settings
-    from comborun.grid.shapes import Keys
-
-
-@dataclass(frozen=True)
-class Linked:
-    """`workdir: {link_from: ...}`."""
-
-    source: str
-    """as written: absolute, below ~/, or relative to the grid file's folder"""
-    exclude: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Contained:
-    """`container`, its words not yet filled."""
-
-    image: str = ""
-    runtime: Runtime = "docker"
-    mounts: tuple[str, ...] = ()
-    options: str = ""
 
 
 def around_changes(settings: Settings, layer: SettingKeys) -> dict[str, Any]:

@@ -8,8 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.around_checks import around_problems
-from comborun.grid.cautions import warnings_of
+from comborun.grid.checks.around import around_problems
+from comborun.grid.checks.cautions import warnings_of
+from comborun.grid.checks.commands import command_problems
+from comborun.grid.checks.furnish import furnish_problems
+from comborun.grid.checks.launch import launch_problems
+from comborun.grid.checks.memory import memory_problems
+from comborun.grid.checks.placement import placement_problems
+from comborun.grid.checks.server import server_problems
+from comborun.grid.checks.shard import shard_problems
+from comborun.grid.checks.stopping import stopping_problems
+from comborun.grid.checks.survival import survival_problems
 from comborun.grid.combos import (
     Combo,
     axis_problems,
@@ -17,10 +26,9 @@ from comborun.grid.combos import (
     match_problems,
     session_problems,
 )
-from comborun.grid.commands import command_problems
-from comborun.grid.furnish_checks import furnish_problems
 from comborun.grid.globbed import Found, glob_of, with_policies
-from comborun.grid.launch_keys import launch_problems
+from comborun.grid.keys.server import ServerKeys
+from comborun.grid.keys.slurm import slurm_settings
 from comborun.grid.layering import (
     Preset,
     check_kind,
@@ -30,18 +38,11 @@ from comborun.grid.layering import (
     wanted_preset,
     with_defaults,
 )
-from comborun.grid.memory_checks import memory_problems
+from comborun.grid.layers import reserve, retries, settings_of
 from comborun.grid.mistakes import Draft, read_draft
 from comborun.grid.model import GridFile
-from comborun.grid.placement_checks import placement_problems
-from comborun.grid.server_checks import server_problems
-from comborun.grid.server_keys import ServerKeys
 from comborun.grid.server_presets import with_server_presets
-from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped, reserve, retries, settings_of, stop_request
-from comborun.grid.shard_checks import shard_problems
-from comborun.grid.slurm_keys import slurm_settings
-from comborun.grid.stopping_checks import stopping_problems
-from comborun.grid.survival_checks import survival_problems
+from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped, stop_request
 from comborun.grid.yaml_source import MAX_CHARACTERS, read_source
 from comborun.grid.yaml_tree import Source
 from comborun.names import clean, shortened

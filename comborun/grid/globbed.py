@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from comborun.errors import Problem, UserError
-from comborun.grid.values import line_of
+from comborun.grid.keys.values import line_of
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree
 from comborun.policy_files import CHECKPOINT, PolicyGlob
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from comborun.grid.keys.shapes import Keys
+from comborun.grid.keys.survival import LimitKeys
+from comborun.grid.keys.values import MISTAKE, no_value
 from comborun.grid.model import ANY, AXES, SECTIONS, GridFile, keys_of
-from comborun.grid.shapes import Keys
-from comborun.grid.survival_keys import LimitKeys
-from comborun.grid.values import MISTAKE, no_value
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 from comborun.suggest import close_to, did_you_mean
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from comborun.errors import UserError
 from comborun.grid.about import AboutKeys, AttributeKeys, DefaultKeys
-from comborun.grid.around_keys import (
+from comborun.grid.keys.around import (
     ContainerKeys,
     ContainerOr,
     Files,
@@ -17,18 +17,18 @@ from comborun.grid.around_keys import (
     WorkdirKeys,
     WorkdirOr,
 )
-from comborun.grid.axis_keys import AxisEntries, Match
-from comborun.grid.furnish_keys import DisplayOr, Threads
-from comborun.grid.placement_keys import ComponentKeys, PlacedKeys, Placing, Taking
-from comborun.grid.progress_values import CountsFrom, Flag, LogPattern
-from comborun.grid.resource_keys import PinWord, ReserveKeys, ResourceKeys
-from comborun.grid.result_values import FormatWord, SourceWord
-from comborun.grid.server_keys import HealthKeys, ReadyKeys, ServerKeys, Servers, WarmUpKeys
-from comborun.grid.shapes import Keys, OneOrMany, OrNone
-from comborun.grid.shard_keys import Shards
-from comborun.grid.slurm_keys import SlurmKeys
-from comborun.grid.stopping_keys import StopKeys, StopOr
-from comborun.grid.survival_keys import (
+from comborun.grid.keys.axis import AxisEntries, Match
+from comborun.grid.keys.furnish import DisplayOr, Threads
+from comborun.grid.keys.placement import ComponentKeys, PlacedKeys, Placing, Taking
+from comborun.grid.keys.progress_values import CountsFrom, Flag, LogPattern
+from comborun.grid.keys.resource import PinWord, ReserveKeys, ResourceKeys
+from comborun.grid.keys.result_values import FormatWord, SourceWord
+from comborun.grid.keys.server import HealthKeys, ReadyKeys, ServerKeys, Servers, WarmUpKeys
+from comborun.grid.keys.shapes import Keys, OneOrMany, OrNone
+from comborun.grid.keys.shard import Shards
+from comborun.grid.keys.slurm import SlurmKeys
+from comborun.grid.keys.stopping import StopKeys, StopOr
+from comborun.grid.keys.survival import (
     ComboLimitKeys,
     EvidenceKeys,
     LimitKeys,
@@ -38,7 +38,7 @@ from comborun.grid.survival_keys import (
     RetryKeys,
     Signatures,
 )
-from comborun.grid.values import (
+from comborun.grid.keys.values import (
     AsWritten,
     Glob,
     Host,

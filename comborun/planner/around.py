@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.around import Around, Container, Links
-from comborun.command import fill, word
 from comborun.errors import UserError
-from comborun.inputs import file_word
-from comborun.launcher import launched
+from comborun.session.around import Around, Container, Links
+from comborun.session.command import fill, word
+from comborun.session.inputs import file_word
+from comborun.session.launcher import launched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comborun.facts import HostFacts
     from comborun.grid import Grid, Settings
-    from comborun.plan import BashWord
+    from comborun.session.word import BashWord
 
 
 def around_of(settings: Settings, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> Around:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.packing import Task, capacity, fits
+from comborun.forecast.packing import Task, capacity, fits
 from comborun.planner.blocks import blocks, interleaved
 from comborun.planner.knowledge import granted
 from comborun.planner.ranges import distinct

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from comborun.around import BARE
+from comborun.session.around import BARE
 
 if TYPE_CHECKING:
     from comborun.plan import Session

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from comborun.around import BARE
 from comborun.planner.digests import digest_of
+from comborun.session.around import BARE
 
 if TYPE_CHECKING:
     from comborun.plan import Session

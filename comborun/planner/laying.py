@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from comborun.command import FILE, fill, takes_count, takes_range
 from comborun.errors import UserError
 from comborun.names import clean, session_name
-from comborun.plan import After, BashWord, Limits, Notify, Plan, Session
+from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.around import around_of, host_folder, started_by
 from comborun.planner.arranging import arranged
 from comborun.planner.digests import digest_of, session_digest
@@ -17,6 +16,8 @@ from comborun.planner.furnished import check_displays, filled, furnished, unfill
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.placing import hydra_overrides, with_components
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
+from comborun.session.command import FILE, fill, takes_count, takes_range
+from comborun.session.word import BashWord
 from comborun.slurm import NO_SLURM
 from comborun.stopping import stop_rule
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from comborun.components import GPUS, NODES, Component, Room, claimed, layouts, memory_on, too_much
 from comborun.errors import UserError
-from comborun.grid.placement_checks import number
-from comborun.grid.placement_keys import MOST_GPUS, Needs
+from comborun.grid.checks.placement import number
+from comborun.grid.keys.placement import MOST_GPUS, Needs
 from comborun.placement import PlacementError, parse_placement
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from comborun.facts import HostFacts
     from comborun.grid import Combo, Grid
-    from comborun.grid.placement_keys import Wanted
+    from comborun.grid.keys.placement import Wanted
     from comborun.plan import Session
     from comborun.resources import Reserve
 

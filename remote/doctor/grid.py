@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from remote.doctor.rendering import XVFB
 
 if TYPE_CHECKING:
-    from comborun.display import Display
     from comborun.grid import Grid
+    from comborun.session.display import Display
 
 _SCRIPTS = (".sh", ".bash", ".py")
 _MOST = 500

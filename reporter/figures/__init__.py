@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reporter.episodes import running
+from reporter.counting.episodes import running
 from reporter.figures.curves import cumulative_success, time_to_success
 from reporter.figures.failures import failure_kinds
 from reporter.figures.forest import forest
@@ -16,7 +16,7 @@ from reporter.figures.heatmap import heat_map
 from reporter.figures.plate import Plate
 
 if TYPE_CHECKING:
-    from reporter.schedule import Schedule
+    from reporter.counting.schedule import Schedule
     from reporter.summary import Report
 
 __all__ = ["NAMES", "Plate", "plates"]

@@ -15,7 +15,7 @@ from reporter.text import number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reporter.episodes import Running
+    from reporter.counting.episodes import Running
     from reporter.figures.sheet import Point, Sheet
     from reporter.summary import ComboSummary, Summary
 

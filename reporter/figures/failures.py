@@ -17,7 +17,7 @@ from reporter.figures.sheet import FAINT, Sheet, measure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from reporter.failures import FailureKinds
+    from reporter.counting.failures import FailureKinds
     from reporter.summary import ComboSummary, Summary
 
 ROW = 0.26

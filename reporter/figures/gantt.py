@@ -17,7 +17,7 @@ from reporter.figures.sheet import INK, Sheet, measure
 from reporter.text import duration, number
 
 if TYPE_CHECKING:
-    from reporter.schedule import Schedule, Stay
+    from reporter.counting.schedule import Schedule, Stay
 
 WIDTH = 11.85
 ROW = 0.27

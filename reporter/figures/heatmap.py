@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.axes import Axes
 from reporter.figures.colours import ink_on
 from reporter.figures.frame import NORMAL, SMALL
 from reporter.figures.names import fit, wrap
 from reporter.figures.plate import Drawing, Plate
 from reporter.figures.sheet import FAINT, Sheet, drawing, measure
+from reporter.pages.axes import Axes
 from reporter.text import interval, of, rate
 
 if TYPE_CHECKING:

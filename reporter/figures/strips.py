@@ -12,14 +12,14 @@ from reporter.figures.colours import SERIES
 from reporter.figures.frame import SMALL, Frame, ticks
 from reporter.figures.key import Entry
 from reporter.figures.sheet import INK
+from reporter.records.usage import gpu_at, gpu_indexes, track
 from reporter.text import number, plural
-from reporter.usage import gpu_at, gpu_indexes, track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reporter.figures.sheet import Sheet
-    from reporter.usage import Bin, Gpu, Sample
+    from reporter.records.usage import Bin, Gpu, Sample
 
 HEIGHT = 0.86
 """inches of a strip with its title"""

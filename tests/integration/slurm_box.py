@@ -14,7 +14,8 @@ import pytest
 from box import Box, Script, kill, make_box
 from slurm import Slurm, Task, slurm_at
 
-from comborun.slurm import NO_SLURM, Kind, array_script
+from comborun.jobs import Kind, array_script
+from comborun.slurm import NO_SLURM
 from comborun.slurm import Slurm as SlurmKeys
 
 KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")

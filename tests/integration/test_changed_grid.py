@@ -101,9 +101,9 @@ def test_keep_leaves_a_changed_combo_as_it_was_and_is_not_asked_again(desk: Desk
 
 def test_what_has_not_begun_follows_the_grid_without_a_question(desk: Desk) -> None:
     slow = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "limits": "{parallel: 1}"}
-    desk.combo("launch", desk.grid(**slow, command=counted(pace=1.0)))
+    desk.combo("launch", desk.grid(**slow, command=counted(pace=30)))
     changed = desk.combo(
-        "launch", desk.grid(**{**slow, "policies": "{good: {n: 1}, poor: {n: 2}}"}, command=counted(1.0))
+        "launch", desk.grid(**{**slow, "policies": "{good: {n: 1}, poor: {n: 2}}"}, command=counted(30))
     )
     assert changed.returncode == 0, changed.stderr
     assert "~ poor in maze: command" in changed.stdout

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from box import kill, marked, until
@@ -335,9 +337,11 @@ def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(
     until(lambda: subprocess.run(listed, capture_output=True, check=False).returncode, "the server is gone")
 
 
-def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(desk: Desk) -> None:
+def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(desk: Desk, tmp_path: Path) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30)))
     until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+    desk.environment["TMPDIR"] = str(tmp_path)
+    (tmp_path / f"comborun-{os.getuid()}").mkdir(mode=0o755)  # where runs promise each other GPUs: all may read it
     shown = desk.combo("attach", "--all", "--show")
     assert len(shown.stdout.splitlines()) == 4, shown.stderr
     assert "needs a terminal" in desk.combo("attach", "--all").stderr

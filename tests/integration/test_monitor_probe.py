@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from comborun.attempt import parse_record
-from comborun.command import fill
 from comborun.errors import HostError, UserError
 from comborun.plan import After, Limits, Plan, ResultRules, Session
+from comborun.session.command import fill
 from comborun.state import Life, Outcome
 from monitor.classify import classify
 from monitor.history import History

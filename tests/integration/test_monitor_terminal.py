@@ -19,7 +19,7 @@ import sys
 sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
 from rich.console import Console
-from monitor.screen import open_screen
+from monitor.showing.screen import open_screen
 from monitor.watch import Settings, Source, SystemClock, watch
 view, answer = a_busy_run()
 try:

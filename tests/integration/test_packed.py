@@ -8,8 +8,8 @@ from pathlib import Path
 from box import Box, bash
 from nvidia import Gpus
 
-from comborun.bound import bound
-from comborun.packing import Capacity, Task, play
+from comborun.forecast.bound import bound
+from comborun.forecast.packing import Capacity, Task, play
 from comborun.resources import Request
 
 

@@ -17,7 +17,7 @@ from comborun.cli import combo
 from remote.fetch.transfer import fetch
 from remote.local import LocalTransport
 from reporter.collect import collect_run
-from reporter.missing import missing
+from reporter.records.missing import missing
 from reporter.summary import ComboSummary, summarize
 
 REPLICAS = CHECKOUT / "tests" / "replicas"

@@ -12,7 +12,7 @@ from box import Box, bash, kill, until
 
 from comborun.attempt import parse_record
 from comborun.state import Outcome
-from monitor.snapshot import Snapshot, parse_snapshot
+from monitor.answer.snapshot import Snapshot, parse_snapshot
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """

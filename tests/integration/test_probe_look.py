@@ -14,8 +14,8 @@ from box import Box, bash
 from test_probe import answer, identity, probe, watch_programs
 
 from comborun.state import Cause, Completeness, Outcome
-from monitor.host import MIB, Gpu
-from monitor.progress import pieces_of
+from monitor.answer.host import MIB, Gpu
+from monitor.answer.progress import pieces_of
 
 END = (
     "attempt=1\nstarted=1\nended=2\ncode=0\nsignal=\ncause=exited\ncompleteness=complete\nrecords=0\nsuccesses=0\nnote="

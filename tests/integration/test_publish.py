@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from comborun.amend import Amended, compare
-from comborun.amend import amend as amended_plan
-from comborun.command import fill
+from comborun.again.amend import Amended, compare
+from comborun.again.amend import amend as amended_plan
 from comborun.errors import HostError
 from comborun.plan import After, Limits, Plan, ResultRules, Session
+from comborun.session.command import fill
 from remote.local import LocalTransport
 from remote.publish import Draft, Publication, amend, publish
 

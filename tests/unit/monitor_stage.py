@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from comborun.plan import After, BashWord, Limits, Plan, ProgressRules, ResultRules, Session
+from comborun.plan import After, Limits, Plan, ProgressRules, ResultRules, Session
+from comborun.session.word import BashWord
 from comborun.transport import MIB, Completed
 from monitor.observe import RunView
 

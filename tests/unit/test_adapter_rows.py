@@ -11,7 +11,7 @@ from adapter_samples import OURS, combos, complaints, kinds, only, read_sample, 
 
 from comborun.plan import ResultRules
 from reporter.adapters import Reading, completion_rows, job_rows
-from reporter.copies import balanced_rate
+from reporter.counting.copies import balanced_rate
 from reporter.merge import merge
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"

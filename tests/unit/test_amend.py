@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.amend import Amended, Choice, Kind, amend, compare
-from comborun.command import fill
-from comborun.display import Display
+from comborun.again.amend import Amended, Choice, Kind, amend, compare
 from comborun.plan import Limits, Plan, ResultRules, Session
 from comborun.planner import session_digest
 from comborun.resources import Request
+from comborun.session.command import fill
+from comborun.session.display import Display
 from comborun.spans import minus
 from comborun.work import episodes_of
 

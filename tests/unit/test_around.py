@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.around import Container, Links
-from comborun.command import CommandError
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
 from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
-from comborun.inputs import FileText, Number, file_word
-from comborun.launcher import Launcher, launched
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
 from comborun.policy_files import Match, PolicyFiles, named
 from comborun.script import session_script
+from comborun.session.around import Container, Links
+from comborun.session.command import CommandError
+from comborun.session.inputs import FileText, Number, file_word
+from comborun.session.launcher import Launcher, launched
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2), "5.2", "3.4", "4.9", ())

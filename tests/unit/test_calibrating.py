@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.calibrating import (
+from comborun.errors import UserError
+from comborun.facts import Card, HostFacts
+from comborun.forecast.calibrating import (
     Seen,
     Trial,
     again,
@@ -23,9 +25,7 @@ from comborun.calibrating import (
     step,
     stops,
 )
-from comborun.calibration import Calibration, Measured, Step, calibrations, knowledge_of, text_of
-from comborun.errors import UserError
-from comborun.facts import Card, HostFacts
+from comborun.forecast.calibration import Calibration, Measured, Step, calibrations, knowledge_of, text_of
 from comborun.grid import parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out

@@ -12,14 +12,14 @@ from report_runs import RunDirectory, row
 from comborun.episode import EpisodeRecord, Verdict
 from comborun.errors import UserError
 from comborun.plan import ResultRules
-from reporter.aggregates import MacroMean
 from reporter.collect import collect_run
-from reporter.combo import ComboSummary
-from reporter.copies import balanced_rate
-from reporter.failures import KINDS, failure_kinds
-from reporter.metrics import metrics
+from reporter.counting.aggregates import MacroMean
+from reporter.counting.combo import ComboSummary
+from reporter.counting.copies import balanced_rate
+from reporter.counting.failures import KINDS, failure_kinds
+from reporter.counting.metrics import metrics
+from reporter.counting.times import time_to_success
 from reporter.summary import Summary, summarize
-from reporter.times import time_to_success
 
 
 def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.command import (
+from comborun.session.command import (
     START_TIME,
     CommandError,
     check_argument,

@@ -10,12 +10,12 @@ from scipy.stats import barnard_exact, binomtest
 from statsmodels.stats.multitest import multipletests
 
 from comborun.episode import EpisodeRecord, Verdict
-from reporter.claims import claims
-from reporter.comparison import Comparison
-from reporter.comparisons import Comparisons, compare
-from reporter.pairing import Arm, Counted, arm, pairing
+from reporter.comparing.claims import claims
+from reporter.comparing.comparison import Comparison
+from reporter.comparing.comparisons import Comparisons, compare
+from reporter.comparing.pairing import Arm, Counted, arm, pairing
+from reporter.comparing.stopping import paired_outcomes
 from reporter.statistics.detectable import paired_gap
-from reporter.stopping import paired_outcomes
 
 VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.cli.watching import exit_code
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.snapshot import parse_snapshot
 
 SMOKE = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
 VIEW = a_view(a_plan([SMOKE, a_session("act", "grass")]))

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from comborun.errors import UserError
-from comborun.grid.extended import check_extended
+from comborun.grid.keys.extended import check_extended
 
 
 def grep(pattern: str, text: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ import pytest
 from comborun.errors import GridError, UserError
 from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
-from comborun.grid.quantity import parse_size
+from comborun.grid.keys.quantity import parse_size
 from comborun.grid.settings import Shipped
 from comborun.plan import Plan
 from comborun.planner import lay_out

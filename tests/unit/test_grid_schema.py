@@ -11,9 +11,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from comborun.cli import combo
-from comborun.command import PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
-from comborun.grid.around_keys import ContainerKeys, LauncherKeys, WorkdirKeys
+from comborun.grid.keys.around import ContainerKeys, LauncherKeys, WorkdirKeys
+from comborun.grid.keys.placement import ComponentKeys, PlacedKeys
+from comborun.grid.keys.resource import ReserveKeys, ResourceKeys
+from comborun.grid.keys.server import ReadyKeys, ServerKeys
+from comborun.grid.keys.slurm import SlurmKeys
+from comborun.grid.keys.stopping import StopKeys
+from comborun.grid.keys.survival import EvidenceKeys, LimitKeys, NotifyKeys, RetryKeys
 from comborun.grid.model import (
     GridFile,
     Match,
@@ -23,14 +28,9 @@ from comborun.grid.model import (
     SyncKeys,
     keys_of,
 )
-from comborun.grid.placement_keys import ComponentKeys, PlacedKeys
-from comborun.grid.resource_keys import ReserveKeys, ResourceKeys
 from comborun.grid.schema import schema_text
-from comborun.grid.server_keys import ReadyKeys, ServerKeys
-from comborun.grid.slurm_keys import SlurmKeys
 from comborun.grid.starter import starter_grid
-from comborun.grid.stopping_keys import StopKeys
-from comborun.grid.survival_keys import EvidenceKeys, LimitKeys, NotifyKeys, RetryKeys
+from comborun.session.command import PLAN_TIME, START_TIME
 from comborun.state import Failure
 from comborun.survival import DEFAULT_RETRY
 

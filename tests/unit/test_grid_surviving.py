@@ -11,7 +11,7 @@ from comborun.bundle import policy, queue
 from comborun.errors import GridError
 from comborun.facts import HostFacts
 from comborun.grid import Grid, Settings, parse_grid
-from comborun.grid.survival_values import FailFast
+from comborun.grid.keys.survival_values import FailFast
 from comborun.plan import Plan
 from comborun.planner import lay_out
 from comborun.script import notify_script, session_script

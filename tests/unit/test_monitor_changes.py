@@ -13,12 +13,12 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from monitor.changes import changes
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.jsonform import document, to_json
-from monitor.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
-from monitor.snapshot import parse_snapshot
+from monitor.showing.changes import changes
+from monitor.showing.jsonform import document, to_json
+from monitor.showing.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
 from monitor.status import Link, RunStatus
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"

@@ -9,13 +9,13 @@ from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_a
 
 from comborun.attempt import End
 from comborun.state import Life, Outcome
-from monitor.causes import note
-from monitor.changes import changes
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.jsonform import document
 from monitor.observe import RunView
-from monitor.snapshot import parse_snapshot
+from monitor.reasons.causes import note
+from monitor.showing.changes import changes
+from monitor.showing.jsonform import document
 from monitor.status import RunStatus, SessionStatus
 from monitor.wording import remark
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.state import Life, Outcome
+from monitor.answer.holds import Waiting
+from monitor.answer.snapshot import Mark, parse_snapshot
 from monitor.classify import classify
 from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History, fold
-from monitor.holds import Waiting
-from monitor.snapshot import Mark, parse_snapshot
 from monitor.status import SessionStatus
 
 

@@ -11,10 +11,10 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 from comborun.plan import Plan
 from comborun.state import Failure
 from comborun.survival import EvidenceRules, RetryRule, WatchRules
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
-from monitor.explain import Explanation, explain, to_document
 from monitor.history import History, fold
-from monitor.snapshot import parse_snapshot
+from monitor.reasons.explain import Explanation, explain, to_document
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),

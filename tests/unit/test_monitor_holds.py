@@ -10,11 +10,11 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 from comborun.plan import Plan
 from comborun.state import Failure, Life, Outcome
 from comborun.survival import RetryRule
+from monitor.answer.holds import Hold, Quarantine, Waiting
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.holds import Hold, Quarantine, Waiting
-from monitor.jsonform import document
-from monitor.snapshot import parse_snapshot
+from monitor.showing.jsonform import document
 from monitor.status import RunStatus
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))

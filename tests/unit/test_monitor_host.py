@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import a_busy_run, a_host, an_answer
 
+from monitor.answer.host import Gpu, HostUse, Room
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.host import Gpu, HostUse, Room
-from monitor.hostline import host_facts, host_lines
-from monitor.jsonform import document
-from monitor.snapshot import parse_snapshot
+from monitor.showing.hostline import host_facts, host_lines
+from monitor.showing.jsonform import document
 from monitor.wording import sizes
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40

@@ -9,11 +9,11 @@ from datetime import UTC
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from monitor.changes import changes
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.jsonform import document
-from monitor.snapshot import parse_snapshot
+from monitor.showing.changes import changes
+from monitor.showing.jsonform import document
 from monitor.status import HostEvent, RunStatus
 from monitor.table import Look, render
 

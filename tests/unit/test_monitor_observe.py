@@ -7,9 +7,9 @@ from monitor_stage import NOW, Seen, StagedHost, a_plan, a_session, an_answer
 
 from comborun.errors import HostError, UserError
 from comborun.transport import Completed
+from monitor.answer.snapshot import parse_snapshot
 from monitor.history import History, fold
 from monitor.observe import load_run, observe
-from monitor.snapshot import parse_snapshot
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
 

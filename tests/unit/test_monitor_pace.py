@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.state import Life
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
 from monitor.pace import backoff, calm, due, pause
-from monitor.snapshot import parse_snapshot
 from monitor.status import Expected, RunStatus
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)

@@ -13,11 +13,11 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 from comborun.grid import parse_grid
 from comborun.plan import ProgressRules
 from comborun.state import Life
+from monitor.answer.progress import NOTHING, Counter, Share, counted, pieces_of
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import MOST_MARKS, History, fold
 from monitor.observe import LONG_TAIL, TAIL, RunView
-from monitor.progress import NOTHING, Counter, Share, counted, pieces_of
-from monitor.snapshot import parse_snapshot
 from monitor.status import SessionStatus
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "grid.md").read_text()

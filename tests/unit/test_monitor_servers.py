@@ -10,14 +10,14 @@ from monitor_stage import NOW, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
 from comborun.servers import Server
+from monitor.answer.servers import server_of
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
-from monitor.explain import explain
-from monitor.explain_server import explain_server, server_names
 from monitor.history import History, fold
-from monitor.jsonform import to_json
-from monitor.serverline import happening
-from monitor.servers import server_of
-from monitor.snapshot import parse_snapshot
+from monitor.reasons.explain import explain
+from monitor.reasons.explain_server import explain_server, server_names
+from monitor.showing.jsonform import to_json
+from monitor.showing.serverline import happening
 from monitor.status import RunStatus
 from monitor.table import Look, render
 

@@ -9,7 +9,7 @@ from monitor_stage import BOOT, NOW, Seen, a_busy_run, an_answer
 
 from comborun.errors import HostError, UserError
 from comborun.state import Cause, Completeness
-from monitor.snapshot import Snapshot, parse_snapshot
+from monitor.answer.snapshot import Snapshot, parse_snapshot
 
 
 def test_the_header_tells_about_run_and_host() -> None:

@@ -18,11 +18,11 @@ from rich.console import Console
 from comborun.plan import Limits
 from comborun.state import Failure, Life, Outcome
 from comborun.survival import RetryRule
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.snapshot import parse_snapshot
+from monitor.showing.style import STYLES, bar
 from monitor.status import Link, RunStatus
-from monitor.style import STYLES, bar
 from monitor.table import MOST_ROWS, Look, render
 from monitor.wording import SYMBOLS, brief, clock, duration
 

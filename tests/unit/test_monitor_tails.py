@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from monitor_stage import Seen, a_tail
 
-from monitor.tails import split_tails
+from monitor.answer.tails import split_tails
 
 TAIL = 400
 RUN = "/home/u/comborun/walkers-1"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.bound import bound
 from comborun.facts import Card, HostFacts
+from comborun.forecast.bound import bound
+from comborun.forecast.outlook import outlook
+from comborun.forecast.packing import Capacity, Task, capacity, fits, play
 from comborun.grid import parse_grid
-from comborun.outlook import outlook
-from comborun.packing import Capacity, Task, capacity, fits, play
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
 from comborun.resources import Request

@@ -7,8 +7,8 @@ import pytest
 from comborun.attempt import End
 from comborun.reasons import CAUSES, FAILURES, behind
 from comborun.state import Cause, Failure
-from monitor.causes import ended_by, note
-from reporter.ending import cause_words
+from monitor.reasons.causes import ended_by, note
+from reporter.counting.ending import cause_words
 
 
 def an_end(cause: str, completeness: str = "none", **fields: object) -> End:

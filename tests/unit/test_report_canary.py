@@ -6,11 +6,11 @@ from typing import Any
 
 from monitor_stage import a_plan, a_session
 
-from comborun.canary import canary_plan
+from comborun.again.canary import canary_plan
 from comborun.cli.canary import told_size
 from comborun.episode import EpisodeRecord, Verdict
 from reporter.adapters import Reject, RejectKind
-from reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
 
 SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
 

@@ -25,10 +25,10 @@ from comborun.errors import UserError
 from comborun.plan import ResultRules
 from reporter import report_folder, report_run, write_report
 from reporter.collect import collect_run
-from reporter.exports import COLUMNS, SUMMARY_COLUMNS
 from reporter.figures.heatmap import heat_map
 from reporter.figures.names import fit
 from reporter.figures.sheet import drawing, measure
+from reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
 from reporter.summary import summarize
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report"

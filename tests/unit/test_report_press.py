@@ -12,6 +12,7 @@ import pytest
 from report_runs import RUN, START, RunDirectory, row
 
 from reporter.collect import collect_run
+from reporter.counting.schedule import schedule
 from reporter.figures import NAMES, plates
 from reporter.figures import press as module
 from reporter.figures.plate import Drawing as Part
@@ -19,7 +20,6 @@ from reporter.figures.plate import Drawn, Plate
 from reporter.figures.press import Drawing, Press, second_press
 from reporter.figures.sheet import Sheet
 from reporter.report import report_run
-from reporter.schedule import schedule
 from reporter.summary import summarize
 
 

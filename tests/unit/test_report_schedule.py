@@ -9,8 +9,8 @@ from report_runs import START, RunDirectory, row, troubled_run
 
 from comborun.state import Outcome
 from reporter.collect import collect_run
+from reporter.counting.schedule import Schedule, Stay, schedule
 from reporter.figures.gantt import gantt
-from reporter.schedule import Schedule, Stay, schedule
 
 
 def stay(name: str, start: float, end: float | None, attempt: int = 1) -> Stay:

@@ -10,7 +10,7 @@ from report_runs import START, RunDirectory, row
 from comborun.plan import ResultRules
 from comborun.state import Outcome
 from reporter.collect import collect_folder, collect_run
-from reporter.headline import sentences
+from reporter.pages.headline import sentences
 from reporter.summary import ComboSummary, Summary, summarize
 from reporter.text import fraction
 

@@ -14,11 +14,11 @@ from report_runs import RUN, START, RunDirectory, row
 
 from reporter import report_run
 from reporter.collect import collect_run
+from reporter.counting.schedule import schedule
 from reporter.figures.gantt import gantt
 from reporter.figures.plate import Drawn
 from reporter.figures.strips import strips
-from reporter.schedule import schedule
-from reporter.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
+from reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
 
 LINE = "1778312125.25\t3.5\t16\t1000\t400\t0:20:80:90\t3:::\n"
 

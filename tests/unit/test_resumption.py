@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_amend import plan, session
 
+from comborun.again.resumption import Again, Futile, Rejected, Resumption, resumption
 from comborun.planner import range_session
-from comborun.resumption import Again, Futile, Rejected, Resumption, resumption
 from comborun.spans import Spans, minus, spans
 from comborun.state import Outcome
 from comborun.work import Combo, episodes_of

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from comborun.command import fill
 from comborun.episode import Verdict
-from comborun.plan import After, BashWord, Limits, Notify, Plan, ResultRules, Session
+from comborun.plan import After, Limits, Notify, Plan, ResultRules, Session
 from comborun.script import FRONT, after_script, notify_script, scripts, session_script, success_pattern
+from comborun.session.command import fill
+from comborun.session.word import BashWord
 from comborun.state import Failure
 from comborun.survival import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from reporter.adapters import Context, jsonl_rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.amend import amend, compare
+from comborun.again.amend import amend, compare
 from comborun.errors import GridError
 from comborun.facts import HostFacts
 from comborun.grid import parse_grid

@@ -11,7 +11,7 @@ from report_runs import RUN, RunDirectory, row
 from comborun.attempt import own_end
 from comborun.slurm import NO_SLURM
 from reporter.collect import collect_run
-from reporter.schedule import schedule
+from reporter.counting.schedule import schedule
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,16 @@ from comborun.resources import Request
 from comborun.slurm import Slurm
 from comborun.state import Failure, Life, Outcome
 from comborun.survival import RetryRule
-from monitor.changes import changes
+from monitor.answer.cluster import Task, task_of
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
-from monitor.cluster import Task, task_of
-from monitor.explain import Explanation, explain
 from monitor.history import History, fold
-from monitor.jsonform import to_json
-from monitor.snapshot import parse_snapshot
+from monitor.reasons.explain import Explanation, explain
+from monitor.reasons.waits import Budget, budget
+from monitor.showing.changes import changes
+from monitor.showing.jsonform import to_json
 from monitor.status import RunStatus
 from monitor.table import Look, render
-from monitor.waits import Budget, budget
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")

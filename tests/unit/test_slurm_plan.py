@@ -9,17 +9,17 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from comborun.amend import amend, compare
-from comborun.amendment import amendment
+from comborun.again.amend import amend, compare
+from comborun.again.amendment import amendment
+from comborun.again.taken_over import taken_over
 from comborun.bundle import bundle, policy
 from comborun.errors import GridError, UserError
 from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
+from comborun.jobs import MARGIN_S, kinds, texts
 from comborun.library import library_files
 from comborun.plan import Plan
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
-from comborun.slurm import MARGIN_S, kinds, texts
-from comborun.taken_over import taken_over
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from test_amend import OTHER, plan, session
 
-from comborun.amend import amend, compare
+from comborun.again.amend import amend, compare
+from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import UserError
-from comborun.smoke import amended_with_smoke, smoke_sessions, with_smoke
 
 
 def test_each_combo_is_tried_first_with_its_first_episodes() -> None:

@@ -8,9 +8,9 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
 from comborun.cli.smoking import table
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.snapshot import parse_snapshot
 
 
 def drawn(*seen: Seen) -> str:

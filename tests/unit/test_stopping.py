@@ -16,11 +16,11 @@ from report_runs import RUN, RunDirectory, planned_session, row
 from comborun.episode import EpisodeRecord, Verdict
 from comborun.stop_rule import PlannedComparison, StopRule
 from reporter.collect import collect_run
-from reporter.deciding import decide_run
+from reporter.comparing.deciding import decide_run
+from reporter.comparing.pairing import Arm, arm
+from reporter.comparing.stopping import Standing, not_needed, side_level, standings
 from reporter.merge import merge
-from reporter.pairing import Arm, arm
 from reporter.statistics.sequential import Rule, decide
-from reporter.stopping import Standing, not_needed, side_level, standings
 from reporter.summary import Summary, summarize
 
 N_MAX = 40

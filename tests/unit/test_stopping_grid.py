@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.amend import Kind, amend, compare
+from comborun.again.amend import Kind, amend, compare
 from comborun.bundle import manifest
 from comborun.cli.changing import choose, rule_kept
 from comborun.errors import GridError, UserError

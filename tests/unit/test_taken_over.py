@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from test_amend import OTHER, amended, plan, session
 
+from comborun.again.taken_over import taken_over
 from comborun.plan import Limits, ProgressRules, ResultRules
 from comborun.survival import DEFAULT_RETRY, WatchRules
-from comborun.taken_over import taken_over
 
 
 def test_the_same_is_not_told() -> None:

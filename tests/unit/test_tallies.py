@@ -11,8 +11,8 @@ from report_runs import RunDirectory, row
 from comborun.episode import Aggregate
 from comborun.state import Outcome
 from reporter.collect import collect_folder, collect_run
+from reporter.counting.tallies import tallies
 from reporter.summary import summarize
-from reporter.tallies import tallies
 
 COMBO = ("flat", "stairs")
 

@@ -9,9 +9,9 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from report_runs import RunDirectory, row
 
 from comborun.state import Outcome
+from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import History, fold
-from monitor.snapshot import parse_snapshot
 from monitor.status import SessionStatus
 from reporter.collect import collect_run
 from reporter.summary import summarize

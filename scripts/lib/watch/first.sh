@@ -21,7 +21,7 @@ first::line() { # the grid's pattern is Python's, which grep -P reads alike; one
   tail -c 131072 -- "$session_at/log" 2>/dev/null | tr '\r\0' '\n' | LC_ALL=C grep -aqP -- "$pattern" 2>/dev/null
 }
 
-first::guess() { # -> pattern: a bar or a bracket up to the planned number, and not a small one (monitor/progress.py)
+first::guess() { # -> pattern: a bar or a bracket up to the planned number, and not a small one (monitor/answer/progress.py)
   ((count >= 10)) || return
   pattern="^\\s*\\[\\s*\\d+/$count\\]|\\|\\s*\\d+/$count\\s*\\[\\d+:\\d"
 }

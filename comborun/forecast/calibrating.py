@@ -1,0 +1,235 @@
+"""What `combo calibrate` runs, and what follows from how it went. Pure.
+
+First some of the grid's combos alone, one after another; then 2, 4, 8 ... sessions of them side by side, each with its
+share of the cores, for as long as that makes more of the host.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.errors import UserError
+from comborun.forecast.calibration import Measured, Step
+from comborun.forecast.packing import Task, capacity, fits
+from comborun.names import shortened
+from comborun.planner import digest_of, distinct, first_episodes, pace_key
+from comborun.planner.knowledge import granted
+from comborun.work import combo_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.facts import HostFacts
+    from comborun.plan import Plan, Session
+
+PURPOSE = "calibrate"
+ALL_OF = 12
+"""combos up to which each is measured; of more, one policy everywhere and every policy in one environment"""
+KNEE = 1.10
+"""what twice as many sessions have to make more of the host, at least"""
+LENGTH_S = 10.0
+"""how long a session has to take to tell something; one that takes less is repeated with more episodes"""
+OVERBOOKED = 1.5
+"""times the cores that sessions may want: they wait for a GPU or a disk now and then"""
+TOO_FAST = 1.15
+"""times as much as so many sessions can get done: then those that ran alone were held up by something else"""
+_START_UPS = 3.0
+"""that sessions side by side take at least"""
+
+
+class Seen(NamedTuple):
+    """So many episodes were done, so many seconds after the start."""
+
+    after: float
+    done: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How one session went."""
+
+    episodes: int
+    started: float
+    """seconds since 1970 on the host's clock"""
+    ended: float
+    whole: bool
+    """it did all its work"""
+    how: str = ""
+    """where it didn't"""
+    seen: tuple[Seen, ...] = ()
+    memory: int = 0
+    """MiB at the most, as sampled; 0: not caught"""
+    gpu_memory: int = 0
+    cores: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return max(0.001, self.ended - self.started)
+
+
+def kinds(sessions: Sequence[Session]) -> tuple[Session, ...]:
+    """The combos to measure: a session of each, longest work first where that is known."""
+    first = {combo_of(one): one for one in reversed(sessions)}
+    combos = [first[combo] for combo in dict.fromkeys(map(combo_of, sessions))]
+    if len(combos) <= ALL_OF:
+        return tuple(combos)
+    policy, environment = combos[0].policy, combos[0].environment
+    return tuple(one for one in combos if one.policy == policy or one.environment == environment)
+
+
+def alone(plan: Plan, sessions: Sequence[Session], episodes: Sequence[int]) -> Plan:
+    """One session at a time. Raises UserError where a command can't be told to do so few episodes."""
+    chosen = (first_episodes(one, count, PURPOSE) for one, count in zip(sessions, episodes, strict=True))
+    return _run_of(plan, distinct(chosen), 1)
+
+
+def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, length_s: float = LENGTH_S) -> Plan:
+    """`at_once` sessions, of the combos in turn, of about one length, each with its share of the cores."""
+    target = max(length_s, _START_UPS * max(one.start_up_s for _, one in found))
+    share = plan.cpus // at_once
+    chosen: list[Session] = []
+    for number in range(at_once):
+        session, measured = found[number % len(found)]
+        few = first_episodes(session, episodes_for(measured, target, session.count), PURPOSE)
+        request = replace(
+            few.request,
+            cpus=few.request.cpus or share,
+            memory=few.request.memory or granted(measured.memory_mib),
+            gpu_memory=few.request.gpu_memory or (granted(measured.gpu_memory_mib) if few.gpus else 0),
+        )
+        name = f"{few.name}_{number + 1}"
+        chosen.append(replace(few, name=shortened(name, name), request=request))
+    return _run_of(plan, distinct(chosen), at_once)
+
+
+def episodes_for(measured: Measured, seconds: float, most: int) -> int:
+    """How many fill so many seconds, start-up included; one at least."""
+    wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
+    return max(1, min(most, wanted))
+
+
+def _run_of(plan: Plan, sessions: tuple[Session, ...], at_once: int) -> Plan:
+    name = f"{plan.grid}_{PURPOSE}"
+    limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
+    return replace(
+        plan,
+        grid=shortened(name, name),
+        sessions=sessions,
+        limits=limits,
+        after=None,
+        notify=None,
+        replaces=(),
+        stop_early=None,
+        digest=digest_of(PURPOSE, [session.digest for session in sessions], at_once),
+    )
+
+
+def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
+    """What keeps the sessions of `plan` from running all at once on the host as it is now; empty where nothing does.
+
+    `before` is the host when the calibration began: what others have taken since is no measure of the host.
+    """
+    tasks = [Task.of(session) for session in plan.sessions]
+    count, lack = fits(tasks, capacity(plan, host))
+    then, _ = fits(tasks, capacity(plan, before))
+    if count < min(then, len(tasks)):
+        now = f"{_told(lack)} allow {count} at once now, and allowed {then} when the calibration began"
+        return f"the host has changed meanwhile: {now}; calibrate again when it is as it will be"
+    return "" if count >= len(tasks) else f"{count} at once is what {_told(lack)} allow"
+
+
+def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
+    """Whether so many sessions want more cores than there are; empty where they don't.
+
+    More processes than cores would still get more done where others compete for the cores, at the others' cost.
+    """
+    busy = [one.cores for _, one in found if one.cores]
+    wanted = at_once * (sum(busy) / len(busy) if busy else 1.0)
+    if wanted <= max(1, plan.cpus) * OVERBOOKED:
+        return ""
+    return f"{at_once} at once would keep {wanted:.1f} cores busy, and there are {plan.cpus}"
+
+
+def _told(lack: str) -> str:
+    return {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}.get(lack, lack)
+
+
+def measured(session: Session, trials: Sequence[Trial]) -> Measured:
+    """What one or two trials of a combo alone tell of it. Raises UserError where none did its work."""
+    good = sorted((trial for trial in trials if trial.whole), key=lambda trial: trial.episodes)
+    if not good:
+        raise UserError(
+            f"`{session.policy} in {session.environment}` did not do its episodes: {trials[-1].how}",
+            "combo logs shows what it said; calibrate again when it runs",
+        )
+    longest = good[-1]
+    episode = _episode(good)
+    return Measured(
+        policy=session.policy,
+        environment=session.environment,
+        work=pace_key(session),
+        episodes=sum(trial.episodes for trial in good),
+        start_up_s=round(max(0.0, longest.seconds - longest.episodes * episode), 3),
+        episode_s=round(episode, 6),
+        memory_mib=max(trial.memory for trial in good),
+        gpu_memory_mib=max(trial.gpu_memory for trial in good),
+        cores=round(max(trial.cores for trial in good), 2),
+    )
+
+
+def _episode(good: Sequence[Trial]) -> float:
+    """Seconds: by what two sessions of different lengths differ, else by how the records came, else all of it."""
+    shortest, longest = good[0], good[-1]
+    if longest.episodes > shortest.episodes and longest.seconds > shortest.seconds:
+        return (longest.seconds - shortest.seconds) / (longest.episodes - shortest.episodes)
+    if len(longest.seen) > 1:
+        first, last = longest.seen[0], longest.seen[-1]
+        return (last.after - first.after) / (last.done - first.done)
+    return longest.seconds / longest.episodes
+
+
+def again(session: Session, trial: Trial, length_s: float = LENGTH_S) -> int:
+    """Episodes of a second trial; 0 where the first tells enough."""
+    if not trial.whole or trial.seconds >= length_s or session.count <= trial.episodes:
+        return 0
+    return min(session.count, max(4 * trial.episodes, math.ceil(trial.episodes * length_s / trial.seconds)))
+
+
+def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence[Trial]) -> Step:
+    """How `plan`, of sessions side by side, went; speed 0 where one did not do its work or they didn't all overlap."""
+    at_once = len(plan.sessions)
+    seconds = max(trial.ended for trial in trials) - min(trial.started for trial in trials)
+    if failed := [trial for trial in trials if not trial.whole]:
+        return Step(at_once, round(seconds, 3), 0.0, f"{len(failed)} of {at_once} failed: {failed[0].how}")
+    if max(trial.started for trial in trials) >= min(trial.ended for trial in trials):
+        return Step(at_once, round(seconds, 3), 0.0, "the host let fewer run at once")
+    by_combo = {combo_of(session): one for session, one in found}
+    work = sum(by_combo[combo_of(one)].pace.length(one.count) for one in plan.sessions)
+    return Step(at_once, round(seconds, 3), round(work / max(seconds, 0.001), 3))
+
+
+def stops(steps: Sequence[Step]) -> str:
+    """Why no more are tried after the last step; empty where more may be worth it."""
+    last, before = steps[-1], steps[-2]
+    if not last.speed:
+        return last.note
+    if last.speed < before.speed * KNEE:
+        gain = 100 * (last.speed / before.speed - 1)
+        more = f"{gain:.0f} % more" if gain >= 0 else f"{-gain:.0f} % less"
+        return f"{last.at_once} at once get {more} done than {before.at_once}"
+    return ""
+
+
+def disturbed(steps: Sequence[Step]) -> bool:
+    """Whether the sessions alone were slower than they are beside others: somebody else was busy meanwhile."""
+    return any(one.speed > one.at_once * TOO_FAST for one in steps)
+
+
+def best(steps: Sequence[Step]) -> int:
+    """Sessions at once beyond which nothing was gained that is worth it."""
+    good = [one for one in steps if one.speed]
+    if len(good) > 1 and good[-1].speed < good[-2].speed * KNEE:
+        good.pop()
+    return good[-1].at_once

@@ -1,0 +1,132 @@
+"""What is to be expected of a plan on its host: how much runs at once and why, when it ends, and no sooner than when.
+
+Pure. A number is given only where everything that it rests on is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from comborun.forecast.bound import Bound, bound
+from comborun.forecast.packing import Capacity, Task, capacity, fits, play
+from comborun.resources import Request
+from comborun.work import combo_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.facts import HostFacts
+    from comborun.grid import Grid
+    from comborun.plan import Plan, Session
+    from comborun.planner.knowledge import Knowledge
+    from comborun.work import Combo
+
+PARALLEL = "limits.parallel"
+_FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": ""}
+
+
+@dataclass(frozen=True)
+class Outlook:
+    at_once: int
+    limited: str
+    """by what; empty where all sessions run at once"""
+    caps: tuple[str, ...]
+    """what each resource allows, for the request that most sessions make"""
+    never: tuple[str, ...]
+    """sessions that ask for more than the empty host has"""
+    makespan: float | None
+    """seconds; None where the time of a session is not known"""
+    bound: Bound | None
+    sequential: float | None
+    """seconds of all combos one after another, each in one session"""
+    unknown: tuple[str, ...]
+    """combos of which it isn't known how long they take"""
+    source: str
+    told: str
+    """where the times are from"""
+    filled: tuple[str, ...]
+    """what sessions ask for that the grid doesn't say"""
+
+
+def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
+    """Of `plan`, which lay_out has made of the other three."""
+    sessions = [one for one in plan.sessions if one.flag != "dropped"]
+    tasks, room = [Task.of(one) for one in sessions], capacity(plan, host)
+    otherwise = "the best that was measured" if known.best else "one for each core"
+    slots = PARALLEL if grid.limits.parallel else otherwise
+    possible = [task for task in tasks if _possible(task, room)]
+    timeless = [replace(task, seconds=1.0) for task in possible]
+    first = play(timeless, replace(room, stagger=0.0))
+    unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
+    whole = not unknown and len(possible) == len(tasks)
+    return Outlook(
+        at_once=first.most,
+        limited=slots if first.short_of == "slots" else first.short_of,
+        caps=tuple(_caps(*_usual(tasks), room, slots)),
+        never=tuple(one.name for one, task in zip(sessions, tasks, strict=True) if not _possible(task, room)),
+        makespan=play(tasks, room).makespan if whole else None,
+        bound=bound(tasks, room) if whole else None,
+        sequential=_sequential(sessions, known) if not unknown else None,
+        unknown=unknown,
+        source=known.source,
+        told=known.told,
+        filled=tuple(_filled(sessions, grid)) if known.source == "calibration" else (),
+    )
+
+
+def _usual(tasks: Sequence[Task]) -> tuple[int, Request]:
+    """The request that most make."""
+    return Counter(task.kind for task in tasks).most_common(1)[0][0]
+
+
+def _possible(task: Task, room: Capacity) -> bool:
+    return fits([task], replace(room, slots=1))[0] == 1
+
+
+def _caps(gpus: int, asked: Request, room: Capacity, slots: str) -> Iterator[str]:
+    if asked.cpus and room.cpus:
+        yield f"CPUs: {room.cpus // asked.cpus} at once"
+    if asked.memory and room.memory is not None:
+        yield f"memory: {room.memory // asked.memory} at once"
+    if gpus and asked.gpu_memory:
+        yield f"GPU memory: {_per_gpu(room, asked.gpu_memory)}"
+    elif gpus and not room.per_gpu:
+        yield "GPUs: 1 per GPU, since how much of its memory a session takes isn't known"
+    if gpus and room.per_gpu:
+        yield f"limits.per_gpu: {room.per_gpu} per GPU"
+    if gpus and asked.per_gpu:
+        yield f"per_gpu of {asked.group}: {asked.per_gpu} per GPU"
+    if asked.per_host:
+        yield f"per_host of {asked.group}: {asked.per_host} at once"
+    for token in asked.tokens:
+        yield f"`{token}`: 1 at once"
+    yield f"{slots}: {room.slots} at once"
+
+
+def _per_gpu(room: Capacity, memory: int) -> str:
+    counts = {gpu: None if free is None else free // memory for gpu, free in room.gpus.items()}
+    if len(set(counts.values())) == 1:
+        (count,) = set(counts.values())
+        return "not known, since nvidia-smi doesn't tell" if count is None else f"{count} per GPU"
+    return ", ".join(f"{'not known' if count is None else count} on GPU {gpu}" for gpu, count in counts.items())
+
+
+def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
+    """Each combo's start-up is paid once."""
+    counts: defaultdict[Combo, int] = defaultdict(int)
+    for one in sessions:
+        counts[combo_of(one)] += one.count
+    paces = {combo_of(one): pace for one in sessions if (pace := known.pace(one))}
+    return sum(pace.length(counts[combo]) for combo, pace in paces.items())
+
+
+def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
+    """What the grid leaves open and a measurement has filled in."""
+    said = {(combo.policy.name, combo.environment.name): combo.settings.request for combo in grid.combos}
+    for key, unit in _FILLED.items():
+        values = {getattr(one.request, key) for one in sessions if not getattr(said[combo_of(one)], key)} - {0}
+        if values:
+            least, most = min(values), max(values)
+            yield f"{key} {least}{f' to {most}' if most > least else ''}{unit}"

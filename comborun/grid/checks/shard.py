@@ -1,0 +1,49 @@
+"""What `shards` is refused for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comborun.grid.checks.commands import some
+from comborun.session.command import takes_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.errors import Problem
+    from comborun.grid.combos import Combo
+    from comborun.grid.mistakes import Draft, Path
+    from comborun.grid.settings import Settings
+
+_UNCUT = "none"
+"""how a preset begins to say that its program can't be cut"""
+_EXAMPLE = "--first {first_episode} --episodes {episodes}"
+
+
+def shard_problems(draft: Draft, combos: Sequence[Combo]) -> Iterator[Problem]:
+    """Combos that are to be cut and can't be."""
+    if draft.broken:
+        return
+    cut = [combo for combo in combos if combo.settings.shards not in (None, 1)]
+    if both := [combo.label for combo in cut if combo.settings.block]:
+        hint = "`block` for comparisons that stop early, `shards` to fill the host"
+        yield _at(draft, f"`shards` and `block` both cut {some(both)}: one of the two can", hint)
+    preset = draft.about.shards if draft.about else ""
+    unable = [combo.label for combo in cut if preset.startswith(_UNCUT) or not _ranged(combo.settings)]
+    if unable:
+        hint = f"its preset says: {preset}" if preset else f"hand it over, such as `{_EXAMPLE}`"
+        yield _at(draft, f"`shards`: the command of {some(unable)} takes no range of episodes", hint)
+    elif endless := [combo.label for combo in cut if not combo.settings.episodes]:
+        yield _at(draft, f"`shards`: nothing says how many episodes {some(endless)} has", "such as `episodes: 100`")
+
+
+def _ranged(settings: Settings) -> bool:
+    return settings.unit == "episode" and takes_range(settings.told)
+
+
+def _at(draft: Draft, message: str, hint: str) -> Problem:
+    """Where the first `shards` of the file stands."""
+    paths: list[Path] = [("shards",)] if "shards" in draft.file.model_fields_set else []
+    overrides = enumerate(draft.file.overrides)
+    paths += [("overrides", index, "shards") for index, entry in overrides if "shards" in entry.model_fields_set]
+    return draft.source.problem(draft.source.key_place(*paths[0]), message, hint)

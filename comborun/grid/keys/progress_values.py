@@ -1,0 +1,43 @@
+"""The values below `progress`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from comborun.errors import UserError
+from comborun.grid.keys.quantity import parse_whole
+from comborun.grid.keys.values import guarded, line_of, scalar_of
+from comborun.grid.yaml_tree import Kind
+from comborun.progress import compile_pattern
+
+_ORIGINS = (-1, 0, 1)
+
+
+def _pattern(tree: object) -> str:
+    return compile_pattern(line_of(tree)).pattern
+
+
+def _counts_from(tree: object) -> int:
+    scalar = scalar_of(tree)
+    if scalar.quoted:
+        raise UserError(f'"{scalar.text}" is text, and a whole number is wanted', "write it without quotes")
+    value = parse_whole(scalar.text)
+    if value not in _ORIGINS:
+        hint = "0 or 1: what the first episode is called when it begins; -1 where those that ended are named, from 0"
+        raise UserError(f"{value} is nothing that programs count from", hint)
+    return value
+
+
+def _flag(tree: object) -> bool:
+    scalar = scalar_of(tree)
+    if scalar.kind is not Kind.BOOLEAN:
+        shown = f'"{scalar.text}"' if scalar.quoted else f"`{scalar.text}`"
+        raise UserError(f"{shown} is neither true nor false", "write true or false, without quotes")
+    return scalar.text.lower() == "true"
+
+
+LogPattern = Annotated[str, PlainValidator(guarded(_pattern)), WithJsonSchema({"type": "string", "minLength": 1})]
+CountsFrom = Annotated[int, PlainValidator(guarded(_counts_from)), WithJsonSchema({"enum": list(_ORIGINS)})]
+Flag = Annotated[bool, PlainValidator(guarded(_flag)), WithJsonSchema({"type": "boolean"})]

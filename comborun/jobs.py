@@ -1,0 +1,150 @@
+"""A plan as jobs of Slurm: arrays in which every task runs one session. Pure: plan -> requests, job scripts, texts.
+
+What Slurm is asked for is told here; the host's half (scripts/lib/slurm_submit.sh) hands it over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from comborun.layout import RunLayout
+from comborun.slurm import Slurm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comborun.plan import Plan, Session
+
+RUN = RunLayout(PurePosixPath())
+"""names relative to the run directory"""
+MARGIN_S = 300
+"""seconds that a task is asked for beyond the session's own limit, so that the session ends by that one: for its start,
+for Slurm's warning 1 to 2 minutes ahead, and for what ends a command that doesn't hear"""
+SETTLE_MINUTES = 30
+"""of the small job that judges what was lost and submits what is due again"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a task is asked for; sessions of one kind are one array. 0 and empty: not asked, the cluster decides."""
+
+    gpus: int
+    cpus: int
+    memory: int
+    """MiB"""
+    minutes: int
+    gpu_type: str
+
+    @property
+    def gres(self) -> str:
+        return ":".join(["gpu", *([self.gpu_type] if self.gpu_type else []), str(self.gpus)])
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks for anything at all."""
+        return bool(self.gpus or self.cpus or self.memory or self.minutes)
+
+    def __str__(self) -> str:
+        """`1 GPU, 4 CPUs, 8192 MiB, 1 h 5 min`."""
+        amounts = [_several(self.gpus, f"{self.gpu_type} GPU".strip())] if self.gpus else []
+        amounts += [_several(self.cpus, "CPU")] if self.cpus else []
+        amounts += [f"{self.memory} MiB"] if self.memory else []
+        amounts += [_span(self.minutes)] if self.minutes else []
+        return ", ".join(amounts) or "what the cluster gives a job that asks for nothing"
+
+
+def kind_of(session: Session, slurm: Slurm) -> Kind:
+    """What a session's task asks for, from its resources and its limit."""
+    limit = -(-(session.watch.max_s + MARGIN_S) // 60) if session.watch.max_s else 0
+    return Kind(
+        gpus=session.gpus,
+        cpus=session.request.cpus,
+        memory=session.request.memory,
+        minutes=min(filter(None, (limit, slurm.minutes)), default=0),
+        gpu_type=slurm.gpu_type if session.gpus else "",
+    )
+
+
+def kinds(plan: Plan) -> tuple[Kind, ...]:
+    """The different requests of a plan, in the order of the sessions; their numbers count from 1."""
+    slurm = _slurm(plan)
+    return tuple(dict.fromkeys(kind_of(session, slurm) for session in plan.sessions))
+
+
+def texts(plan: Plan) -> Iterator[tuple[PurePosixPath, str]]:
+    """Path below the run directory, and text, of all that Slurm needs besides the sessions."""
+    slurm, found = _slurm(plan), kinds(plan)
+    numbers = {kind: number for number, kind in enumerate(found, 1)}
+    rows = (f"{session.name}\t{numbers[kind_of(session, slurm)]}\n" for session in plan.sessions)
+    yield RUN.engine, "slurm\n"
+    yield RUN.slurm_kinds, "".join(_row(number, kind) for kind, number in numbers.items())
+    yield RUN.slurm_sessions, "".join(rows)
+    yield RUN.slurm_options, "".join(f"{option}\n" for option in slurm.options)
+    for kind, number in numbers.items():
+        yield RUN.array(number), array_script(kind, slurm)
+    yield RUN.settle, settle_script(plan)
+
+
+def policy_entries(plan: Plan) -> dict[str, int]:
+    """What dispatch/policy.tsv says of arrays."""
+    slurm = plan.slurm
+    return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
+
+
+def array_script(kind: Kind, slurm: Slurm) -> str:
+    """The text of `slurm/array-<kind>.sh`: a task runs the session that its batch has in the line of its index."""
+    requests = [
+        *([f"--gres={kind.gres}"] if kind.gpus else []),
+        *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
+        *([f"--mem={kind.memory}M"] if kind.memory else []),
+        *([f"--time={kind.minutes}"] if kind.minutes else []),
+        "--signal=B:USR1@60",
+        "--requeue",
+        "--open-mode=append",
+    ]
+    return _script(
+        f"one session a task: {kind}",
+        "sbatch --array=0-9 FILE RUN BATCH, as lib/slurm_submit.sh does",
+        [*slurm.options, "--nodes=1", "--ntasks=1", *requests],
+        "slurm_task.sh",
+    )
+
+
+def settle_script(plan: Plan) -> str:
+    """The text of `slurm/settle.sh`: what an array's end leaves to do, and the grid's `after` in the end."""
+    slurm = _slurm(plan)
+    minutes = slurm.minutes if plan.after else SETTLE_MINUTES
+    time = [f"--time={minutes}"] if minutes else []
+    return _script(
+        "judges what was lost, submits what is due again, ends the run",
+        "sbatch --dependency=afterany:JOB FILE RUN, as lib/slurm_submit.sh does",
+        [*slurm.settle_options, "--nodes=1", "--ntasks=1", *time, "--requeue", "--open-mode=append"],
+        "slurm_settle.sh",
+    )
+
+
+def _script(what: str, how: str, options: list[str], program: str) -> str:
+    lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
+    return "\n".join([*lines, f'exec bash "$1/lib/{program}" "$@"', ""])
+
+
+def _row(number: int, kind: Kind) -> str:
+    amounts = kind.gpus, kind.cpus, kind.memory, kind.minutes
+    return "\t".join(map(str, (number, *amounts, kind.gpu_type or "-"))) + "\n"
+
+
+def _slurm(plan: Plan) -> Slurm:
+    if plan.slurm is None:
+        raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
+    return plan.slurm
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _span(minutes: int) -> str:
+    hours, rest = divmod(minutes, 60)
+    return " ".join([*([f"{hours} h"] if hours else []), *([f"{rest} min"] if rest else [])])

@@ -1,0 +1,1 @@
+"""What stands around one command: its arguments, files, GPUs, display, launcher and container."""

@@ -1,0 +1,1 @@
+"""The probe's answer as values."""

@@ -1,0 +1,61 @@
+"""The model servers of a run as the probe tells of them: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from comborun.attempt import integer, seconds
+from monitor.answer.holds import parted
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """One model server. Times are seconds since 1970 on the host's clock."""
+
+    name: str
+    state: str
+    """queued, starting, loading, ready, silent (it does not answer) or ended"""
+    attempt: int = 0
+    """0 before the first"""
+    since: float | None = None
+    """when it began to be in that state"""
+    gpus: str = ""
+    port: int | None = None
+    cause: str = ""
+    """how its latest attempt ended"""
+    why: str = ""
+    """for people"""
+
+
+def server_of(line: str) -> ServerStatus:
+    """From what follows `server ` in the probe's header."""
+    fields, why = parted(line)
+    return ServerStatus(
+        name=fields.get("name", ""),
+        state=fields.get("state", ""),
+        attempt=integer(fields, "attempt") or 0,
+        since=seconds(fields, "since"),
+        gpus=fields.get("gpus", ""),
+        port=integer(fields, "port"),
+        cause=fields.get("cause", ""),
+        why=why,
+    )
+
+
+def server_document(server: ServerStatus) -> dict[str, Any]:
+    return {
+        "name": server.name,
+        "state": server.state,
+        "attempt": server.attempt,
+        "since": server.since,
+        "gpus": [int(gpu) for gpu in server.gpus.split(",") if gpu.isdecimal()],
+        "port": server.port,
+        "cause": server.cause or None,
+        "why": server.why or None,
+    }
+
+
+def of_kind(servers: tuple[ServerStatus, ...], kind: str) -> tuple[ServerStatus, ...]:
+    """Those that a grid calls so: one, or one for each GPU."""
+    return tuple(one for one in servers if one.name == kind or one.name.startswith(f"{kind}-gpu"))

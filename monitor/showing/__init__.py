@@ -1,0 +1,1 @@
+"""A status for eyes and for programs: the table, lines, JSON."""

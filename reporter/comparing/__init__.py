@@ -1,0 +1,1 @@
+"""One policy against another: pairs, families, stopping early, two runs, a canary."""

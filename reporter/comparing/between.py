@@ -1,0 +1,115 @@
+"""Two runs side by side: the same policies in the same environments, before and after. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from comborun.errors import UserError
+from reporter.comparing.comparison import Comparison, Side, comparison_of
+from reporter.comparing.deciding import merged_of
+from reporter.comparing.early import spared
+from reporter.comparing.pairing import Counted, arm
+from reporter.counting.tallies import tallies
+from reporter.statistics.multiplicity import holm
+from reporter.text import combo_name, p_value, plural, points, points_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reporter.collect import Collected
+    from reporter.merge import Combo
+
+
+@dataclass(frozen=True)
+class Between:
+    before: str
+    after: str
+    comparisons: tuple[Comparison, ...]
+    """a is the second run and b the first, so that a gain is positive; Holm's p over all of them"""
+    policies: tuple[str, ...]
+    """of each comparison: a name, or both where the runs call theirs otherwise"""
+    notes: tuple[str, ...]
+    """what is not compared, and what to mind; plain text with the names as they came: escape it"""
+
+    @property
+    def rows(self) -> tuple[tuple[str, Comparison], ...]:
+        return tuple(zip(self.policies, self.comparisons, strict=True))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is decided, and how much is not."""
+        told = [_sentence(policy, one) for policy, one in self.rows if one.decided]
+        if undecided := sum(not one.decided for one in self.comparisons):
+            told.append(f"{plural(undecided, 'comparison')} not decided, which does not mean that nothing has changed.")
+        return tuple(told)
+
+
+def compare_runs(before: Collected, after: Collected) -> Between:
+    """Every combo that both have, paired where seeds or initial states show it. Raises UserError without any."""
+    if before.name == after.name:
+        raise UserError(f"{before.name} is compared with itself", "name two runs")
+    first, second = _sides(before), _sides(after)
+    partner = _partners(first, second)
+    pairs = [(partner[combo], combo) for combo in second if combo in partner]
+    if not pairs:
+        raise UserError(
+            f"{before.name} and {after.name} have no combo in common",
+            "compared are policies of the same name in environments of the same name, or one policy with one",
+        )
+    found = [_comparison(first[then], second[now]) for then, now in pairs]
+    adjusted = holm([comparison.p for comparison in found])
+    return Between(
+        before=before.name,
+        after=after.name,
+        comparisons=tuple(
+            replace(one, environment=now[1], a=after.name, b=before.name, p_holm=p)
+            for one, p, (_, now) in zip(found, adjusted, pairs, strict=True)
+        ),
+        policies=tuple(now[0] if then == now else f"{then[0]} → {now[0]}" for then, now in pairs),
+        notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
+    )
+
+
+def _comparison(then: Side, now: Side) -> Comparison:
+    return comparison_of("", now, then)
+
+
+def _sides(collected: Collected) -> dict[Combo, Side]:
+    """Combos with completed episodes, as far as records or counts tell."""
+    merged = merged_of(collected)
+    sides: dict[Combo, Side] = {
+        combo: arm(combo[0], found.accepted, collected.unpaired.get(combo, ""))
+        for combo, found in merged.items()
+        if found.accepted
+    }
+    planned = {history.session.name: history.session.count for history in collected.sessions}
+    for combo, tally in tallies(collected.aggregates, planned).items():
+        sides.setdefault(combo, Counted(combo[0], (tally.successes, tally.episodes)))
+    return {combo: side for combo, side in sides.items() if side.counts[1]}
+
+
+def _partners(first: dict[Combo, Side], second: dict[Combo, Side]) -> dict[Combo, Combo]:
+    """Combo of the second run -> that of the first. A lone policy is taken for the other's, whatever its name."""
+    names = tuple({policy for policy, _ in combos} for combos in (first, second))
+    if len(names[0]) == len(names[1]) == 1:
+        (then,) = names[0]
+        return {combo: (then, combo[1]) for combo in second if (then, combo[1]) in first}
+    return {combo: combo for combo in second if combo in first}
+
+
+def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
+    for run, combos in zip(runs, alone, strict=True):
+        if combos:
+            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
+        if run.stop_early and spared(run.sessions, ()):
+            yield f"{run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
+
+
+def _sentence(policy: str, one: Comparison) -> str:
+    better = "better" if one.difference > 0 else "worse"
+    numbers = f"{points(one.difference)} points {points_interval(one.interval)}"
+    paired = "paired" if one.paired else "unpaired"
+    return (
+        f"{policy} in {one.environment} got {better}: {numbers}, {paired} ({one.test}), Holm p {p_value(one.p_holm)}."
+    )

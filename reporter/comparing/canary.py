@@ -1,0 +1,116 @@
+"""Whether episodes that ran beside others went as they go alone: a run against its canary. Pure.
+
+Parallel runs that silently corrupt results are known: images of another instance, success rates of 0 instead of 72 %.
+Nothing but running the same episodes alone shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from reporter.comparing.pairing import arm
+from reporter.merge import merge
+from reporter.spans import describe, spans
+from reporter.text import combo_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comborun.episode import EpisodeRecord
+    from reporter.adapters import Reject
+    from reporter.merge import Combo, MergedCombo
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class CanaryCombo:
+    """One combo, alone and beside others."""
+
+    policy: str
+    environment: str
+    compared: int
+    """episodes with a record in both"""
+    verdicts: tuple[int, ...]
+    """episodes with another verdict"""
+    starts: tuple[int, ...]
+    """episodes whose initial state or first image has another hash"""
+    seeds: tuple[int, ...]
+    """episodes with another seed: of them the rest says nothing"""
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.verdicts or self.starts or self.seeds)
+
+    @property
+    def name(self) -> str:
+        return combo_name(self.policy, self.environment)
+
+    @property
+    def words(self) -> str:
+        found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
+        told = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
+        counted = f"{self.compared} episode{'s' if self.compared != 1 else ''}"
+        return f"{counted} run alone once more: {'; '.join(told) or 'all went the same'}"
+
+
+@dataclass(frozen=True)
+class Canary:
+    run: str
+    """the canary's own id"""
+    combos: tuple[CanaryCombo, ...]
+
+    @property
+    def differing(self) -> tuple[CanaryCombo, ...]:
+        return tuple(combo for combo in self.combos if combo.differs)
+
+    @property
+    def silent(self) -> tuple[CanaryCombo, ...]:
+        """Combos of which the canary can say nothing."""
+        return tuple(combo for combo in self.combos if not combo.compared)
+
+    def to_json(self) -> str:
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Raises ValueError, KeyError or TypeError for what is none."""
+        data = json.loads(text)
+        return cls(data["run"], tuple(_combo(entry) for entry in data["combos"]))
+
+
+def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:
+    """`run` is the canary's; by its combos."""
+    before = {(combo.policy, combo.environment): combo for combo in merge(parallel, {})}
+    canary = {(combo.policy, combo.environment): combo for combo in merge(alone, {})}
+    return Canary(run, tuple(_compare(key, before.get(key), combo) for key, combo in sorted(canary.items())))
+
+
+def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
+    """What of a canary's records was rejected: at least one of `rejects`."""
+    count, first = len(rejects), rejects[0]
+    records = f"{count} record{'s' if count != 1 else ''} of the canary {'were' if count != 1 else 'was'} rejected"
+    nothing = "" if canary.combos else " and none is left, so nothing can be said"
+    return f"{records}{nothing}; the first, {first.path}:{first.line}: {first.reason}"
+
+
+def _compare(key: Combo, before: MergedCombo | None, canary: MergedCombo) -> CanaryCombo:
+    then = {record.episode: record for record in before.accepted} if before else {}
+    now = {record.episode: record for record in canary.accepted}
+    common = sorted(then.keys() & now.keys())
+    a, b = arm(key[0], tuple(then.values())), arm(key[0], tuple(now.values()))
+    return CanaryCombo(
+        policy=key[0],
+        environment=key[1],
+        compared=len(common),
+        verdicts=tuple(episode for episode in common if then[episode].verdict is not now[episode].verdict),
+        starts=tuple(episode for episode in common if a.hashes.get(episode) != b.hashes.get(episode)),
+        seeds=tuple(episode for episode in common if then[episode].seed != now[episode].seed),
+    )
+
+
+def _combo(entry: dict[str, Any]) -> CanaryCombo:
+    lists = {key: tuple(entry[key]) for key in ("verdicts", "starts", "seeds")}
+    return CanaryCombo(**{**entry, **lists})

@@ -1,0 +1,122 @@
+"""What the comparisons decide, and what they leave open, in words. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reporter.text import p_value, points, points_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reporter.comparing.comparison import Comparison
+    from reporter.comparing.comparisons import Comparisons, EnvironmentComparisons
+
+PAIRS_TOLD = 6
+"""undecided pairs of an environment that are named with their numbers; of more only the names are"""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One decided comparison."""
+
+    comparison: Comparison
+    better: str
+    worse: str
+    sentence: str
+    """plain text with the names as they came: escape it"""
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """The comparisons of one environment that decide nothing."""
+
+    environment: str
+    comparisons: tuple[Comparison, ...]
+    sentence: str
+    """plain text with the names as they came: escape it"""
+
+
+@dataclass(frozen=True)
+class Claims:
+    decided: tuple[Claim, ...]
+    """by environment, then the largest difference first"""
+    undecided: tuple[Undecided, ...]
+    left_out: tuple[str, ...]
+    """a sentence per environment with policies that can't be compared; plain text: escape it"""
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """What is not decided and what could not be asked, a sentence each."""
+        return (*(undecided.sentence for undecided in self.undecided), *self.left_out)
+
+
+def claims(comparisons: Comparisons) -> Claims:
+    decided = [
+        _claim(comparison)
+        for group in comparisons.environments
+        for comparison in sorted(group.comparisons, key=lambda comparison: -abs(comparison.difference))
+        if comparison.decided
+    ]
+    undecided = (_undecided(group, comparisons.size) for group in comparisons.environments)
+    return Claims(
+        decided=tuple(decided),
+        undecided=tuple(found for found in undecided if found.comparisons),
+        left_out=tuple(_left_out(environment, policies) for environment, policies in comparisons.left_out),
+    )
+
+
+def _claim(comparison: Comparison) -> Claim:
+    swapped = comparison.difference < 0
+    better, worse = (comparison.b, comparison.a) if swapped else (comparison.a, comparison.b)
+    low, high = comparison.interval
+    limits = (-high, -low) if swapped else (low, high)
+    numbers = f"{points(abs(comparison.difference))} points {points_interval(limits)}"
+    sentence = (
+        f"{better} beats {worse} in {comparison.environment}: {numbers}, {_basis(comparison)},"
+        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{_leaning(comparison)}"
+    )
+    return Claim(comparison, better, worse, sentence)
+
+
+def _leaning(comparison: Comparison) -> str:
+    stopped = comparison.sequential and comparison.sequential.stopped
+    return " Stopped early, so the difference is exaggerated; the interval accounts for it." if stopped else ""
+
+
+def _left_out(environment: str, policies: Sequence[str]) -> str:
+    return f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
+
+
+def _basis(comparison: Comparison) -> str:
+    n_a, n_b = comparison.rate_a.n, comparison.rate_b.n
+    if planned := comparison.sequential:
+        return f"paired ({comparison.test}), {'stopped at ' if planned.stopped else ''}{n_a} of {planned.n_max} pairs"
+    episodes = f"{n_a} episodes each" if n_a == n_b else f"{n_a} and {n_b} episodes"
+    return f"{'paired' if comparison.paired else 'unpaired'} ({comparison.test}), {episodes}"
+
+
+def _undecided(group: EnvironmentComparisons, family: int) -> Undecided:
+    found = tuple(comparison for comparison in group.comparisons if not comparison.decided)
+    pairs = "; ".join(_pair(comparison, numbers=len(found) <= PAIRS_TOLD) for comparison in found)
+    return Undecided(group.environment, found, f"Not decided in {group.environment}: {pairs}. {_limit(group, family)}")
+
+
+def _pair(comparison: Comparison, *, numbers: bool) -> str:
+    if not numbers:
+        return f"{comparison.a} and {comparison.b}"
+    difference = f"{points(comparison.difference)} points {points_interval(comparison.interval)}"
+    p = p_value(comparison.p_holm, bound=comparison.bounded)
+    return f"{comparison.a} minus {comparison.b} is {difference}, Holm p {p}"
+
+
+def _limit(group: EnvironmentComparisons, family: int) -> str:
+    """What these many episodes could have shown, so that nobody takes `not decided` for `equal`."""
+    if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
+        return f"Tested after every pair, up to {max(planned)} of them; not decided does not mean equal."
+    among = "the one comparison made" if family == 1 else f"{family} comparisons"
+    gap, n = group.detectable.in_family, group.detectable.n
+    if gap is None:
+        return f"With {n} episodes and {among}, no difference at all could have been found."
+    return f"With {n} episodes and {among}, a true gap of {100 * gap:.0f} points would be found 4 times in 5."

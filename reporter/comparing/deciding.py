@@ -1,0 +1,88 @@
+"""What a run whose comparisons may stop early has decided so far: from its directory, or from a copy of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from reporter.collect import collect_run
+from reporter.comparing.pairing import arm
+from reporter.comparing.stopping import not_needed, settled, standings, with_last_words
+from reporter.merge import merge
+from reporter.spans import union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from comborun.work import Combo
+    from reporter.collect import Collected, SessionHistory
+    from reporter.comparing.pairing import Arm
+    from reporter.comparing.stopping import Standing
+    from reporter.merge import MergedCombo
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Where the comparisons of a run stand, and which of its sessions need not begin any more."""
+
+    standings: tuple[Standing, ...]
+    not_needed: tuple[str, ...]
+
+    def lines(self) -> str:
+        """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
+        told = (standing for standing in self.standings if standing.final)
+        return "".join(json.dumps(_line(standing), ensure_ascii=False) + "\n" for standing in told)
+
+
+def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Decided:
+    """Of a run without such comparisons: nothing."""
+    collected = collect_run(directory, unread)
+    if collected.stop_early is None:
+        return Decided((), ())
+    found = standings(collected.stop_early, last_arms(collected, merged_of(collected)))
+    sessions = (history.session for history in collected.sessions)
+    return Decided(found, not_needed(collected.stop_early, found, sessions))
+
+
+def last_arms(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, Arm]:
+    """The episodes of every combo, without errored ones that may still be run again."""
+    histories = _by_combo(collected.sessions)
+    return {
+        combo: with_last_words(
+            arm(combo[0], found.accepted, collected.unpaired.get(combo, "")),
+            settled(histories.get(combo, ()), run_over=bool(collected.done)),
+        )
+        for combo, found in merged.items()
+    }
+
+
+def merged_of(collected: Collected) -> dict[Combo, MergedCombo]:
+    """All of its planned episodes, needed or not."""
+    planned = {
+        combo: union(range(one.session.first, one.session.first + one.session.count) for one in histories) or None
+        for combo, histories in _by_combo(collected.sessions).items()
+    }
+    return {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
+
+
+def _by_combo(histories: Iterable[SessionHistory]) -> dict[Combo, list[SessionHistory]]:
+    combos: dict[Combo, list[SessionHistory]] = {}
+    for history in histories:
+        combos.setdefault((history.session.policy, history.session.environment), []).append(history)
+    return combos
+
+
+def _line(standing: Standing) -> dict[str, object]:
+    planned = standing.planned
+    return {
+        "environment": planned.environment,
+        "a": planned.a,
+        "b": planned.b,
+        "better": standing.winner,
+        "pairs": standing.pairs,
+        "n_max": planned.n_max,
+    }

@@ -1,0 +1,165 @@
+"""One cell of the grid as values: what was counted, measured and timed, and how its sessions ended. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.episode import Verdict
+from comborun.state import Completeness
+from reporter.counting.copies import balanced_rate
+from reporter.counting.ending import Ending, Evidence, ending
+from reporter.counting.failures import FailureKinds, failure_kinds
+from reporter.counting.metrics import LIMIT, MetricMean
+from reporter.counting.times import TimeToSuccess, time_to_success
+from reporter.spans import Spans, describe, size
+from reporter.statistics.proportion import Interval, Proportion, proportion
+from reporter.text import combo_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.plan import Unit
+    from reporter.collect import SessionHistory
+    from reporter.counting.tallies import Tally
+    from reporter.merge import Combo, MergedCombo
+    from reporter.statistics.first_k import Balanced
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Episodes of a combo: planned = completed + errored + missing."""
+
+    planned: int
+    completed: int
+    """with a verdict: success or failure"""
+    successes: int
+    errored: int
+    missing: int
+    missing_episodes: Spans
+
+    @property
+    def completeness(self) -> Completeness:
+        if not self.missing:
+            return Completeness.COMPLETE
+        return Completeness.PARTIAL if self.completed + self.errored else Completeness.NONE
+
+
+@dataclass(frozen=True)
+class ComboSummary:
+    policy: str
+    environment: str
+    unit: Unit
+    planned: int
+    counts: Counts | None
+    """None where records can't tell: steps instead of episodes, or a program that leaves no records"""
+    rate: Proportion | None
+    """of completed episodes"""
+    rate_of_planned: Proportion | None
+    """the same successes over all planned episodes: errored and missing ones as failures; None where none completed,
+    because such a rate would speak of nothing that ran"""
+    ending: Ending
+    metrics: tuple[MetricMean, ...]
+    metrics_absent: tuple[str, ...]
+    """metrics that the grid names and no completed episode has"""
+    bounds: tuple[float, float] | None
+    """the success rate if every errored and missing episode had failed, and if each had succeeded; None where none
+    completed, as for `rate_of_planned`"""
+    retried: int
+    """episodes whose record comes from a second attempt or a later one"""
+    failures: FailureKinds | None
+    """None where no episode has a record"""
+    time_to_success: TimeToSuccess | None
+    """None where no record says when it succeeded"""
+    balanced: Balanced | None
+    """None where the records don't name copies of the environment that ran side by side"""
+    not_needed: int = 0
+    """episodes that were left out because what they were for was decided; none of them is planned any more"""
+
+    @property
+    def name(self) -> str:
+        return combo_name(self.policy, self.environment)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one combo."""
+
+    histories: Sequence[SessionHistory]
+    """empty where nobody planned it"""
+    merged: MergedCombo | None
+    tally: Tally | None
+    """None where records tell more"""
+    not_needed: int = 0
+    """episodes"""
+    metrics: tuple[MetricMean, ...] = ()
+    """of the records"""
+
+
+def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSummary:
+    merged, tally, histories = found.merged, found.tally, found.histories
+    records = merged.accepted if merged else ()
+    counts = _counted(tally, histories) if tally else _count(merged) if merged else None
+    wanted = histories[0].session.results.metrics if histories else ()
+    means = _told(tally, wanted) if tally else found.metrics
+    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed else set()
+    evidence = Evidence(
+        counted=counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None,
+        contributing={(record.session, record.attempt) for record in records} | (tally.attempts if tally else set()),
+        run_over=run_over,
+    )
+    return ComboSummary(
+        policy=combo[0],
+        environment=combo[1],
+        unit=histories[0].session.unit if histories else "episode",
+        planned=counts.planned if counts else sum(history.session.count for history in histories),
+        counts=counts,
+        rate=proportion(counts.successes, counts.completed) if counts else None,
+        rate_of_planned=proportion(counts.successes, counts.planned) if counts and counts.completed else None,
+        ending=ending(histories, evidence),
+        metrics=means,
+        metrics_absent=tuple(name for name in wanted if name in absent),
+        bounds=_bounds(counts) if counts and counts.completed else None,
+        retried=merged.retried if merged else 0,
+        failures=failure_kinds(records) if counts and not tally else None,
+        time_to_success=time_to_success(records),
+        balanced=balanced_rate(records),
+        not_needed=found.not_needed,
+    )
+
+
+def _count(combo: MergedCombo) -> Counts:
+    planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
+    errored = combo.count(Verdict.ERRORED)
+    missing = combo.missing if combo.planned is not None else ()
+    return Counts(
+        planned=planned,
+        completed=len(combo.accepted) - errored,
+        successes=combo.count(Verdict.SUCCESS),
+        errored=errored,
+        missing=size(missing),
+        missing_episodes=missing,
+    )
+
+
+def _counted(tally: Tally, histories: Sequence[SessionHistory]) -> Counts:
+    planned = max(tally.episodes, sum(history.session.count for history in histories))
+    return Counts(planned, tally.episodes, tally.successes, 0, planned - tally.episodes, ())
+
+
+def _told(tally: Tally, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
+    """Means as the program tells them; of a spread it says nothing."""
+    names = wanted or tuple(tally.metrics)[:LIMIT]
+    return tuple(
+        MetricMean(name, tally.metrics[name], tally.episodes, None, None) for name in names if name in tally.metrics
+    )
+
+
+def _bounds(counts: Counts) -> Interval:
+    untold = counts.errored + counts.missing
+    return counts.successes / counts.planned, (counts.successes + untold) / counts.planned
+
+
+def describe_missing(counts: Counts) -> str:
+    """`3-7, 12`; empty when nothing is missing."""
+    return describe(counts.missing_episodes)

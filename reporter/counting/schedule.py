@@ -1,0 +1,111 @@
+"""When which attempt ran, and how that compares with running one after another. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reporter.counting.ending import started
+from reporter.records.usage import Sample, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comborun.state import Outcome
+    from reporter.collect import Attempt, Collected, SessionHistory
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One attempt of a session, from its start to its end."""
+
+    session: str
+    policy: str
+    environment: str
+    attempt: int
+    started: float
+    """seconds since 1970 on the host's clock"""
+    ended: float | None
+    """None where there is no end record"""
+    outcome: Outcome | None
+    gpus: str
+    """as granted: `0,1`; empty without"""
+    peak_memory: int | None = None
+    """bytes of main memory, as far as was seen"""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    stays: tuple[Stay, ...]
+    """of all attempts with a recorded start, by start"""
+    slots: int | None
+    """how many sessions the plan lets run at once; None without a plan, and where Slurm decides that"""
+    usage: tuple[Sample, ...] = ()
+    """of the machine, from the first start to the last end"""
+
+    @property
+    def started(self) -> float:
+        return min((stay.started for stay in self.stays), default=0.0)
+
+    @property
+    def ended(self) -> float:
+        """The last moment that a record speaks of."""
+        return max((stay.ended or stay.started for stay in self.stays), default=0.0)
+
+    @property
+    def work(self) -> float | None:
+        """Seconds of all attempts, those in vain included; None while one has no end."""
+        durations = [stay.ended - stay.started for stay in self.stays if stay.ended is not None]
+        return sum(durations) if durations and len(durations) == len(self.stays) else None
+
+    @property
+    def bound(self) -> float | None:
+        """Below this no order of these attempts could finish in these slots: the longest attempt, or the work over the
+        slots. None while one has no end, and without a plan."""
+        if self.work is None or not self.slots:
+            return None
+        longest = max((stay.ended or stay.started) - stay.started for stay in self.stays)
+        return max(longest, self.work / self.slots)
+
+    def lanes(self) -> tuple[tuple[Stay, ...], ...]:
+        """The attempts in as few rows as hold them without two at the same time."""
+        lanes: list[list[Stay]] = []
+        for stay in self.stays:
+            free = next((lane for lane in lanes if lane[-1].ended is not None and lane[-1].ended <= stay.started), None)
+            if free is None:
+                lanes.append([stay])
+            else:
+                free.append(stay)
+        return tuple(map(tuple, lanes))
+
+
+def schedule(collected: Collected) -> Schedule:
+    stays = [stay for history in collected.sessions for stay in _stays(history)]
+    found = Schedule(
+        stays=tuple(sorted(stays, key=lambda stay: (stay.started, stay.session, stay.attempt))),
+        slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
+    )
+    return replace(found, usage=within(collected.usage, found.started, found.ended))
+
+
+def _stays(history: SessionHistory) -> Iterator[Stay]:
+    session = history.session
+    for attempt in history.attempts:
+        start = started(attempt)
+        if start is not None:
+            yield Stay(
+                session=session.name,
+                policy=session.policy,
+                environment=session.environment,
+                attempt=attempt.number,
+                started=start,
+                ended=_ended(attempt, start),
+                outcome=attempt.end.outcome if attempt.end else None,
+                gpus=attempt.begin.gpus if attempt.begin else "",
+                peak_memory=attempt.end.peak_memory if attempt.end else None,
+            )
+
+
+def _ended(attempt: Attempt, start: float) -> float | None:
+    """None without an end record, or when the clock was set back in between."""
+    return attempt.end.ended if attempt.end and attempt.end.ended >= start else None

@@ -1,0 +1,1 @@
+"""The report's sections and their words, in each format."""

@@ -1,0 +1,98 @@
+"""The paragraph on methods, ready to paste: of what this report holds, and nothing else. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reporter.comparing.comparison import ALPHA
+from reporter.text import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reporter.comparing.comparison import Sequential
+    from reporter.summary import Summary
+
+_COUNTING = (
+    "An episode counts at most once: its record of the lowest attempt with a verdict, whatever the verdict; the first"
+    " such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran, but their"
+    " program gave none; missing ones were planned and left no record. Neither enters the rate."
+)
+_OUTCOMES = "A session's outcome follows from its records, not from its exit code."
+
+
+def methods(summary: Summary) -> str:
+    return " ".join(
+        (_COUNTING, *_rates(summary), *_comparisons(summary), *_graded(summary), *_means(summary), _OUTCOMES)
+    )
+
+
+def _rates(summary: Summary) -> Iterator[str]:
+    if any(combo.rate for combo in summary.combos):
+        yield (
+            "Intervals of success rates are exact binomial (Clopper-Pearson) at 95 %, each for its combo alone and"
+            " assuming independent episodes."
+        )
+
+
+def _comparisons(summary: Summary) -> Iterator[str]:
+    found = [one for group in summary.comparisons.environments for one in group.comparisons]
+    if not found:
+        yield "No policies were compared."
+        return
+    sequential = [one.sequential for one in found if one.sequential]
+    if sequential:
+        yield _sequential(sequential, len(found), summary.comparisons.size)
+    paired = sum(one.paired for one in found) - len(sequential)
+    if paired:
+        yield (
+            f"{_share(paired, len(found))} of policies used the episodes that both completed, paired because the"
+            " records show equal seeds or initial states: exact McNemar test, Bonett-Price interval of the difference."
+        )
+    if unpaired := len(found) - paired - len(sequential):
+        yield (
+            f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
+            " Newcombe interval of the difference."
+        )
+    yield (
+        f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
+        f" decided at {ALPHA:g}. Intervals of differences are at 95 % for each alone. Policies that share a letter are"
+        " not told apart, which does not mean that they are equal."
+    )
+
+
+def _sequential(planned: Sequence[Sequential], printed: int, family: int) -> str:
+    return (
+        f"{_share(len(planned), printed)} of policies {'was' if printed == 1 else 'were'} tested after every pair of"
+        " episodes, in the order of their index, by a conditional alpha-spending McNemar test (CASM) of at most"
+        f" {max(one.n_max for one in planned)} pairs with linear spending; {planned[0].alpha:g} two-sided is shared"
+        f" equally among {plural(family, 'comparison')}, and all of this was fixed before the first episode. Pairs"
+        " start from equal seeds or initial states and are taken as independent of each other. p-values are"
+        " sequential, the smallest of a fixed list of levels, and valid whenever one stops; intervals join"
+        " Clopper-Pearson limits at 97 % by square and add. Estimates after an early stop lean away from zero. Episodes"
+        " after a decision are kept, and not used in that comparison."
+    )
+
+
+def _share(some: int, total: int) -> str:
+    if some == total:
+        return "The comparison" if total == 1 else f"All {total} comparisons"
+    return f"{some} of {total} comparisons"
+
+
+def _graded(summary: Summary) -> Iterator[str]:
+    if any(mean.interval for combo in summary.combos for mean in combo.metrics):
+        yield (
+            "Metrics are means over completed episodes with a 95 % bootstrap interval (BCa, seeded by the data), and"
+            " the 5th and 95th percentiles of the episodes."
+        )
+    if any(combo.time_to_success for combo in summary.combos):
+        yield "Time to success is cumulative incidence over all completed episodes: failures stay in the denominator."
+
+
+def _means(summary: Summary) -> Iterator[str]:
+    if any(mean.mean is not None for mean in summary.macro_means):
+        yield (
+            "Means over environments are unweighted, with the environments taken as fixed and a bootstrap stratified by"
+            " environment; no mean is given where an environment is missing."
+        )

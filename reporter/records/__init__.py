@@ -1,0 +1,1 @@
+"""What lies in a directory: result files, what is missing of them, how busy the machine was."""
