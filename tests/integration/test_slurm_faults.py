@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from box import PYTHON, Script, alive, bash, kill
+from box import Script, alive, bash, kill, python
 from slurm import requeued
 from slurm_box import KIND, SlurmBox
 
@@ -45,6 +45,18 @@ def accepted(box: SlurmBox) -> list[int]:
 
 def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None:
     box.wait_for(lambda: records(box, name, number) == list(episodes), f"attempt {number} has made {episodes}")
+
+
+def await_beats(box: SlurmBox, name: str, number: int) -> None:
+    """Until its watch has looked so many times more."""
+    heart = box.attempt(name) / "beat"
+    seen: set[str] = set()
+
+    def enough() -> bool:
+        seen.add(heart.read_text() if heart.exists() else "")
+        return len(seen) > number + 1  # without what was there, and what is just being written
+
+    box.wait_for(enough, f"{name} beats {number} times")
 
 
 def test_the_old_process_of_a_task_that_was_started_again_does_not_count(slurm_box: SlurmBox) -> None:
@@ -194,10 +206,8 @@ def test_a_supervisor_that_is_killed_with_its_task_is_judged_by_what_it_left(slu
 
 def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(slurm_box: SlurmBox) -> None:
     box = slurm_box
-    hungry = (
-        "exec {python} -c 'x = bytearray(600 << 20); x[::4096] = b\"1\" * len(x[::4096]); import time; time.sleep(60)'"
-    )
-    box.lay_out({"env_hungry": bash(hungry.format(python=PYTHON)), "env_slow": bash("sleep 100; true")})
+    hungry = "x = bytearray(600 << 20); x[::4096] = b'1' * len(x[::4096]); import time; time.sleep(60)"
+    box.lay_out({"env_hungry": python(hungry), "env_slow": bash("sleep 100; true")})
     box.submit()
     box.begun("env_slow")
     assert box.slurm.command("scancel", "--batch", "--signal=USR1", box.task("env_slow")).returncode == 0
@@ -281,6 +291,8 @@ def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
     box.begun("env_one")
     foreign = "attempt=1\ncode=0\ncause=exited\ncompleteness=complete\nrecords=1\nnonce=feed\n"
     box.write("sessions/env_one/attempt-1/end", foreign)
+    await_beats(box, "env_one", 3)  # its watch has seen it
+    assert alive(box.begun("env_one").pid)
     assert "live supervisor=1" in box.library("probe.sh").stdout
     go(box, 1, 0)
     box.wait_for(lambda: box.field("sessions/env_one/attempt-1/end", "nonce") != "feed", "the real end is there")

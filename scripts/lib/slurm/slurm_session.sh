@@ -113,10 +113,14 @@ slurm_session::beat() {                                 # in the watch, every fe
   printf '%s\n' "${EPOCHREALTIME-}" >"$session_at/beat"
   for file in "${listed[@]}"; do
     case ${file##*/} in
-      end) kill -KILL -- "-$pid" ;; # closed from elsewhere: nothing that it writes counts any more
+      end) slurm_session::ended && kill -KILL -- "-$pid" ;; # closed from elsewhere: what it still writes counts for nothing
       stop) slurm_session::stop ;;
     esac
   done 2>/dev/null
+}
+
+slurm_session::ended() { # -> record: whether the end that is there is that of this start
+  record::read "$session_at/end" && [[ ${record[nonce]-} == "$session_nonce" ]]
 }
 
 slurm_session::stop() { # stop.sh signals through Slurm; where that doesn't answer, we hear of it here
@@ -131,7 +135,7 @@ slurm_session::stop() { # stop.sh signals through Slurm; where that doesn't answ
 
 slurm_session::leave() { # its end is on record: another attempt, if it calls for one; the end of the run, if it is the last
   local outcome
-  [[ ! $interrupted ]] && record::read "$session_at/end" && [[ ${record[nonce]-} == "$session_nonce" ]] || return 0
+  [[ ! $interrupted ]] && slurm_session::ended || return 0
   attempt::outcome
   [[ $outcome == @(partial|failed|lost) ]] || slurm_session::is_last || return 0
   exec bash "$session_library/slurm_settle.sh" "$run"
