@@ -10,6 +10,7 @@ library=${BASH_SOURCE[0]%/*}
 source "$library/base/record.sh"
 source "$library/attempt/evidence.sh"
 source "$library/attempt/attempt.sh"
+source "$library/base/driver.sh"
 source "$library/base/host.sh"
 source "$library/base/clock.sh"
 source "$library/base/hold.sh"

@@ -10,6 +10,7 @@ set -uo pipefail
 
 sample_library=${BASH_SOURCE[0]%/*}
 source "$sample_library/watch/activity.sh"
+source "$sample_library/base/driver.sh"
 source "$sample_library/base/host.sh"
 source "$sample_library/base/record.sh"
 source "$sample_library/admission/measure.sh"

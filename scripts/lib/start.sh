@@ -106,10 +106,7 @@ start::nothing() { # the dispatcher found nothing that it may start
 
 start::detach() { # -> pid: a dispatcher in its own process session, with no inherited descriptor
   (
-    for descriptor in "/proc/$BASHPID/fd"/*; do
-      descriptor=${descriptor##*/}
-      ((descriptor > 2 && descriptor != 255)) && exec {descriptor}>&-
-    done
+    process::let_go
     trap - INT QUIT
     exec setsid bash "$run/lib/dispatch.sh" "$run"
   ) </dev/null >>"$run/dispatch/out" 2>&1 &

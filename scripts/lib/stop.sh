@@ -11,6 +11,7 @@ set -uo pipefail
 library=${BASH_SOURCE[0]%/*}
 source "$library/base/record.sh"
 source "$library/base/clock.sh"
+source "$library/base/driver.sh"
 source "$library/attempt/evidence.sh"
 source "$library/attempt/end.sh"
 source "$library/base/marker.sh"

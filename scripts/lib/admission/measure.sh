@@ -23,36 +23,17 @@ measure::work() { # <number>
   printf 'measured run %s\n' "$1" 1<>"$run/dispatch/fifo"
 }
 
-# The processes first: what grows between the two questions then counts as somebody else's, and nothing is promised
-# twice. A driver in trouble leaves nvidia-smi hanging where no signal reaches it: nobody waits for its end (host.sh).
-measure::gpus() {
-  local row fd bus='' pid='' mib deadline=$((SECONDS + 6 + 2 * ${COMBORUN_GPU_S:-5})) part=pids
+measure::gpus() { # the processes first: what grows between the two questions then counts as somebody else's, and nothing
+  # is promised twice
+  local row bus='' pid='' mib one processes=() answer
   local -A index_of=() sum_of=() lists=() bad=()
-  local processes=() one
-  exec {fd}< <(
-    exec </dev/null 2>/dev/null
-    flock -w 2 -- "$run/dispatch/policy.tsv" timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi -q -d PIDS
-    printf '#\n'
-    flock -w 2 -- "$run/dispatch/policy.tsv" timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi \
-      --format=csv,noheader,nounits --query-gpu=index,uuid,pci.bus_id,memory.used,memory.total
-    printf '.\n'
-  )
-  while ((SECONDS < deadline)) && IFS= read -r -t "$((deadline - SECONDS))" -u "$fd" row && [[ $row != . ]]; do
-    if [[ $part == gpus ]]; then
-      measure::row
-    elif [[ $row == '#' ]]; then
-      part=gpus
-    elif [[ $row =~ ^GPU\ ([0-9A-Fa-f:.]+)[[:space:]]*$ ]]; then
-      bus=${BASH_REMATCH[1]} lists[$bus]=1
-    elif [[ $row =~ ^[[:space:]]+'Process ID'[[:space:]]*:\ ([0-9]+) ]]; then
-      pid=${BASH_REMATCH[1]}
-    elif [[ $row =~ ^[[:space:]]+'Used GPU Memory'[[:space:]]*:\ ([0-9]{1,9})\ MiB ]]; then
-      processes+=("$bus $pid ${BASH_REMATCH[1]}")
-    elif [[ $row == *'Used GPU Memory'* ]]; then
-      bad[$bus]=1
-    fi
-  done
-  exec {fd}<&-
+  driver::ask "$run/dispatch/policy.tsv" -q -d PIDS
+  driver::hear
+  for row in "${answer[@]}"; do measure::process; done
+  driver::ask "$run/dispatch/policy.tsv" --format=csv,noheader,nounits \
+    --query-gpu=index,uuid,pci.bus_id,memory.used,memory.total
+  driver::hear
+  for row in "${answer[@]}"; do measure::row; done
   for one in "${processes[@]}"; do
     read -r bus pid mib <<<"$one"
     measure::whose "$pid" || bad[$bus]=1
@@ -61,6 +42,18 @@ measure::gpus() {
   done
   for bus in "${!index_of[@]}"; do [[ ${lists[$bus]-} && ! ${bad[$bus]-} ]] && lines+=("told ${index_of[$bus]}"); done
   for one in "${!sum_of[@]}"; do lines+=("held $one ${sum_of[$one]}"); done
+}
+
+measure::process() { # a line about a GPU, or about a process there
+  if [[ $row =~ ^GPU\ ([0-9A-Fa-f:.]+)[[:space:]]*$ ]]; then
+    bus=${BASH_REMATCH[1]} lists[$bus]=1
+  elif [[ $row =~ ^[[:space:]]+'Process ID'[[:space:]]*:\ ([0-9]+) ]]; then
+    pid=${BASH_REMATCH[1]}
+  elif [[ $row =~ ^[[:space:]]+'Used GPU Memory'[[:space:]]*:\ ([0-9]{1,9})\ MiB ]]; then
+    processes+=("$bus $pid ${BASH_REMATCH[1]}")
+  elif [[ $row == *'Used GPU Memory'* ]]; then
+    bad[$bus]=1
+  fi
 }
 
 measure::row() { # of a GPU that tells everything

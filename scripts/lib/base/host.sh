@@ -3,8 +3,6 @@
 # host.sh: how full the machine is: memory, the run's disk, GPUs. To be sourced. What can't be found out is empty,
 # which means unknown, and never 0.
 
-host_answer='' # the descriptor from which the answer of nvidia-smi is read
-
 host::memory() { # -> memory: the line of the header; KiB
   local key value total='' available=''
   while read -r key value _; do
@@ -36,27 +34,20 @@ host::allowed() { # [attempt directory of a live session]... -> allowed: `0,2`, 
   done
 }
 
-# A driver in trouble leaves nvidia-smi hanging where no signal reaches it. So nobody waits for its end, it holds none
-# of our descriptors, and while one hangs the lock keeps the next look from starting another.
-host::ask_gpus() { # <file that exists> : the answer comes while other things are looked at
-  exec {host_answer}< <(
-    exec </dev/null 2>/dev/null
-    flock -w 2 -- "$1" timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi --format=csv,noheader,nounits \
-      --query-gpu=index,memory.used,memory.total,utilization.gpu
-    printf '.\n'
-  )
+host::ask_gpus() { # <file that exists> : the answer comes while other things are looked at (driver.sh)
+  driver::ask "$1" --format=csv,noheader,nounits --query-gpu=index,memory.used,memory.total,utilization.gpu
 }
 
 host::hear_gpus() { # <0,1,2: indexes that are missed when no row names them> -> gpus: a line of the header each; MiB, %
-  local row index rest=',([^,]*),([^,]*),([^,]*)$' deadline=$((SECONDS + 3 + ${COMBORUN_GPU_S:-5}))
+  local row index rest=',([^,]*),([^,]*),([^,]*)$' answer
   local -A told=()
   gpus=()
-  while ((SECONDS < deadline)) && IFS= read -r -t "$((deadline - SECONDS))" -u "$host_answer" row && [[ $row != . ]]; do
+  driver::hear # a GPU that fell off the bus is named by no row, and fails the question for all: what is told counts
+  for row in "${answer[@]}"; do
     [[ ${row//[[:space:]]/} =~ ^([0-9]{1,4})$rest ]] || continue
     told[${BASH_REMATCH[1]}]=1
     host::gpu "${BASH_REMATCH[@]:1}"
   done
-  exec {host_answer}<&-
   for index in ${1//,/ }; do [[ ${told[$index]-} ]] || host::gpu "$index" '' '' ''; done
 }
 

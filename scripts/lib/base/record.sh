@@ -79,6 +79,14 @@ process::boot() { # -> boot: this boot's id
   boot+=${slurm_node:+@$slurm_node}
 }
 
+process::let_go() { # of every inherited descriptor but the first three; to be called in a subshell
+  local descriptor
+  for descriptor in "/proc/$BASHPID/fd"/*; do
+    descriptor=${descriptor##*/}
+    ((descriptor > 2 && descriptor != 255)) && exec {descriptor}>&-
+  done
+}
+
 lock::held() { # <file> : whether a process holds the lock
   local fd rc=0
   { exec {fd}<"$1"; } 2>/dev/null || return 1

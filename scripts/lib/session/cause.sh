@@ -4,6 +4,7 @@
 # cause.sh: why an attempt failed that is not complete: what its supervisor saw first, then what the host knows, and last
 # what its log says. To be sourced by session.sh, and only then: most sessions never need it.
 
+source "${BASH_SOURCE[0]%/*}/../base/driver.sh"
 source "${BASH_SOURCE[0]%/*}/../base/host.sh"
 source "${BASH_SOURCE[0]%/*}/signatures.sh"
 
@@ -73,11 +74,13 @@ cause::gpu_fault() { # an Xid of a GPU of its own, where the kernel log can be r
 }
 
 cause::its_bus() { # <bus address as the kernel writes it> : of a GPU that was granted; a GPU that is lost may not answer
-  local index address found=0 bus=${1,,}
-  while IFS=', ' read -r index address; do
-    [[ ,$session_gpus, == *",$index,"* ]] || continue
+  local row found=0 bus=${1,,} answer
+  driver::ask '' --format=csv,noheader --query-gpu=index,pci.bus_id
+  driver::hear
+  for row in "${answer[@]}"; do
+    [[ ,$session_gpus, == *",${row%%,*},"* ]] || continue
     found=1
-    [[ ${address,,} == *"${bus#*:}"* ]] && return
-  done < <(timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi --format=csv,noheader --query-gpu=index,pci.bus_id 2>/dev/null)
+    [[ ${row,,} == *"${bus#*:}"* ]] && return
+  done
   ((!found))
 }

@@ -51,35 +51,33 @@ stop::name() { # <pid>
 }
 
 stop::gpu_memory() { # 1 when a GPU still counts memory of a process that was stopped
-  local rows row pid rc=0
+  local answer row mib rc=0
   ((${#former[@]})) || return 0
-  if ! rows=$(stop::ask_gpus); then
+  if ! stop::ask_gpus; then
     printf 'GPU memory: unknown whether all of it came back, nvidia-smi gives no answer\n'
     return 0
   fi
-  while IFS=', ' read -r pid row; do
-    [[ $pid =~ ^[1-9][0-9]*$ && " ${former[*]} " == *" $pid "* ]] || continue
-    printf 'GPU memory: process %s still holds %s MiB\n' "$pid" "${row:-?}"
+  for row in "${answer[@]}"; do
+    stop::formerly "$row" || continue
+    mib=${row#*, }
+    printf 'GPU memory: process %s still holds %s MiB\n' "${row%%,*}" "${mib:-?}"
     rc=1
-  done <<<"$rows"
+  done
   return "$rc"
 }
 
-stop::ask_gpus() { # a moment, while the driver gives back what the dead had; the driver may also hang for good
-  local i answer
+stop::ask_gpus() { # -> answer: of a moment later, when the driver has given back what the dead had; 1 without one
+  local i row
   for ((i = 0; i <= 4 * ${COMBORUN_GPU_BACK_S:-5}; i++)); do
-    answer=$(timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi --format=csv,noheader,nounits \
-      --query-compute-apps=pid,used_memory 2>/dev/null </dev/null) || return
-    stop::any_former "$answer" || break
-    sleep 0.25
+    driver::ask "$run/dispatch/policy.tsv" --format=csv,noheader,nounits --query-compute-apps=pid,used_memory
+    driver::hear || return
+    for row in "${answer[@]}"; do
+      stop::formerly "$row" && sleep 0.25 && continue 2
+    done
+    break
   done
-  printf '%s\n' "$answer"
 }
 
-stop::any_former() { # <answer>
-  local pid
-  while IFS=', ' read -r pid _; do
-    [[ $pid =~ ^[1-9][0-9]*$ && " ${former[*]} " == *" $pid "* ]] && return
-  done <<<"$1"
-  return 1
+stop::formerly() { # <pid, MiB> : whether that was a process of theirs
+  [[ ${1%%,*} =~ ^[1-9][0-9]*$ && " ${former[*]} " == *" ${1%%,*} "* ]]
 }

@@ -40,10 +40,13 @@ activity::page_size() { # -> page_kib
 }
 
 activity::on_gpu() { # whether a GPU works for one of them, where nvidia-smi says so
-  local pid index kind busy mine=" ${activity_pids[*]} "
+  local row pid index kind busy mine=" ${activity_pids[*]} " answer
   [[ $session_gpus ]] || return
-  while read -r index pid kind busy _; do
+  driver::ask '' pmon -c 1 -s u # sessions that are silent together ask together: nobody waits for a lock
+  driver::hear
+  for row in "${answer[@]}"; do
+    read -r index pid kind busy _ <<<"$row"
     [[ $index == [0-9]* && $mine == *" $pid "* && $busy =~ ^[0-9]+$ ]] && ((busy > 2)) && return
-  done < <(timeout -k 1 "${COMBORUN_GPU_S:-5}" nvidia-smi pmon -c 1 -s u 2>/dev/null)
+  done
   return 1
 }

@@ -4,6 +4,7 @@
 # progress.sh: what a session has done since the last look: results, a log that says something new, CPU time. To be
 # sourced by watch.sh, whose counters it keeps.
 
+source "${BASH_SOURCE[0]%/*}/../base/driver.sh"
 source "${BASH_SOURCE[0]%/*}/activity.sh"
 source "${BASH_SOURCE[0]%/*}/repetition.sh"
 
