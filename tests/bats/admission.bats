@@ -6,7 +6,7 @@ load library
 
 setup() {
   source_library record end evidence marker attempt clock host policy activity request gpus measure measured promise lease \
-    leased room handout passing admit memory spacing warm fewer give_way starts pick servers
+    leased room handout passing admit short spacing warm fewer give_way starts pick servers
   run=$BATS_TEST_TMPDIR run_id=bench-20260101T000000Z-9f3c
   mkdir -p "$run/dispatch"
   : >"$run/dispatch/policy.tsv"
@@ -25,9 +25,9 @@ smoke::holds_back() { false; }
   gpus::allow 0,1 4
   local who chosen wait_for wait_why
   for who in runs short; do request::read "$who" 1 0; done
-  wants[short]=1 short_of[short]=gpu_memory short_ms[short]=0 attempt_of[short]=1 memory_patience_ms=0
+  wants[short]=1 short_of[short]=gpu_memory short_ms[short]=0 attempt_of[short]=1 short_patience_ms=0
   promise::take runs 0
-  memory::choose short || return 1
+  short::choose short || return 1
   same "$chosen" 1
   lease::enter() { lease_news=1 lease_load[1]=1 gpus_load[1]=1; } # meanwhile somebody has started there
   lease::leave() { :; }

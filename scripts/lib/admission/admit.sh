@@ -6,6 +6,10 @@
 #   request::read WHO GPUS [MIB CORES MIB TOKENS GROUP PER_GPU PER_HOST ONLY SERVERS]     once; WHO in [A-Za-z0-9_@-]
 #   admit::choose WHO && admit::secure WHO ATTEMPT_FOLDER      -> chosen; else wait_for and wait_why say why not
 #   admit::give_back WHO                                       its processes carry COMBORUN_SESSION=RUN_ID/WHO/ATTEMPT
+#
+# What it goes by: what WHO asks for (asked_*, cap_*: request.sh), what this run has promised (promised_*, gpus_*,
+# token_of: promise.sh) and other runs have (lease_*: leased.sh), what is kept for those that were passed (kept_*:
+# passing.sh), and what was measured (host_mib: measured.sh, room_*: room.sh).
 
 memory_asked=0 # whether anybody asks for main memory
 
@@ -22,13 +26,14 @@ admit::measured() { # <number of the answer>
   room::measure
 }
 
-admit::choose() { # <who> -> chosen: its GPUs; 1 when it has to wait: wait_for and wait_why
+admit::choose() { # <who> [a function that has a say about each GPU] -> chosen: its GPUs; 1 when it has to wait: wait_for
+  # and wait_why
   local kind=${kind_of[$1]:-0}
   chosen=''
   ((kind)) || return 0
   wait_for='' wait_why='' wait_rank=0
   admit::token "$kind" "$1" && admit::host_cap "$kind" && admit::cpus "$kind" && admit::memory "$kind" &&
-    gpus::pick "$kind" "$1"
+    gpus::pick "$kind" "$@"
 }
 
 admit::token() { # <kind> <who>
@@ -132,7 +137,7 @@ admit::choose_again() { # <who> -> chosen: by the rules of the first time; one t
     admit::choose "$1"
     return
   fi
-  memory::choose "$1" && return
+  short::choose "$1" && return
   wait_for=lease wait_why='another run was promised what this one was about to get'
   return 1
 }

@@ -7,7 +7,7 @@ gpus_limit=0                 # sessions on one GPU at most; 0: not said
 declare -gA gpus_load=()     # GPU -> sessions of this run
 declare -gA gpus_cap=()      # GPU -> no more of them than that there, for a reason of its own
 declare -gA quarantine_of=() # GPU -> why nothing new starts there (breaker.sh)
-declare -gA reserved_for=()  # GPU, or `run` -> the session that is alone there (memory.sh)
+declare -gA reserved_for=()  # GPU, or `run` -> the session that is alone there (short.sh)
 
 gpus::allow() { # <0,1,2 or -> <limit>
   gpus_allowed=() gpus_limit=$2
@@ -24,7 +24,7 @@ gpus::cap() { # <GPU> <sessions, 0 for any number> : fewer at once there, until 
   (($2 == 0)) || gpus_cap[$1]=$2
 }
 
-gpus::open() { # <GPU>
+gpus::is_open() { # <GPU> : whether anything of this run may start there
   [[ ! ${quarantine_of[$1]-} && ! ${reserved_for[$1]-} ]]
 }
 
@@ -45,13 +45,14 @@ gpus::of() { # <kind> -> candidates: the GPUs that it may be given at all
   return 0
 }
 
-gpus::pick() { # <kind> <session> -> chosen, `0,3`; 1 when they are not to be had now: wait_for and wait_why say why not
+gpus::pick() { # <kind> <session> [filter] -> chosen, `0,3`; 1 when they are not to be had now: wait_for and wait_why say
+  # why not
   local gpu wanted=${asked_gpus[$1]} fitting=() candidates why='' free
   chosen=''
   ((wanted)) || return 0
   gpus::of "$1"
   for gpu in "${candidates[@]}"; do
-    room::on "$1" "$gpu" "$2" && fitting+=("$gpu")
+    room::on "$1" "$gpu" "${@:2}" && fitting+=("$gpu")
   done
   ((${#fitting[@]} >= wanted)) || return
   gpus::least "$wanted" "${fitting[@]}"

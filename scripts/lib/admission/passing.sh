@@ -42,7 +42,7 @@ passing::possible() { # <kind> : whether it could start if nothing of this run r
 }
 
 passing::could_have() { # <kind> <GPU>
-  gpus::open "$2" && ((${lease_alone[$2]:-0} == 0)) && [[ ! ${unserved[$2]-} ]] || return
+  gpus::is_open "$2" && ((${lease_alone[$2]:-0} == 0)) && [[ ! ${unserved[$2]-} ]] || return
   if ((asked_mib[$1])); then
     room::alone_on "$2" "${asked_mib[$1]}"
   else

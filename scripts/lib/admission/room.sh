@@ -13,7 +13,6 @@ declare -gA kept_gpu=()    # GPU -> the session that waits for it, so that nobod
 declare -gA kept_token=()
 kept_cpus=0 kept_memory=0 # for sessions that have been passed often enough
 room_memory_others=''     # MiB of main memory; nothing is unknown
-room_filter=''            # a function that has a say about each GPU (memory.sh)
 wait_for='' wait_why='' wait_rank=0 wait_free=0
 
 room::because() { # <rank> <what for> <why> : of several reasons the one that says most
@@ -72,9 +71,9 @@ room::free() { # <GPU> -> free: MiB there for one more, perhaps less than none; 
   free=$((free - policy[headroom_gpu_mib]))
 }
 
-room::on() { # <kind> <GPU> <session> : 1 when it can't have that GPU now
+room::on() { # <kind> <GPU> <session> [filter] : 1 when it can't have that GPU now
   local kind=$1 gpu=$2 load=$((gpus_load[$2] + ${lease_load[$2]:-0})) group=${asked_group[$1]}
-  if ! gpus::open "$gpu"; then
+  if ! gpus::is_open "$gpu"; then
     room::because 1 gpu "GPU $gpu is ${quarantine_of[$gpu]:+in quarantine}${reserved_for[$gpu]:+for ${reserved_for[$gpu]} alone}"
   elif [[ ${kept_gpu[$gpu]-} && ${kept_gpu[$gpu]} != "$3" ]]; then
     room::because 1 gpu "GPU $gpu is kept for ${kept_gpu[$gpu]}, which has waited for longer"
@@ -90,7 +89,7 @@ room::on() { # <kind> <GPU> <session> : 1 when it can't have that GPU now
     room::because 3 cap "on GPU $gpu are ${cap_gpu[kind]} of $group, as many as its per_gpu allows"
   elif [[ ${unserved[$gpu]-} ]]; then
     room::because 3 gpu "its server on GPU $gpu is not ready"
-  elif [[ $room_filter ]] && ! "$room_filter" "$gpu"; then
+  elif [[ ${4-} ]] && ! "$4" "$gpu"; then
     return 1
   elif declare -F starts::on >/dev/null && ! starts::on "$3" "$gpu"; then
     return 1

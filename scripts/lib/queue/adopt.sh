@@ -66,7 +66,7 @@ queue::again() { # <session> : a person asked for another attempt
   retry::asked "$1"
   ((after >= attempt_of[$1])) || return 0
   case ${life_of[$1]} in
-    queued) unset "retry_at_ms[$1]" "retry_until[$1]" && memory::forget "$1" ;; # without any more waiting
+    queued) unset "retry_at_ms[$1]" "retry_until[$1]" && short::forget "$1" ;; # without any more waiting
     ended)
       dispatch::journal "again $1 ${attempt_of[$1]}"
       [[ ${outcome_of[$1]} == succeeded ]] || fail_fast::forgive

@@ -33,7 +33,7 @@ news::hear() { # <message> : WHAT SESSION ATTEMPT [WORD], as session::tell and c
   [[ $1 =~ ^([a-z]+)\ ([A-Za-z0-9_-]+)\ ([0-9]{1,9})(\ ([0-9]*))?$ ]] || return 0
   local what=${BASH_REMATCH[1]} name=${BASH_REMATCH[2]} number=$((10#${BASH_REMATCH[3]})) word=${BASH_REMATCH[5]}
   case $what in
-    memory) memory::heard && return ;;
+    memory) short::heard && return ;;
     measured) admit::measured "$number" && give_way::measured && return ;;
     reread | again) news::heed "$what" "$name" && return ;;
   esac

@@ -13,7 +13,7 @@ launch::pick() { # -> candidate chosen; those that don't fit are passed by those
       launch::give_up "$candidate" $((attempt_of[$candidate] + 1)) "$why"
       continue
     elif [[ ${short_of[$candidate]-} ]]; then
-      memory::choose "$candidate" && return
+      short::choose "$candidate" && return
       continue
     fi
     admit::choose "$candidate" && return

@@ -82,7 +82,7 @@ queue::leave() { # <session> : it waits no more
   queue::uncount "$1"
   [[ ! ${retry_why[$1]-} ]] || waiting_stale=1
   unset "retry_at_ms[$1]" "retry_until[$1]" "retry_why[$1]"
-  memory::forget "$1"
+  short::forget "$1"
 }
 
 queue::hold() { # <session> <life> : it takes a slot, and the GPUs of its grant
@@ -94,7 +94,7 @@ queue::hold() { # <session> <life> : it takes a slot, and the GPUs of its grant
     promise::take "$1" "${gpus_of[$1]}" "$run/sessions/$1/attempt-${attempt_of[$1]}"
     [[ ! ${record[cores]-} =~ ^[0-9]{1,5}(,[0-9]{1,5})*$ ]] || cores_of[$1]=${record[cores]}
   fi
-  [[ ${record[alone]-} ]] && memory::reserve "$1" "${record[alone]}"
+  [[ ${record[alone]-} ]] && short::reserve "$1" "${record[alone]}"
   launch::expect "$1"
 }
 
@@ -104,7 +104,7 @@ queue::release() { # <session> <life> : its slot and its GPUs are free
     [[ ! ${gpus_of[$1]} ]] || fewer::left "$1"
     admit::give_back "$1"
     gpus_of[$1]=''
-    ((${#reserved_for[@]} == 0)) || memory::open "$1"
+    ((${#reserved_for[@]} == 0)) || short::release "$1"
     ahead::heeded "$1"
   fi
   life_of[$1]=$2

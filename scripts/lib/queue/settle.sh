@@ -50,7 +50,7 @@ settle::retry() { # <session> : reads class wait_ms, as retry::due left them
   record::now_ms
   retry_until[$1]=$(((now_ms + wait_ms) / 1000))
   settle::again "$1" "$class, after attempt $number"
-  retry::gave_way "$1" "$number" || memory::run_out "$1" "$number" "$class"
+  retry::gave_way "$1" "$number" || short::ran_out "$1" "$number" "$class"
 }
 
 settle::again() { # <session> <why> : it has ended, and waits to start again

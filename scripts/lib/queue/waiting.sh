@@ -43,7 +43,7 @@ waiting::add() { # <session> <what for> <until> <detail>
 
 waiting::for_memory() { # <session>
   if [[ ${short_ms[$1]-} ]]; then
-    waiting::add "$1" memory '' "until more is free than there was when it ran out (${short_of[$1]}), for $((memory_patience_ms / 60000)) min at most"
+    waiting::add "$1" memory '' "until more is free than there was when it ran out (${short_of[$1]}), for $((short_patience_ms / 60000)) min at most"
   else
     waiting::add "$1" alone '' "until nothing else of this run is where it starts (${short_of[$1]}); $busy run"
   fi

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2004,SC2034,SC2154 # values are handed on through variables that the callers name
-# memory.sh: when a session that ran out of memory may start again: alone, and with more memory free than there was when
+# short.sh: when a session that ran out of memory may start again: alone, and with more memory free than there was when
 # it had failed. To be sourced by dispatch.sh. What was free then is in attempt-N/free. Nobody waits for nvidia-smi.
 #
 # Who ran beside others of this run (attempt-N/beside, of fewer.sh) needs no more than was free then: alone it has what
 # they had, too, and when all of them ran out together everything is free before it is asked.
 # A run must end: after a while alone is enough, with whatever is free then.
 
-memory_patience_ms=$((${COMBORUN_MEMORY_WAIT_S:-1800} * 1000)) memory_asked_ms=0
+short_patience_ms=$((${COMBORUN_MEMORY_WAIT_S:-1800} * 1000)) short_asked_ms=0
 declare -gA short_of=() # session -> gpu_memory or host_memory: it ran out of that
 declare -gA short_ms=() # session -> since when it could have started but for the memory
 declare -gA free_mib=() # GPU -> MiB, as last told; nothing is unknown
 
-memory::run_out() { # <session> <attempt> <class> : what is free now was not enough
+short::ran_out() { # <session> <attempt> <class> : what is free now was not enough
   local memory at=$run/sessions/$1/attempt-$2
   [[ $3 == @(gpu_memory|host_memory) ]] || return 0
   short_of[$1]=$3
@@ -20,18 +20,18 @@ memory::run_out() { # <session> <attempt> <class> : what is free now was not eno
   [[ -e $at/free ]] && return
   if [[ $3 == gpu_memory ]]; then
     record::read "$at/grant"
-    memory::ask "$at/free" "${record[gpus]-}"
+    short::ask "$at/free" "${record[gpus]-}"
   else
     host::memory
     record::write "$at/free" "memory=${memory##*=}"
   fi
 }
 
-memory::forget() { # <session>
+short::forget() { # <session>
   unset "short_of[$1]" "short_ms[$1]"
 }
 
-memory::ask() { # <file> [GPUs] : how much is free on each of them, `0:1234,1:99`; in the background
+short::ask() { # <file> [GPUs] : how much is free on each of them, `0:1234,1:99`; in the background
   {
     local gpus row list=''
     host::ask_gpus "$run/dispatch/policy.tsv"
@@ -46,7 +46,7 @@ memory::ask() { # <file> [GPUs] : how much is free on each of them, `0:1234,1:99
   } </dev/null 3>&- 4>&- 8>&- &
 }
 
-memory::heard() { # an answer has come
+short::heard() { # an answer has come
   local pair list
   free_mib=()
   record::read "$run/dispatch/free" || return 0
@@ -57,31 +57,31 @@ memory::heard() { # an answer has come
   return 0
 }
 
-memory::choose() { # <session> -> chosen: the GPUs for it; 1 when it has to wait
+short::choose() { # <session> -> chosen: the GPUs for it; 1 when it has to wait
   if [[ ${short_of[$1]} == host_memory ]] || ((wants[$1] == 0)); then
-    memory::alone_in_run "$1" && admit::choose "$1"
+    short::alone_in_run "$1" && admit::choose "$1"
   else
-    memory::alone_on_gpus "$1"
+    short::alone_on_gpus "$1"
   fi
 }
 
-memory::impatient() { # <session> : whether it has waited for long, while nothing but the memory kept it
+short::impatient() { # <session> : whether it has waited for long, while nothing but the memory kept it
   local now_ms
   clock::now_ms
   [[ ${short_ms[$1]-} ]] || short_ms[$1]=$now_ms
   pause_ms=$((pause_ms < 500 ? pause_ms : 500))
-  ((now_ms - short_ms[$1] >= memory_patience_ms))
+  ((now_ms - short_ms[$1] >= short_patience_ms))
 }
 
-memory::alone_in_run() { # <session>
+short::alone_in_run() { # <session>
   local memory free before
   ((busy == 0)) || return
-  memory::impatient "$1" && return
-  memory::before "$1"
+  short::impatient "$1" && return
+  short::before "$1"
   if [[ ${short_of[$1]} == gpu_memory ]]; then
     command -v nvidia-smi >/dev/null || return 0 # no grant and nobody to ask: to be alone is all that can be had
-    memory::look_again
-    memory::more_on "${!free_mib[@]}"
+    short::look_again
+    short::more_on "${!free_mib[@]}"
   else
     host::memory
     free=${memory##*=}
@@ -89,24 +89,24 @@ memory::alone_in_run() { # <session>
   fi
 }
 
-memory::alone_on_gpus() { # <session> -> chosen
-  local gpu idle=0 before room_filter=memory::suits
+short::alone_on_gpus() { # <session> -> chosen
+  local gpu idle=0 before
   for gpu in "${gpus_allowed[@]}"; do
-    ((gpus_load[$gpu] == 0)) && gpus::open "$gpu" && idle=$((idle + 1))
+    ((gpus_load[$gpu] == 0)) && gpus::is_open "$gpu" && idle=$((idle + 1))
   done
   ((idle >= wants[$1])) || return
-  memory::before "$1"
-  memory::impatient "$1" && before=-1
-  ((before < 0)) || memory::look_again
-  admit::choose "$1"
+  short::before "$1"
+  short::impatient "$1" && before=-1
+  ((before < 0)) || short::look_again
+  admit::choose "$1" short::suits
 }
 
-memory::suits() { # <GPU> : reads before
+short::suits() { # <GPU> : reads before
   ((gpus_load[$1] == 0)) || return
-  ((before < 0)) || memory::more_on "$1"
+  ((before < 0)) || short::more_on "$1"
 }
 
-memory::before() { # <session> -> before: what was free when it had failed, on the fullest of its GPUs; 0 when unknown
+short::before() { # <session> -> before: what was free when it had failed, on the fullest of its GPUs; 0 when unknown
   local pair list
   local headroom=${policy[headroom_gpu_mib]:-128}
   before=''
@@ -121,15 +121,15 @@ memory::before() { # <session> -> before: what was free when it had failed, on t
     before=$((before > headroom ? before - headroom - 1 : 0)) # no two measurements are quite the same
 }
 
-memory::look_again() { # now and then
+short::look_again() { # now and then
   local now_ms
   clock::now_ms
-  ((memory_asked_ms == 0 || now_ms - memory_asked_ms >= ${COMBORUN_MEMORY_ASK_MS:-5000})) || return 0
-  memory_asked_ms=$now_ms
-  memory::ask "$run/dispatch/free" ''
+  ((short_asked_ms == 0 || now_ms - short_asked_ms >= ${COMBORUN_MEMORY_ASK_MS:-5000})) || return 0
+  short_asked_ms=$now_ms
+  short::ask "$run/dispatch/free" ''
 }
 
-memory::more_on() { # <GPU>... : whether each has more free than `before`; unknown is no
+short::more_on() { # <GPU>... : whether each has more free than `before`; unknown is no
   local gpu
   (($#)) || return
   for gpu in "$@"; do
@@ -137,7 +137,7 @@ memory::more_on() { # <GPU>... : whether each has more free than `before`; unkno
   done
 }
 
-memory::reserve() { # <session> <run, or GPUs> : nothing else of this run starts there while it lives
+short::reserve() { # <session> <run, or GPUs> : nothing else of this run starts there while it lives
   local where
   for where in ${2//,/ }; do
     [[ $where =~ ^(run|[0-9]{1,4})$ ]] && reserved_for[$where]=$1
@@ -145,7 +145,7 @@ memory::reserve() { # <session> <run, or GPUs> : nothing else of this run starts
   return 0
 }
 
-memory::open() { # <session> : the others may start again where it was alone
+short::release() { # <session> : the others may start again where it was alone
   local where
   for where in "${!reserved_for[@]}"; do
     [[ ${reserved_for[$where]} == "$1" ]] && unset "reserved_for[$where]"
