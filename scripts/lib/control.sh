@@ -25,8 +25,8 @@ source "$library/base/policy.sh"
 source "$library/attempt/retry.sh"
 source "$library/base/hold.sh"
 source "$library/notice/notice.sh"
-source "$library/control/control_retry.sh"
-source "$library/control/control_decided.sh"
+source "$library/control/again.sh"
+source "$library/control/decided.sh"
 
 control::main() { # <run> <verb> [arg]...
   run=$(cd -- "${1-}" 2>/dev/null && pwd)

@@ -13,7 +13,7 @@ library=${BASH_SOURCE[0]%/*}
 source "$library/base/record.sh"
 source "$library/attempt/evidence.sh"
 source "$library/attempt/attempt.sh"
-source "$library/fetch/fetch_find.sh"
+source "$library/fetch/files.sh"
 
 known=() closed=''   # highest attempt of each session whose files the asker holds to be final; the digest of those files
 part='' part_from='' # a file that is too big for one answer: what was announced of it, and where to go on

@@ -14,8 +14,8 @@ source "$library/base/driver.sh"
 source "$library/base/host.sh"
 source "$library/base/clock.sh"
 source "$library/base/hold.sh"
-source "$library/probe/probe_held.sh"
-source "$library/probe/probe_count.sh"
+source "$library/probe/held.sh"
+source "$library/probe/count.sh"
 
 running_share=73728 ended_share=24576 fewest=160 # bytes of log in one answer, and of one log even if it gets to be more
 
@@ -126,7 +126,7 @@ probe::header() {
     "stopped=$stopped" "load=$load" "cpus=$(nproc)" "multiplexer=$multiplexer" "plan=$plan" "$memory" "$disk" "${gpus[@]}"
   probe::held
   if [[ -e dispatch/servers.tsv ]]; then
-    source "$library/probe/probe_servers.sh"
+    source "$library/probe/serving.sh"
     probe::servers
   fi
   [[ ! ${slurm_run-} ]] || slurm_probe::tell

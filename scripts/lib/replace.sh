@@ -10,8 +10,8 @@ unset TMUX
 library=${BASH_SOURCE[0]%/*}
 source "$library/base/record.sh"
 source "$library/base/process_table.sh"
-source "$library/replace/replace_find.sh"
-source "$library/replace/replace_look.sh"
+source "$library/replace/find.sh"
+source "$library/replace/look.sh"
 
 kinds=() names=() addresses=() roots=() # of each session: tmux or screen, its name, what names it exactly, its shells
 ended=()                                # ... by which signal

@@ -21,8 +21,8 @@ source "$library/queue/ahead.sh"
 source "$library/base/multiplexer.sh"
 source "$library/base/policy.sh"
 source "$library/attempt/retry.sh"
-source "$library/stop/stop_ladder.sh"
-source "$library/stop/stop_check.sh"
+source "$library/stop/ladder.sh"
+source "$library/stop/check.sh"
 
 active=()                # names of the sessions that are still to end
 family=sessions          # or servers: which of the two these are

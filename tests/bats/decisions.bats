@@ -5,7 +5,7 @@
 load library
 
 setup() {
-  source_library record clock evidence end marker attempt policy retry hold json notice probe_held
+  source_library record clock evidence end marker attempt policy retry hold json notice held
   run=$BATS_TEST_TMPDIR run_id=bench-20260101T000000Z-9f3c
   mkdir -p "$run/dispatch"
 }

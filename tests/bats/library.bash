@@ -2,13 +2,14 @@
 
 library=$BATS_TEST_DIRNAME/../../scripts/lib
 
-source_library() { # <file>...
-  local file place
+source_library() { # <file>... : each is on top, or in the one room that has it
+  local file place found
   for file in "$@"; do
-    for place in "$library/$file".sh "$library"/*/"$file".sh; do # on top, or in the one room that has it
-      # shellcheck source=/dev/null
-      [[ ! -e $place ]] || source "$place"
-    done
+    found=()
+    for place in "$library/$file".sh "$library"/*/"$file".sh; do [[ ! -e $place ]] || found+=("$place"); done
+    same "${#found[@]} $file.sh" "1 $file.sh" || return
+    # shellcheck source=/dev/null
+    source "${found[0]}"
   done
 }
 

@@ -5,7 +5,7 @@
 # To be sourced; needs `run`, `run_id`, `policy`, attempt.sh, retry.sh and evidence.sh.
 
 source "${BASH_SOURCE[0]%/*}/../base/json.sh"
-source "${BASH_SOURCE[0]%/*}/../probe/probe_count.sh"
+source "${BASH_SOURCE[0]%/*}/../probe/count.sh"
 
 notice::hand_over() { # <kind> <session or nothing> <note> <sessions that were held back> : the command's code
   local json

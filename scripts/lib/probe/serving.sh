@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# probe_servers.sh: where the model servers of a run are, a line of the probe's header each. To be sourced by probe.sh,
+# serving.sh: where the model servers of a run are, a line of the probe's header each. To be sourced by probe.sh,
 # where a run has any.
 
 probe::servers() {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # values are handed on through variables that the callers name
-# control_decided.sh: what was decided early, and sessions that need not begin any more. To be sourced by control.sh.
+# decided.sh: what was decided early, and sessions that need not begin any more. To be sourced by control.sh.
 # Safe to repeat, by several at once, and after being killed anywhere: what has begun goes on, what has ended stays.
 
 control::decided() { # <name>... ; standard input: a line per decision

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# stop_check.sh: whether what was stopped is really gone: processes, and the memory that they held on GPUs. To be sourced
+# check.sh: whether what was stopped is really gone: processes, and the memory that they held on GPUs. To be sourced
 # by stop.sh. What could not be ended is named; what can't be found out is said to be unknown.
 
 former=() # processes of the sessions with GPUs, before the first signal

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# probe_count.sh: the records and the logs of a whole run, with a process for each kind of question and none for each
+# count.sh: the records and the logs of a whole run, with a process for each kind of question and none for each
 # session. To be sourced by probe.sh.
 #
 # Records are counted line by line here: the same line twice counts twice until the session's end has counted it once.

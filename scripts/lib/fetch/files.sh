@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
 # shellcheck disable=SC2207 # split on purpose: mapfile and read take a pipe byte by byte
-# fetch_find.sh: which files of a run a reporter needs, in the order in which they have to arrive. To be sourced by
+# files.sh: which files of a run a reporter needs, in the order in which they have to arrive. To be sourced by
 # fetch.sh, with the run as the working directory.
 
 found=()                         # paths below the run, in that order

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# replace_look.sh: what lives in a session that is to be replaced. To be sourced by replace.sh.
+# look.sh: what lives in a session that is to be replaced. To be sourced by replace.sh.
 
 declare -A known=() # index,pid -> start: what has been seen in a session; a parent that ends takes nobody out of it
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# probe_held.sh: what keeps sessions of a run from starting, as lines of the probe's header. To be sourced by probe.sh.
+# held.sh: what keeps sessions of a run from starting, as lines of the probe's header. To be sourced by probe.sh.
 
 probe::plan() { # -> plan: the number of the newest one
   local file number

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# replace_find.sh: the sessions that are to be replaced, by their whole names. To be sourced by replace.sh.
+# find.sh: the sessions that are to be replaced, by their whole names. To be sourced by replace.sh.
 
 replace::add() { # <kind> <name> <address> <pid>...
   local pid start state

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# stop_ladder.sh: INT, then TERM, then KILL, to all sessions at once. To be sourced by stop.sh.
+# ladder.sh: INT, then TERM, then KILL, to all sessions at once. To be sourced by stop.sh.
 
 stop::ladder() { # to all at once; each look is cheap, so it is quick when they go
   local signal seconds kind=session

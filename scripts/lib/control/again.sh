@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# control_retry.sh: a person asks for another attempt. To be sourced by control.sh. What runs or has succeeded is left
+# again.sh: a person asks for another attempt. To be sourced by control.sh. What runs or has succeeded is left
 # alone, and said.
 
 control::retry() { # <name>... or --failed or --stalled
