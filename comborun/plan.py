@@ -79,6 +79,8 @@ class ProgressRules:
     """prints nothing for long stretches: silence says nothing"""
     guess: bool = True
     """without a pattern, a counter up to the planned number is taken for one of episodes"""
+    each: int = 0
+    """what the pattern's total stands for, in episodes (or steps), before the bar starts again; 0: for all of them"""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,11 @@ from comborun.errors import UserError
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
 
 
+def has_total(pattern: re.Pattern[str]) -> bool:
+    """Whether it finds the number beside what is done that all of it would be."""
+    return "total" in pattern.groupindex or (not pattern.groupindex and pattern.groups > 1)
+
+
 def compile_pattern(text: str) -> re.Pattern[str]:
     """A regular expression with a group for what is done and, perhaps, one for the total. Raises UserError."""
     try:

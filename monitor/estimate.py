@@ -49,11 +49,13 @@ class Progress:
     done: int
     seconds: float
     marks: tuple[Mark, ...] = ()
+    whole: bool = True
+    """it is all that was done; else it is the least, and neither a pace nor what is left follows from it"""
 
     @property
     def tells(self) -> bool:
         """Whether a pace follows from it: it does when it was cut short, but nobody knows how long a lost one ran."""
-        return self.done > 0 and self.seconds > _SHORTEST_S and self.status.outcome is not Outcome.LOST
+        return self.whole and self.done > 0 and self.seconds > _SHORTEST_S and self.status.outcome is not Outcome.LOST
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _ready(status: SessionStatus) -> float:
 
 def _left(one: Progress, paces: Mapping[Unit, _Pace], level: float) -> float | None:
     """Seconds until a running session ends; None where it goes at no pace that is known."""
-    if one.status.life is Life.STALLED or _overdue(one, paces):
+    if one.status.life is Life.STALLED or not one.whole or _overdue(one, paces):
         return None
     if one.tells and one.done >= ENOUGH:
         variation = paces[one.status.unit].variation

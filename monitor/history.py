@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from comborun.plan import Session
-from monitor.answer.progress import Share, counted, pieces_of
+from comborun.state import Completeness
+from monitor.answer.progress import Counter, Share, counted, pieces_of
+from monitor.answer.restarts import Look
 from monitor.answer.snapshot import Attempt, Mark, Snapshot
 
 Known = tuple[int, ...]
@@ -40,7 +42,8 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
     before = {(one.session, one.number): one for seen in history.attempts.values() for one in seen}
     for one in snapshot.attempts:
         earlier = before.get((one.session, one.number))
-        kept = _marked(_counted(_with(one, earlier), sessions.get(one.session)), snapshot.now)
+        late = earlier is None and history.snapshot is None
+        kept = _marked(_counted(_with(one, earlier), sessions.get(one.session), snapshot.now, late=late), snapshot.now)
         attempts.setdefault(one.session, {})[one.number] = kept
     ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
     return History(snapshot, MappingProxyType(ordered))
@@ -53,13 +56,24 @@ def _with(one: Attempt, earlier: Attempt | None) -> Attempt:
     return replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, marks=earlier.marks)
 
 
-def _counted(one: Attempt, session: Session | None) -> Attempt:
-    if session is None or not one.tail:
+def _counted(one: Attempt, session: Session | None, now: float, *, late: bool) -> Attempt:
+    """`late`: whoever looks has not looked before."""
+    if session is None:
         return one
-    begin = one.begin
+    begin, rules = one.begin, session.progress
     share = Share(begin.first, begin.count) if begin and begin.count else Share(session.first, session.count)
-    pieces = pieces_of(one.tail, cut=one.log_size > len(one.tail))
-    return replace(one, counter=counted(one.counter, pieces, session.progress, share))
+    if rules.each and share.count and one.end and one.end.completeness is Completeness.COMPLETE:
+        return replace(one, counter=Counter(share.count))  # which no look at a bar may have shown
+    if not one.tail:
+        return one
+    cut = one.log_size != len(one.tail)  # a log that has grown meanwhile may have been cut, too
+    look = Look(_age(one, now), late=late and cut)
+    return replace(one, counter=counted(one.counter, pieces_of(one.tail, cut=cut), rules, share, look))
+
+
+def _age(one: Attempt, now: float) -> float:
+    started = one.begin.started if one.begin else None
+    return max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
 
 
 def _marked(one: Attempt, now: float) -> Attempt:

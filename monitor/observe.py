@@ -15,6 +15,8 @@ TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
 LONG_TAIL = 4096
 """the same where a pattern looks for progress in it; the probe gives less when many sessions run"""
+LONGEST_TAIL = 16384
+"""and where that is a bar that starts again: it is drawn seldom, and the bars below it often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
 
@@ -50,7 +52,10 @@ class RunView:
     @property
     def tail(self) -> int:
         """How many bytes of a log's end a watcher wants to see."""
-        return LONG_TAIL if any(session.progress.pattern for session in self.plan.sessions) else TAIL
+        rules = [session.progress for session in self.plan.sessions]
+        if any(one.each for one in rules):
+            return LONGEST_TAIL
+        return LONG_TAIL if any(one.pattern for one in rules) else TAIL
 
 
 def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:

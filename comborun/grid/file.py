@@ -15,6 +15,7 @@ from comborun.grid.checks.furnish import furnish_problems
 from comborun.grid.checks.launch import launch_problems
 from comborun.grid.checks.memory import memory_problems
 from comborun.grid.checks.placement import placement_problems
+from comborun.grid.checks.progress import progress_problems
 from comborun.grid.checks.server import server_problems
 from comborun.grid.checks.shard import shard_problems
 from comborun.grid.checks.stopping import stopping_problems
@@ -205,6 +206,7 @@ def _problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     yield from launch_problems(draft)
     yield from server_problems(draft, combos)
     yield from survival_problems(draft, combos)
+    yield from progress_problems(draft, combos)
     yield from stopping_problems(draft, combos)
     yield from shard_problems(draft, combos)
     for index, entry in enumerate(draft.file.overrides):

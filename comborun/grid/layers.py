@@ -49,6 +49,7 @@ def _with(settings: Settings, layer: Layer) -> Settings:
     if "progress" in layer.model_fields_set:
         keys = layer.progress
         changes["progress"] = ProgressRules(keys.pattern, keys.counts_from, keys.silent) if keys else NO_PROGRESS
+        changes["each"] = (keys.each if keys else None) or ""
     if "evidence" in layer.model_fields_set:
         changes["evidence"] = _evidence(settings.evidence, layer.evidence)
     if layer.failures:

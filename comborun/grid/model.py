@@ -18,9 +18,10 @@ from comborun.grid.keys.around import (
     WorkdirOr,
 )
 from comborun.grid.keys.axis import AxisEntries, Match
+from comborun.grid.keys.count import Count
 from comborun.grid.keys.furnish import DisplayOr, Threads
 from comborun.grid.keys.placement import ComponentKeys, PlacedKeys, Placing, Taking
-from comborun.grid.keys.progress_values import CountsFrom, Flag, LogPattern
+from comborun.grid.keys.progress_values import CountsFrom, Flag, LogPattern, check_each
 from comborun.grid.keys.resource import PinWord, ReserveKeys, ResourceKeys
 from comborun.grid.keys.result_values import FormatWord, SourceWord
 from comborun.grid.keys.server import HealthKeys, ReadyKeys, ServerKeys, Servers, WarmUpKeys
@@ -90,12 +91,17 @@ class ProgressKeys(Keys):
     counts_from: CountsFrom | None = Field(
         default=None, description="the number names the episode that begins, and the first one is called so"
     )
+    each: Count | None = Field(
+        default=None, description="episodes (or steps) that the total stands for, where the bar then starts again"
+    )
     silent: Flag = Field(default=False, description="whether the program prints nothing for long stretches")
 
     @model_validator(mode="after")
     def _needs_a_pattern(self) -> Self:
         if self.counts_from is not None and "pattern" not in self.model_fields_set:
             raise refusal(UserError("`counts_from` without a `pattern`", "which number is it about?"))
+        if self.each is not None:
+            check_each(self.pattern, self.counts_from)
         return self
 
 

@@ -84,6 +84,8 @@ class Settings:
     """by the component's name"""
     results: ResultRules = DEFAULT_RECORDS
     progress: ProgressRules = ANY_PROGRESS
+    each: str = ""
+    """`each` of `progress`: a number, or the attribute that holds it; empty: none"""
     evidence: EvidenceRules = BY_RECORDS
     failures: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """failure class, or `ignore` -> regular expressions for grep -E"""

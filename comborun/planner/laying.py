@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.grid.checks.count import number
 from comborun.names import clean, session_name
 from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.around import around_of, host_folder, started_by
@@ -104,7 +105,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         results=settings.results,
         digest="",
         around=around_of(settings, grid, host, values),
-        progress=settings.progress,
+        progress=replace(settings.progress, each=number(settings.each, combo)),
         evidence=settings.evidence,
         failures=tuple((failure, text) for failure, texts in settings.failures.items() for text in texts),
         watch=settings.watch,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.components import GPUS, NODES, Component, Room, claimed, layouts, memory_on, too_much
 from comborun.errors import UserError
-from comborun.grid.checks.placement import number
+from comborun.grid.checks.count import number
 from comborun.grid.keys.placement import MOST_GPUS, Needs
 from comborun.placement import PlacementError, parse_placement
 

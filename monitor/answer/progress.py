@@ -2,19 +2,21 @@
 
 A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is: a bar
 or a bracket whose total is exactly the planned number, and not a small one, and that never goes back. A bar that counts
-the steps of one episode starts again at the next, and is then not believed any more.
+the steps of one episode starts again at the next, and is then not believed any more. A bar of which the grid says that
+it starts `each` so many episodes again (restarts.py) goes on where it stood.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from comborun.errors import UserError
 from comborun.plan import ProgressRules
 from comborun.progress import compile_pattern
+from monitor.answer.restarts import ALL_SEEN, UNSEEN, Bar, Look
 from monitor.lastline import without_escapes
 
 FEWEST_GUESSED = 10
@@ -35,6 +37,13 @@ class Counter:
     """episodes (or steps) of this attempt; None when it tells nothing"""
     doubted: bool = False
     """it looked like a count of episodes and was none"""
+    bar: Bar = UNSEEN
+    """where `done` is read off a bar that starts again"""
+
+    @property
+    def whole(self) -> bool:
+        """Whether `done` is all that was done, as far as a log can tell; else it may be any more."""
+        return not self.bar.missed
 
 
 NOTHING = Counter()
@@ -49,9 +58,13 @@ class Share:
     """0: the program decides"""
 
 
-def counted(before: Counter, pieces: Iterator[str], rules: ProgressRules, share: Share) -> Counter:
+def counted(
+    before: Counter, pieces: Iterator[str], rules: ProgressRules, share: Share, look: Look = ALL_SEEN
+) -> Counter:
     """The highest count so far, now that these pieces of the log were seen."""
     pattern = _compiled(rules.pattern) if rules.pattern else None
+    if pattern and rules.each:
+        return _started_again(before, _bars(pattern, pieces), rules.each, share, look)
     if pattern:
         found = [one for piece in pieces for one in _named(pattern, piece, rules.counts_from, share)]
         return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
@@ -87,6 +100,24 @@ def _named(pattern: re.Pattern[str], piece: str, counts_from: int | None, share:
         if total and share.count:
             done = done * share.count // total
         yield max(0, min(done, share.count) if share.count else done)
+
+
+def _bars(pattern: re.Pattern[str], pieces: Iterator[str]) -> list[tuple[int, int]]:
+    """Each drawing of the bar: what is done, and its total."""
+    matches = (match for piece in pieces for match in pattern.finditer(piece))
+    drawn = ((_number(match, "done", 1), _number(match, "total", 2)) for match in matches)
+    return [(min(done, total), total) for done, total in drawn if done is not None and total]
+
+
+def _started_again(before: Counter, drawn: list[tuple[int, int]], each: int, share: Share, look: Look) -> Counter:
+    """Parts that have passed, and the share of the one that is under way."""
+    bar = before.bar.seen([at for at, _ in drawn], look)
+    if not drawn:
+        return replace(before, bar=bar)
+    at, total = drawn[-1]
+    done = bar.passed * each + at * each // total
+    done = max(before.done or 0, min(done, share.count) if share.count else done)
+    return Counter(done, bar=bar.timed(before.bar, done / each, look))
 
 
 def _number(match: re.Match[str], name: str, place: int) -> int | None:

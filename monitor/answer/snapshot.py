@@ -65,6 +65,11 @@ class Attempt:
         return max(self.recorded[0], self.counter.done or 0)
 
     @property
+    def whole(self) -> bool:
+        """Whether `done` is all that it has done, and not the least of it."""
+        return self.counter.whole or self.recorded[0] >= (self.counter.done or 0)
+
+    @property
     def recorded(self) -> tuple[int, int]:
         """Records, and the successes among them."""
         return (self.end.records, self.end.successes) if self.end else (self.records, self.successes)

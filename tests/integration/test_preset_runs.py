@@ -194,7 +194,8 @@ def test_the_cause_of_its_end_is_told(preset: str, policy: str, cause: str, runs
 
 
 def test_the_table_counts_by_the_log_what_the_host_can_not_count(furnished: Desk, runs: dict[str, Path]) -> None:
-    for preset, done in (("openpi", 8), ("isaaclab-eval", 60), ("cosmos-agent", 8), ("embodichain", 400)):
+    counted = {"openpi": 8, "lerobot": 8, "isaaclab-eval": 60, "cosmos-agent": 8, "embodichain": 400}
+    for preset, done in counted.items():
         told = CliRunner().invoke(combo, ["status", runs[preset].name, "--json"], env=furnished.environment)
         sessions = {one["policy"]: one for one in json.loads(told.stdout)["sessions"]}
         assert (sessions["good"]["episodes_done"], sessions["good"]["outcome"]) == (done, "succeeded"), preset

@@ -201,7 +201,7 @@ def test_what_rlinf_would_refuse_on_any_host_is_a_mistake_of_the_grid(text: str,
 
 
 def test_an_attribute_that_is_no_number_is_told() -> None:
-    with pytest.raises(GridError, match="`copies` of `env`: `two` is not a whole number"):
+    with pytest.raises(GridError, match=r"`copies` of `env`: .* of environment `radio`: `two` is not a whole number"):
         grid(DEDICATED + COMPONENTS, HEAD.replace("envs: 2", "envs: two"))
 
 

@@ -231,7 +231,7 @@ def test_the_example_of_every_key_is_right() -> None:
         assert name == key
         section = next((s for s in SECTIONS if key in keys_of(SECTIONS[s])), "")
         section = "" if example.startswith("files: {") else section  # the grid's own key has a map
-        pattern = "pattern: '(x)', " if section == "progress" and key != "pattern" else ""
+        pattern = "pattern: '(x)/(y)', " if section == "progress" and key != "pattern" else ""
         pattern += "gpus: 1, " if section == "resources" and key == "gpu_memory" else ""
         line = f"{section}: {{{pattern}{example}}}" if section else example
         rest = {other: text for other, text in axes.items() if other != name}

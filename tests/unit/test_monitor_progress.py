@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from monitor.answer.progress import NOTHING, Counter, Share, counted, pieces_of
 from monitor.answer.snapshot import parse_snapshot
 from monitor.classify import classify
 from monitor.history import MOST_MARKS, History, fold
-from monitor.observe import LONG_TAIL, TAIL, RunView
+from monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
 from monitor.status import SessionStatus
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "grid.md").read_text()
@@ -80,6 +81,10 @@ def told(log: str, rules: ProgressRules = ProgressRules(), share: Share = HUNDRE
         ("x/5 nan/7", ProgressRules(r"(\S+)/(\d)"), HUNDRED, None),
         ("9" * 400, ProgressRules(r"(\d+)"), HUNDRED, None),
         ("at 7", ProgressRules("("), HUNDRED, None),
+        (LEROBOT, ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[", each=50), Share(0, 500), 40),
+        (LEROBOT, ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[", each=50), Share(0, 30), 30),
+        (LEROBOT, ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[", each=50), Share(0, 0), 40),
+        ("3/ 2/5 7/5 1/0", ProgressRules(r"(\d+)/(\d+)?", each=10), HUNDRED, 10),
     ],
 )
 def test_the_pattern_of_a_grid_finds_the_number(log: str, rules: ProgressRules, share: Share, done: int | None) -> None:
@@ -144,7 +149,12 @@ def test_the_first_piece_of_a_cut_tail_is_not_whole_and_is_left_out() -> None:
 def test_any_bytes_are_counted_without_complaint_and_never_beyond_what_is_planned(
     log: bytes, cut: bool, count: int
 ) -> None:
-    for rules in (ProgressRules(), ProgressRules(r"(\d+)/(\d+)"), ProgressRules(r"(?P<done>.+)", -1)):
+    for rules in (
+        ProgressRules(),
+        ProgressRules(r"(\d+)/(\d+)"),
+        ProgressRules(r"(?P<done>.+)", -1),
+        ProgressRules(r"(\d+)/(\d+)", each=7),
+    ):
         done = counted(NOTHING, pieces_of(log, cut=cut), rules, Share(0, count)).done
         assert done is None or 0 <= done <= (count or done)
 
@@ -162,10 +172,11 @@ def test_the_examples_of_the_document_work() -> None:
         line = re.search(r"`(.*?)`(?:,|$)", printed)
         written = f"progress: {rule.strip('`')}\n" if rule.startswith("`") else ""
         head = "policies: [a]\nenvironments: [x]\nepisodes: 100\ncommand: run {episodes} {output_dir}\n"
-        progress = parse_grid(head + written, Path("grid.yaml")).settings.progress
+        settings = parse_grid(head + written, Path("grid.yaml")).settings
+        progress = replace(settings.progress, each=int(settings.each or 0))
         count = 50 if "batches" in printed else 100_000 if "train" in printed else 100
         found[printed] = told(line[1], progress, Share(0, count)) if line else told("", progress)
-    assert list(found.values()) == [7, 7, 12, 3, 40, 4096, None]
+    assert list(found.values()) == [7, 7, 12, 3, 40, 8, 4096, None]
 
 
 # From the probe to the status
@@ -252,7 +263,8 @@ def test_only_so_many_moments_are_remembered() -> None:
 
 
 def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
-    assert (one().tail, BY_PATTERN.tail) == (TAIL, LONG_TAIL)
+    starting_again = one(ProgressRules(r"(\d+)/(\d+)", each=5))
+    assert (one().tail, BY_PATTERN.tail, starting_again.tail) == (TAIL, LONG_TAIL, LONGEST_TAIL)
 
 
 def test_a_silent_program_is_known_to_be_silent() -> None:

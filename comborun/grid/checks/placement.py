@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from comborun.components import NODES
 from comborun.errors import Problem, UserError
-from comborun.grid.checks.commands import OWNERS, some, uses
+from comborun.grid.checks.commands import some, uses
+from comborun.grid.checks.count import no_number, number
 from comborun.grid.combos import Combo
-from comborun.grid.keys.placement import MOST_GPUS, OWNED, Wanted
-from comborun.grid.keys.quantity import parse_whole
+from comborun.grid.keys.placement import MOST_GPUS, Wanted
 from comborun.grid.mistakes import Draft, Path
 from comborun.grid.yaml_tree import Scalar
 from comborun.placement import parse_placement
@@ -63,13 +63,6 @@ def placement_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Prob
         )
 
 
-def number(text: str, combo: Combo) -> int:
-    """A count of `components`, from the attribute that it names if need be; 0 for none. Raises UserError."""
-    if match := OWNED.fullmatch(text):
-        text = getattr(combo, match[1]).attributes[match[2]]
-    return parse_whole(text) if text else 0
-
-
 def _layers(draft: Draft) -> Iterator[Path]:
     yield ()
     yield from (("overrides", index) for index in range(len(draft.file.overrides)))
@@ -102,23 +95,8 @@ def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
     for combo in placed:
         for name, needs in combo.settings.components.items():
             for key in ("copies", "videos"):
-                text = getattr(needs, key)
-                match = OWNED.fullmatch(text)
-                axis = getattr(combo, match[1]) if match else None
-                if match and axis and match[2] not in axis.attributes:
-                    message = f"`components`: {text} is not there for {match[1]} `{axis.name}`"
-                    yield _at(draft, ("components", name), message, f"give it the attribute in `{OWNERS[match[1]]}`")
-                elif problem := _no_number(text, combo):
+                if problem := no_number(getattr(needs, key), combo):
                     yield _at(draft, ("components", name), f"`{key}` of `{name}`: {problem.message}", problem.hint)
-
-
-def _no_number(text: str, combo: Combo) -> UserError | None:
-    try:
-        if number(text, combo) < (1 if text else 0):
-            return UserError(f"{text} is 0", "at least 1")
-    except UserError as error:
-        return error
-    return None
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:

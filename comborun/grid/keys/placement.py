@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, WithJson
 
 from comborun.components import GPUS, NODES
 from comborun.errors import UserError
-from comborun.grid.keys.quantity import parse_whole
+from comborun.grid.keys.count import Count
 from comborun.grid.keys.shapes import Keys, OrJust
 from comborun.grid.keys.values import Size, guarded, refusal, scalar_of
 from comborun.grid.yaml_tree import Items
@@ -20,8 +20,6 @@ from comborun.resources import mebibytes
 
 MOST_GPUS = 64
 """of one host"""
-OWNED = re.compile(r"\{(policy|environment)\.([A-Za-z0-9_.-]+)\}")
-"""an attribute of a combo's policy or environment"""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BASE_SIXTY = re.compile(r"\+?[1-9][0-9_]*(:[0-5]?[0-9])+")
@@ -116,24 +114,9 @@ def _group(tree: object) -> str:
     raise UserError(f"`{name}` is a group of machines that the program's own configuration describes", hint)
 
 
-def _count(tree: object) -> str:
-    text = scalar_of(tree).text
-    if OWNED.fullmatch(text):
-        return text
-    if not text.startswith("{") and parse_whole(text) < 1:
-        raise UserError(f"{text} is too small", "at least 1")
-    if text.startswith("{"):
-        raise UserError(f"`{text}` is no number", "a number, or an attribute that holds one: {environment.envs}")
-    return text
-
-
 _STRING_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}]}
-_COUNT_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{OWNED.pattern}$"}]
-}
 String = Annotated[str, PlainValidator(guarded(_string)), WithJsonSchema(_STRING_SCHEMA)]
 Group = Annotated[str, PlainValidator(guarded(_group)), WithJsonSchema({"enum": [GPUS, NODES]})]
-Count = Annotated[str, PlainValidator(guarded(_count)), WithJsonSchema(_COUNT_SCHEMA)]
 
 
 class PlacedKeys(Keys):

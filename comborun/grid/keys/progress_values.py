@@ -8,9 +8,9 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_whole
-from comborun.grid.keys.values import guarded, line_of, scalar_of
+from comborun.grid.keys.values import guarded, line_of, refusal, scalar_of
 from comborun.grid.yaml_tree import Kind
-from comborun.progress import compile_pattern
+from comborun.progress import compile_pattern, has_total
 
 _ORIGINS = (-1, 0, 1)
 
@@ -36,6 +36,18 @@ def _flag(tree: object) -> bool:
         shown = f'"{scalar.text}"' if scalar.quoted else f"`{scalar.text}`"
         raise UserError(f"{shown} is neither true nor false", "write true or false, without quotes")
     return scalar.text.lower() == "true"
+
+
+def check_each(pattern: str | None, counts_from: int | None) -> None:
+    """Refuse `each` where there is no bar that it could speak of."""
+    if pattern is None:
+        raise refusal(UserError("`each` without a `pattern`", "which bar is it that starts again?"))
+    if not has_total(compile_pattern(pattern)):
+        hint = r"such as '(\d+)/(\d+) \[': the total is what `each` episodes stand for"
+        raise refusal(UserError(f"`each` needs a total, and `{pattern}` has no second group for one", hint))
+    if counts_from is not None:
+        hint = "leave one out: a bar that starts again counts what is done, from 0"
+        raise refusal(UserError("`each` and `counts_from` say two things of one number", hint))
 
 
 LogPattern = Annotated[str, PlainValidator(guarded(_pattern)), WithJsonSchema({"type": "string", "minLength": 1})]

@@ -1,0 +1,82 @@
+"""`progress.each`: what a bar's total stands for, as a number or as an attribute of a combo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import GridError
+from comborun.facts import HostFacts
+from comborun.grid import Grid, parse_grid
+from comborun.planner import lay_out
+
+HERE = HostFacts("local", "box", 8, 1 << 34, (), "5", "3", "", ())
+HEAD = """\
+policies: {act: , slow: {trials: 5}}
+environments: {spatial: {trials: 50}, long: {trials: "0x20"}, goal: }
+episodes: 100
+command: run
+"""
+BAR = r"pattern: '(\d+)/(\d+) \['"
+
+
+def grid(progress: str, more: str = "") -> Grid:
+    return parse_grid(f"{HEAD}progress: {{{BAR}, {progress}}}\n{more}", Path("grid.yaml"))
+
+
+def each_of(found: Grid) -> dict[tuple[str, str], int]:
+    return {(one.policy, one.environment): one.progress.each for one in lay_out(found, HERE).sessions}
+
+
+def problems(progress: str, more: str = "") -> list[str]:
+    with pytest.raises(GridError) as refused:
+        grid(progress, more)
+    return [str(problem).split("\n", maxsplit=1)[0] for problem in refused.value.problems]
+
+
+def test_it_is_a_number_or_the_attribute_of_each_combos_own() -> None:
+    others = "exclude: [{environment: [long, goal]}]\n"
+    assert each_of(grid("each: 25", others)) == {("act", "spatial"): 25, ("slow", "spatial"): 25}
+    assert each_of(grid('each: "{environment.trials}"', others)) == {("act", "spatial"): 50, ("slow", "spatial"): 50}
+    assert each_of(grid("silent: true", others)) == {("act", "spatial"): 0, ("slow", "spatial"): 0}
+
+
+def test_an_override_of_progress_replaces_it_too() -> None:
+    own = "overrides: [{when: {policy: slow}, progress: {" + BAR + ', each: "{policy.trials}"}}]\n'
+    none = "overrides: [{when: {policy: slow}, progress: {silent: true}}]\n"
+    without = "overrides: [{when: {policy: slow}, progress: none}]\n"
+    assert [each_of(grid("each: 25", more))["slow", "goal"] for more in (own, none, without)] == [5, 0, 0]
+
+
+def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
+    assert problems('each: "{environment.trials}"') == [
+        "grid.yaml:5:39: `progress.each`: {environment.trials} is not there for environment `goal`",
+        "grid.yaml:5:39: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trials", "why"),
+    [("0", "{policy.trials} of policy `slow` is 0"), ("-5", "is -5"), ("many", "`many` is not"), ("2.5", "2.5")],
+)
+def test_an_attribute_has_to_be_a_positive_whole_number(trials: str, why: str) -> None:
+    text = HEAD.replace("{trials: 5}", f"{{trials: {trials}}}")
+    with pytest.raises(GridError) as refused:
+        parse_grid(
+            f'{text}progress: {{{BAR}, each: "{{policy.trials}}"}}\nexclude: [{{policy: act}}]\n', Path("g.yaml")
+        )
+    assert [problem.line for problem in refused.value.problems] == [5]
+    assert why in refused.value.problems[0].message
+
+
+def test_the_line_is_that_of_the_override_that_holds() -> None:
+    own = "overrides:\n  - {when: {policy: act}, progress: {" + BAR + ', each: "{policy.trials}"}}\n'
+    assert problems("each: 25", own) == [
+        "grid.yaml:7:65: `progress.each`: {policy.trials} is not there for policy `act`"
+    ]
+
+
+def test_what_each_stands_for_is_not_part_of_the_work() -> None:
+    digests = {tuple(one.digest for one in lay_out(grid(f"each: {number}"), HERE).sessions) for number in (5, 25)}
+    assert len(digests) == 1
