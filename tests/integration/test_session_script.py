@@ -405,3 +405,18 @@ def test_a_disk_that_is_full_before_the_start_is_told(small_disk_box: Box) -> No
     assert refused.returncode == 73
     assert "is the disk full?" in refused.stderr or "can't make" in refused.stderr
     assert not (box.attempt("stairs_flat") / "claim").exists()
+
+
+def test_a_supervisor_that_is_told_to_end_just_as_its_command_dies_writes_the_end(box: Box) -> None:
+    names = [f"env_{number}" for number in range(16)]
+    box.plan({name: bash("sleep 100; true") for name in names})
+    scripts = [box.directory / "sessions" / name / "session.sh" for name in names]
+    started = [subprocess.Popen(["bash", script, "1"], env=box.environment) for script in scripts]
+    for name in names:
+        box.begun(name)
+    for name in names:  # as Slurm does, which signals every process of a task
+        kill(box.begun(name).pid, signal.SIGTERM)
+        kill(box.begun(name).supervisor, signal.SIGTERM)
+    until(lambda: all(one.poll() is not None for one in started), "all supervisors have left")
+    for name in names:
+        assert box.ended(name).cause in {Cause.STOPPED, Cause.SIGNAL}

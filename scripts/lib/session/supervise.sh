@@ -26,9 +26,17 @@ supervise::await() { # -> code; a signal that is caught ends `wait` early
     process::look "$pid" || break
     [[ $start == "$pid_start" && $state != [ZX] ]] || break
   done
+  ((code > 128)) && supervise::missed && code='' && return
   wait "$pid" 2>/dev/null
   local again=$?
   ((again == 127)) || code=$again
+}
+
+supervise::missed() { # whether bash has reaped the command and doesn't know: a signal that is caught in that very moment,
+  # as when Slurm signals both, makes it forget how the command ended, and `wait` would wait for it for ever
+  local state start
+  process::look "$pid" && [[ $start == "$pid_start" ]] && return 1
+  [[ $'\n'$(jobs -rp)$'\n' == *$'\n'"$pid"$'\n'* ]]
 }
 
 supervise::end() { # tell that the slot is free before anything else: somebody waits for it
