@@ -14,6 +14,7 @@ import pytest
 from box import Box, Script, kill, make_box
 from slurm import Slurm, Task, slurm_at
 
+from comborun.attempt import Begin, End
 from comborun.jobs import Kind, array_script
 from comborun.slurm import NO_SLURM
 from comborun.slurm import Slurm as SlurmKeys
@@ -57,6 +58,14 @@ class SlurmBox(Box):
         found = sorted((self.directory / "sessions" / name).glob("attempt-*/end"))
         records = [self.fields(str(file.relative_to(self.directory))) for file in found]
         return [(record["cause"], record["completeness"]) for record in records]
+
+    def begun(self, name: str, number: int = 1) -> Begin:
+        self.wait_for(lambda: self.begin(name, number), f"attempt {number} of {name} has begun")
+        return super().begun(name, number)
+
+    def ended(self, name: str, number: int = 1) -> End:
+        self.wait_for(lambda: self.end(name, number), f"attempt {number} of {name} has ended")
+        return super().ended(name, number)
 
     def task(self, name: str, number: int = 1) -> str:
         """The task that makes an attempt, once it has claimed it: `12_7`."""

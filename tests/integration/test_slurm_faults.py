@@ -21,6 +21,8 @@ for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 done"""
 """an episode when it is told to go on, over a descriptor that stays open"""
 
+only_slow = pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="takes long: set COMBORUN_SLOW=1")
+
 
 def steps(count: int = 4) -> Script:
     return bash(STEPS, count=count, results=("*.jsonl",), constants=("ranged=1", "episode=episode"))
@@ -145,6 +147,8 @@ def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(slurm_box: SlurmBo
     assert accepted(box) == [0, 0, 1, 2, 3]
 
 
+@pytest.mark.slow
+@only_slow
 def test_what_is_cancelled_before_it_begins_is_not_submitted_again(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.lay_out({"env_one": steps(1), "env_two": steps(1)}, policy={"retry_lost": 3})
@@ -218,7 +222,7 @@ def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(sl
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="a minute is the shortest limit: set COMBORUN_SLOW=1")
+@only_slow
 def test_slurm_warns_of_its_limit_in_time(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.lay_out({"env_slow": bash("sleep 300; true")}, kind=replace(KIND, minutes=1))
@@ -242,6 +246,8 @@ def test_two_tasks_for_the_same_attempt_make_it_once(slurm_box: SlurmBox) -> Non
     assert box.ends("env_one") == [("exited", "complete")]
 
 
+@pytest.mark.slow
+@only_slow
 def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.lay_out({"env_one": steps(1), "env_two": steps(1)})
@@ -299,6 +305,8 @@ def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
     assert box.await_end()["succeeded"] == "1"
 
 
+@pytest.mark.slow
+@only_slow
 def test_what_vanished_without_a_word_is_told_by_the_accounting(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.slurm.account()
@@ -314,8 +322,3 @@ def test_what_vanished_without_a_word_is_told_by_the_accounting(slurm_box: Slurm
     assert box.ends("env_one") == [("stopped", "partial")]
     note = box.field("sessions/env_one/attempt-1/end", "note")
     assert "CANCELLED" in note or note == "its supervisor was told to end"
-
-
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("COMBORUN_SLOW"), reason="real faults on a real Slurm take minutes: set COMBORUN_SLOW=1"
-)
