@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.forecast.packing import Capacity, Task
+    from comborun.planner.packing import Capacity, Task
 
 
 @dataclass(frozen=True)

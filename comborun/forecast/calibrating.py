@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.forecast.calibration import Measured, Step
-from comborun.forecast.packing import Task, capacity, fits
 from comborun.names import shortened
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.knowledge import granted
+from comborun.planner.packing import Task, capacity, fits
 from comborun.work import combo_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.forecast.bound import Bound, bound
-from comborun.forecast.packing import Capacity, Task, capacity, fits, play
+from comborun.planner.packing import Capacity, Task, capacity, fits, play
 from comborun.resources import Request
 from comborun.work import combo_of
 

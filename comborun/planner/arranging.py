@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.forecast.packing import Task, capacity, fits
 from comborun.planner.blocks import blocks, interleaved
 from comborun.planner.knowledge import granted
+from comborun.planner.packing import Task, capacity, fits
 from comborun.planner.ranges import distinct
 from comborun.planner.shards import Uncut, shards, worthwhile
 

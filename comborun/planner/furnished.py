@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.forecast.packing import Task, capacity, fits
+from comborun.planner.packing import Task, capacity, fits
 from comborun.servers import ASKED
 from comborun.session.command import PLAN_TIME, START_TIME, placeholders, word
 from comborun.session.furnishing import FILLED, OF_GPUS, fillable, late

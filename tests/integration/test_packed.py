@@ -9,7 +9,7 @@ from box import Box, bash
 from nvidia import Gpus
 
 from comborun.forecast.bound import bound
-from comborun.forecast.packing import Capacity, Task, play
+from comborun.planner.packing import Capacity, Task, play
 from comborun.resources import Request
 
 

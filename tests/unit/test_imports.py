@@ -18,6 +18,13 @@ ALLOWED = {
     "comborun.cli": {"comborun", "comborun.cli", "remote", "monitor", "reporter"},
 }
 
+ROOMS = {
+    "comborun": ("session", "grid", "planner", "forecast", "again"),
+    "monitor": ("answer", "showing", "reasons"),
+    "reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
+}
+"""of each package, from the ground up: a room imports of the others only those before it"""
+
 
 def home(module: str) -> str:
     """The part of the program that a module belongs to."""
@@ -49,6 +56,16 @@ def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
     part = home(".".join(relative.with_suffix("").parts))
     ours = {home(name) for name in imports(path) if home(name) in ALLOWED}
     assert ours <= ALLOWED[part], f"{relative} imports {sorted(ours - ALLOWED[part])}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_a_room_stands_on_those_below_it(path: Path) -> None:
+    package, room, *_ = path.relative_to(CHECKOUT).with_suffix("").parts
+    rooms = ROOMS.get(package, ())
+    if room in rooms:
+        asked = {name.split(".")[1] for name in imports(path) if name.startswith(f"{package}.")} & set(rooms)
+        above = asked - set(rooms[: rooms.index(room) + 1])
+        assert not above, f"{path.relative_to(CHECKOUT)} imports {sorted(above)}"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["monitor", "--help"]])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from comborun.facts import Card, HostFacts
 from comborun.forecast.bound import bound
 from comborun.forecast.outlook import outlook
-from comborun.forecast.packing import Capacity, Task, capacity, fits, play
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
+from comborun.planner.packing import Capacity, Task, capacity, fits, play
 from comborun.resources import Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
