@@ -141,3 +141,14 @@ own_start() { # -> start of this very shell
   run lock::held "$PWD/missing"
   ((status))
 }
+
+@test "two nodes with equal pids have drafts of their own, beside the file" {
+  local draft one
+  HOSTNAME=node-1.example
+  record::draft "$PWD/end"
+  one=$draft
+  HOSTNAME=node-2.example
+  record::draft "$PWD/end"
+  same "${one%.*}" "$PWD/.end.node-1-example"
+  same "${draft%.*}" "$PWD/.end.node-2-example"
+}

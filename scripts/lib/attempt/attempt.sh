@@ -112,7 +112,9 @@ attempt::bury() { # <session> <attempt> : end what is left of a lost one and wri
 
 attempt::forestall() { # <session> <attempt> <cause> <note> : end it before it begins; 1 when it has been claimed, or nothing can be written
   local at=$run/${family:-sessions}/$1/attempt-$2 records=0 successes=0 completeness=none now rc=0
-  local end_draft=.end.$BASHPID # a window that was opened ahead may be setting `.end` aside just now
+  local draft end_draft
+  record::draft "$at/end"
+  end_draft=${draft##*/} # a window that was opened ahead may be setting `.end` aside just now
   mkdir -p -- "$at" || return
   set -o noclobber # a session.sh that comes late finds the claim and leaves
   { : >"$at/claim"; } 2>/dev/null || rc=1

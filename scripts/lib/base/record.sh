@@ -23,10 +23,15 @@ record::now_ms() { # -> now_ms
 record::write() { # <file> <line>... : the file is complete or absent
   local file=$1
   shift
-  local draft=${file%/*}/.${file##*/}.${HOSTNAME//[^A-Za-z0-9]/-}.$BASHPID # two nodes may write it, and have equal pids
+  local draft
+  record::draft "$file"
   printf '%s\n' "$@" 2>/dev/null >"$draft" && mv -fT -- "$draft" "$file" 2>/dev/null && return
   rm -f -- "$draft" 2>/dev/null
   return 1
+}
+
+record::draft() { # <file> -> draft: a name beside it that is ours; two nodes may write it, and have equal pids
+  draft=${1%/*}/.${1##*/}.${HOSTNAME//[^A-Za-z0-9]/-}.$BASHPID
 }
 
 record::read() { # <file> -> record; 1 when there is no such record. Whatever is no `key=value` is passed over

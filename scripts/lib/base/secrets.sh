@@ -61,7 +61,7 @@ secrets::load() {
 }
 
 secrets::gather() { # [-] -> dispatch/secrets; with `-` those of the laptop are on standard input. 1: one is missing
-  local name entry entries=()
+  local name entry entries=() draft
   secrets::wanted || return 0
   secrets::load
   ((${#secret_hosts[@]})) && secrets::host "${secret_hosts[@]}"
@@ -78,8 +78,8 @@ secrets::gather() { # [-] -> dispatch/secrets; with `-` those of the laptop are 
     printf 'the secret %s is not in the environment here: combo launch sends it, or export %s\n' "$name" "$name" >&2
     return 1
   done
-  (umask 077 && printf '%s\0' "${entries[@]}" >"$run/dispatch/.secrets.$$") &&
-    mv -fT -- "$run/dispatch/.secrets.$$" "$run/dispatch/secrets" || return
+  record::draft "$run/dispatch/secrets"
+  (umask 077 && printf '%s\0' "${entries[@]}" >"$draft") && mv -fT -- "$draft" "$run/dispatch/secrets" || return
   secret_of=()
   unset -v "${secret_names[@]}" # what is started now has them from the file
 }
