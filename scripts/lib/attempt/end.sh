@@ -12,7 +12,7 @@ end::reserve() { # <attempt directory> : one byte takes a whole block
 end::judge() { # <attempt directory> <exit code, empty when unknown or when it proves nothing> -> records successes
   # completeness flaws: by the rules of its claim
   local success planned globs first_planned ranged episode_field evidence_records evidence_line evidence_files
-  local files glob held=0 video_globs
+  local files glob held=0 video_globs unlisted
   flaws=''
   attempt::rules "$1"
   for glob in "${evidence_files[@]}"; do
@@ -32,6 +32,7 @@ end::judge() { # <attempt directory> <exit code, empty when unknown or when it p
   ((${#video_globs[@]})) || return 0
   source "${BASH_SOURCE[0]%/*}/videos.sh"
   videos::index "$1" "${video_globs[@]}"
+  ((unlisted == 0)) || flaws+=" $unlisted of its videos are not listed: a line break or TAB is in their names"
 }
 
 end::class() { # <completeness> <cause> <exit code> <signal> -> class: what a retry goes by; none of what is complete

@@ -4,13 +4,15 @@
 # wrong, and path. Videos stay where they are; a report made from a copy of the run says the same. To be sourced; needs
 # evidence.sh. An mp4 whose program was ended lacks its index, the `moov` box (reporter/adapters/mp4.py reads it alike).
 
-videos::index() { # <attempt directory> <glob>... -> videos.tsv, complete or absent
-  local at=$1 files broken size file fault rows=() evidence_empty=1
+videos::index() { # <attempt directory> <glob>... -> videos.tsv, complete or absent; unlisted: how many it has no line for
+  local at=$1 files broken row size file fault rows=() evidence_empty=1
   shift
+  unlisted=0
   evidence::files "$at/out" "$@"
-  while read -r size file; do
-    [[ $file == *$'\t'* ]] && continue
-    fault=ok
+  while IFS= read -r -d '' row; do
+    size=${row%% *} file=${row#* } fault=ok
+    [[ $size =~ ^[0-9]{1,18}$ ]] || continue
+    [[ ${file#"$at/"} != *[[:cntrl:]]* ]] || { unlisted=$((unlisted + 1)) && continue; } # no line can hold a line break
     ((size)) || fault=empty
     [[ $fault != ok || ${file,,} != *.mp4 ]] || videos::fault "$file" "$size"
     rows+=("$size"$'\t'"$fault"$'\t'"${file#"$at/"}")
@@ -18,9 +20,9 @@ videos::index() { # <attempt directory> <glob>... -> videos.tsv, complete or abs
   record::write "$at/videos.tsv" "${rows[@]}"
 }
 
-videos::sizes() { # reads files
+videos::sizes() { # reads files; each answer ends with a NUL, which alone no name can hold
   local i
-  for ((i = 0; i < ${#files[@]}; i += 500)); do stat -L -c '%s %n' -- "${files[@]:i:500}" 2>/dev/null; done
+  for ((i = 0; i < ${#files[@]}; i += 500)); do stat -L --printf '%s %n\0' -- "${files[@]:i:500}" 2>/dev/null; done
 }
 
 videos::fault() { # <file> <bytes> -> fault: walks the outermost boxes, each of which begins with its length and its kind
