@@ -75,6 +75,13 @@ def test_fewer_slots_than_running_sessions_start_nothing_until_enough_have_ended
     assert likeliest(told)["d"] == NOW + 70
 
 
+def test_what_is_only_the_least_that_was_done_tells_no_end_and_no_pace_for_others() -> None:
+    least = replace(progress("a", Life.RUNNING, 25, 50.0), whole=False)
+    known = progress("b", Life.RUNNING, 50, 50.0)
+    assert likeliest(forecast([least, known], 2, NOW)) == {"b": NOW + 50}
+    assert likeliest(forecast([least, progress("c", Life.RUNNING, 0, 10.0)], 2, NOW)) == {}
+
+
 @pytest.mark.parametrize("slots", [None, 0])
 def test_a_queue_that_nobody_starts_has_no_end(slots: int | None) -> None:
     told = forecast([progress("a", Life.RUNNING, 50, 50.0), progress("b", Life.QUEUED)], slots, NOW)

@@ -70,6 +70,11 @@ def test_it_is_at_most_the_planned_number_also_where_the_bar_goes_on() -> None:
     assert after((5,), (0,), (3,), share=Share(0, 0)) == [50, 50, 80]
 
 
+def test_it_never_goes_back_where_a_bar_has_another_total_than_before() -> None:
+    counter = counted(NOTHING, pieces_of(b"eval batches: 3/5 [", cut=False), RULES, PLANNED)
+    assert counted(counter, pieces_of(b"eval batches: 3/10 [", cut=False), RULES, PLANNED).done == 30
+
+
 @given(
     batches=st.integers(1, 7),
     parts=st.integers(1, 6),
@@ -180,7 +185,7 @@ def test_another_attempt_counts_its_parts_anew() -> None:
 
 
 def test_a_piece_that_was_cut_while_the_log_grew_is_no_smaller_number() -> None:
-    log = b"4/5 [00:10" + b"\r" + PREAMBLE
+    log = b"4/5 [00:10\rStepping on"
     grown = Seen("libero_act", started=BEFORE, log=log, size=len(log) - 1)
     plan = a_plan([a_session("act", "libero", count=500, progress=ProgressRules(r"(\d+)/(\d+) \[", each=TASK))])
     history = fold(History(), parse_snapshot(an_answer(grown), 1 << 14), {one.name: one for one in plan.sessions})
