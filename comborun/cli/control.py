@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -74,34 +74,42 @@ def slots(count: int, wanted: str | None, where: Where, root: str | None, as_jso
 _why_option = click.option("--why", default="", metavar="TEXT", help="One line that everybody who looks is shown.")
 
 
-@click.command()
-@run_argument
-@where_options
-@root_option
-@_why_option
-@json_option
-def pause(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
+    """A command that lets nothing new start until `combo resume`."""
+
+    @click.command(verb, help=text)
+    @run_argument
+    @where_options
+    @root_option
+    @_why_option
+    @json_option
+    def hold(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+        line = " ".join(harmless(why).split())
+        transport, found = where.find(run, root)
+        steered = steer(transport, found.directory, verb, *([line] if line else []))
+        note = f"`{program()} resume {found.id}{where.options(transport.host)}` goes on"
+        return _say(found, steered, as_json, note if steered.done else "")
+
+    return hold
+
+
+pause = _holding(
+    "pause",
     """Start nothing new until `combo resume`. What runs goes on.
 
     \b
     combo pause --why "the training job needs the GPU until noon"
-    """
-    return _hold(where, root, run, ("pause", why), as_json=as_json)
+    """,
+)
 
-
-@click.command()
-@run_argument
-@where_options
-@root_option
-@_why_option
-@json_option
-def drain(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+drain = _holding(
+    "drain",
     """Start nothing new, let what runs come to its end, then leave; `combo resume` goes on later.
 
     \b
     combo drain --why "the box is shut down tonight"
-    """
-    return _hold(where, root, run, ("drain", why), as_json=as_json)
+    """,
+)
 
 
 @click.command()
@@ -124,15 +132,6 @@ def check_names(view: RunView, names: Iterable[str]) -> None:
     for name in names:
         if name not in view.sessions:
             raise UserError(f"there is no session {name} in {view.id}", did_you_mean(name, view.sessions))
-
-
-def _hold(where: Where, root: str | None, run: str | None, words: tuple[str, str], *, as_json: bool) -> int:
-    verb, why = words
-    line = " ".join(harmless(why).split())
-    transport, found = where.find(run, root)
-    steered = steer(transport, found.directory, "pause" if verb == "pause" else "drain", *([line] if line else []))
-    note = f"`{program()} resume {found.id}{where.options(transport.host)}` goes on"
-    return _say(found, steered, as_json, note if steered.done else "")
 
 
 def _go_on(transport: Transport, view: RunView) -> str:
