@@ -87,7 +87,7 @@ settle::come_back() { # some live that Slurm has forgotten: nobody else would lo
 settle::tell() { # what no settling before has told of: the journal, the breaker, fail-fast, notices. In order of their ends
   local name number line lines=()
   local -A told=()
-  while IFS= read -r line; do told[$line]=1; done 2>/dev/null <"$run/slurm/settled"
+  while IFS= read -r line; do [[ ! $line ]] || told[$line]=1; done 2>/dev/null <"$run/slurm/settled"
   hold::resumed
   breaker::open
   notify::open
@@ -99,20 +99,9 @@ settle::tell() { # what no settling before has told of: the journal, the breaker
   done
   ((${#lines[@]})) || return 0
   while read -r _ name number; do settle::heed "$name" "$number"; done < <(printf '%s\n' "${lines[@]}" | sort -n)
-  settle::fail_fast
-  notify::flush
-}
-
-settle::fail_fast() { # counted anew: no process lives as long as the run
-  local name
-  for name in "${order[@]}"; do
-    [[ ${life_of[$name]} == ended && ${flag_of[$name]} != dropped ]] || continue
-    [[ ${outcome_of[$name]} == @(failed|partial|lost) ]] || continue
-    retry::pending "$name" "${attempt_of[$name]}" && continue
-    record::read "$run/sessions/$name/attempt-${attempt_of[$name]}/end"
-    fail_fast::heed "$name" "${record[ended]-}"
-  done
+  fail_fast::recount retry::pending
   fail_fast::check
+  notify::flush
 }
 
 settle::heed() { # <session> <attempt> : it has ended

@@ -321,6 +321,44 @@ def test_too_many_failures_halt_the_run_and_a_resume_forgives_them(box: Box, cas
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves again")
 
 
+def test_a_resume_forgives_failures_in_a_dispatcher_that_lives(box: Box) -> None:
+    failing = {f"env_p{i}": bash(SLOWLY + "exit 1") for i in range(5)}
+    box.plan({"env_long": bash(HOLD), **failing}, parallel=2, policy={"fail_fast": 2})
+    box.start()
+    until(lambda: box.fields("dispatch/hold"), "the run is halted")
+    dispatcher = box.dispatcher
+    assert box.library("control.sh", "resume").returncode == 0
+    until(lambda: box.end("env_p3"), "two more have failed")
+    until(lambda: box.fields("dispatch/hold"), "the run is halted again")
+    assert box.fields("dispatch/hold")["why"] == "2 of 6 sessions ended without success; the limit is 2"
+    assert box.begin("env_p4") is None
+    assert box.dispatcher == dispatcher
+    box.write("go", "")
+
+
+@pytest.mark.parametrize("dispatcher", ["that lives", "that comes after it"])
+def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatcher: str) -> None:
+    box.plan(
+        {**{f"env_p{i}": bash("exit 1") for i in range(2)}, **{f"env_q{i}": bash(HOLD) for i in range(3)}}, parallel=2
+    )
+    box.start()
+    box.begun("env_q1")
+    until(lambda: len(box.told("^ended")) == 2, "two have failed")
+    assert box.fields("dispatch/hold") == {}
+    policy = box.directory / "dispatch/policy.tsv"
+    box.write("dispatch/policy.tsv", policy.read_text() + "fail_fast\t2\n")
+    if dispatcher == "that lives":
+        assert box.library("control.sh", "slots", "2").returncode == 0
+    else:
+        box.kill_dispatcher()
+        box.start()
+    until(lambda: box.fields("dispatch/hold"), "the run is halted")
+    assert box.fields("dispatch/hold")["why"] == "2 of 5 sessions ended without success; the limit is 2"
+    box.write("go", "")
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves when nothing runs")
+    assert box.begin("env_q2") is None
+
+
 def test_a_script_without_a_class_in_its_end_is_an_error_of_the_program(box: Box) -> None:
     box.plan({"env_one": Script(("true",))}, policy={"retry_error": 0, "retry_crashed": 5})
     box.write("sessions/env_one/attempt-1/claim", "")

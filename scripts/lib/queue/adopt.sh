@@ -8,6 +8,7 @@ queue::adopt() { # every session as its files tell
   for name in "${order[@]}"; do
     queue::adopt_one "$name"
   done
+  fail_fast::look
   ((${#vanished[@]} < 2)) || notify::tell host '' "${#vanished[@]} sessions vanished together: ${vanished[*]}"
   smoke::open
   starts::open
@@ -69,7 +70,7 @@ queue::again() { # <session> : a person asked for another attempt
     queued) unset "retry_at_ms[$1]" "retry_until[$1]" && short::forget "$1" ;; # without any more waiting
     ended)
       dispatch::journal "again $1 ${attempt_of[$1]}"
-      [[ ${outcome_of[$1]} == succeeded ]] || fail_fast::forgive
+      fail_fast::forgive "$1"
       left=$((left + 1))
       settle::again "$1" "asked for after attempt ${attempt_of[$1]}"
       ;;
@@ -88,6 +89,8 @@ queue::reread() { # the grid was amended, or a person let the run go on
       queued/* | ended/*) queue::again "$name" ;;
     esac
   done
+  fail_fast::recount # some may be forgiven by now, or be no part of the run any more; the limit may be another
+  fail_fast::look
   servers::open
   smoke::open
   starts::open

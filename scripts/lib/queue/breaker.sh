@@ -35,7 +35,7 @@ breaker::heed() { # <session> <GPUs it had> <outcome> <class, nothing when it su
 }
 
 breaker::wary() { # whether the next end decides if anything starts at all: then a slot is free when it is on record
-  ((${#breaker_count[@]} + ((policy[fail_fast] || policy[fail_fast_percent]) ? fail_fast_count : 0)))
+  ((${#breaker_count[@]} + ((policy[fail_fast] || policy[fail_fast_percent]) ? ${#fail_fast_counted[@]} : 0)))
 }
 
 breaker::forgive() { # <GPUs> : a success there
