@@ -71,9 +71,13 @@ class Slurm:
         told = self.command("scontrol", *words)
         assert told.returncode == 0, told.stderr
 
-    def at_once(self, task: str) -> None:
-        """A task that was requeued waits for two minutes; let this one go."""
-        self.control("update", f"jobid={task}", "starttime=now")
+    def at_once(self, task: str) -> bool:
+        """A task that was requeued waits for two minutes; let this one go, if it still waits.
+
+        Not before the next second: a node refuses a start of the second in which it was told to end the last one, and
+        Slurm gives the task up ("Job credential revoked").
+        """
+        return self.command("scontrol", "update", f"jobid={task}", "starttime=now+1").returncode == 0
 
     def kill(self, daemon: str) -> None:
         """`slurmctld`, or `slurmd-n1`: with SIGKILL. The jobs of a node live on."""
@@ -170,7 +174,7 @@ def requeued(slurm: Slurm, task: str, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while True:
         if any(each.id == task and each.state == "PENDING" for each in slurm.tasks()):
-            slurm.at_once(task)
+            assert slurm.at_once(task), f"{task} does not wait any more: {slurm.tasks()}"
             return
         assert time.monotonic() < deadline, f"{task} is not in the queue again: {slurm.tasks()}"
         time.sleep(0.1)

@@ -55,7 +55,7 @@ class Storm:
     def let_go(self) -> None:
         for task in self.slurm.tasks():
             if task.state == "PENDING" and task.reason == "BeginTime":
-                self.slurm.command("scontrol", "update", f"jobid={task.id}", "starttime=now")
+                self.slurm.at_once(task.id)
         for name in ("n1", "n2"):
             self.slurm.command("scontrol", "update", f"node={name}", "state=resume")
 

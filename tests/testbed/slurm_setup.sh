@@ -95,7 +95,7 @@ for ((n = 1; n <= nodes; n++)); do
   mkdir -p "$folder/run/spool-n$n"
   slurmd -N "n$n" -f "$SLURM_CONF"
 done
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 600; i++)); do
   slurm::idle && printf 'SLURM_CONF=%s\n' "$SLURM_CONF" && exit
   sleep 0.05
 done
