@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # fail_fast.sh: which ends count, and when they are enough.
 
-# shellcheck disable=SC2034,SC2154 # values come through variables
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a process; values come through variables
 load library
 
 setup() {
