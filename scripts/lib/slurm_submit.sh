@@ -44,7 +44,7 @@ submit::main() { # <run> [option]...
 }
 
 submit::due() { # under the lock
-  local due left lost stray gone name rc=0
+  local due left lost stray gone name life rc=0
   slurm_run::look || submit::die 75 "Slurm does not answer: $slurm_why"
   slurm_run::clear
   hold::look
@@ -62,10 +62,11 @@ submit::due() { # under the lock
     ((rc == 0)) || submit::die "$rc" "Slurm refuses: $batch_complaint"
   elif ((left)); then
     printf '%s sessions are on their way; nothing else is due\n' "$left"
-  elif [[ -e $run/dispatch/done ]] && ! finish::due; then
+  elif [[ -e $run/dispatch/done ]] && ! finish::wants_after; then
     secrets::forget
     printf 'nothing is left to do\n'
   else
+    rm -f -- "$run/dispatch/done" # written anew, with what comes of another `after`
     batch::settle_after || submit::die 78 "Slurm refuses: $batch_complaint"
     printf 'all sessions have ended; job %s ends the run\n' "$id"
   fi

@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from box import bash
 from slurm_box import SlurmBox
+
+from comborun.state import Cause
 
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 printf '{"episode": %d, "success": true}\\n' $i >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; done"""
@@ -25,6 +28,22 @@ def test_a_run_of_several_sessions_ends_like_one_of_the_dispatcher(slurm_box: Sl
     for name in box.names[:3]:
         assert box.ends(name) == [("exited", "complete")]
     assert "nothing is left to do" in box.submit()
+
+
+@pytest.mark.parametrize("cause", ["lost", "stopped"])
+def test_an_after_that_was_lost_or_cancelled_is_run_again(slurm_box: SlurmBox, cause: str) -> None:
+    box = slurm_box
+    box.lay_out({"env_one": bash("true"), "after": bash("true")})
+    box.submit()
+    box.await_end()
+    box.wait_for(lambda: not box.slurm.tasks(), "nothing is left in the queue")
+    end = (box.attempt("after") / "end").read_text()
+    end = end.replace("cause=exited", f"cause={cause}").replace("completeness=complete", "completeness=none")
+    box.write("sessions/after/attempt-1/end", end)
+    assert "ends the run" in box.submit()
+    assert box.await_end()["after"] == "succeeded"
+    assert box.ended("after", 2).cause is Cause.EXITED
+    assert box.library("slurm_submit.sh").stderr == ""
 
 
 def test_a_smoke_test_comes_first_and_a_halt_holds_the_rest(slurm_box: SlurmBox) -> None:
