@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError
@@ -15,13 +16,28 @@ if TYPE_CHECKING:
 
 _START = 'directory=$1; shift; exec bash "$directory/run_parallel.sh" "$@"'
 
-_AWAIT = """
+_AWAIT = r"""
 cd -- "$1" || exit 73
+waits() { # whether somebody waits for a part of the host, as this dispatcher says, and nobody is on its way
+  local what grant
+  [[ dispatch/waiting -nt dispatch/dispatcher ]] || return
+  while IFS=$'\t' read -r _ what _; do
+    [[ $what == @(gpu|gpu_memory|cpus|host_memory|token|cap) ]] || continue
+    for grant in sessions/*/attempt-*/grant; do [[ ! -e $grant ]] || return; done
+    return 0
+  done 2>/dev/null <dispatch/waiting
+  return 1
+}
+settled=0
 for ((i = 0; i < $2; i++)); do
   for record in sessions/*/attempt-*/begin sessions/*/attempt-*/end dispatch/done; do
     [[ -e $record ]] && exit 0
   done
   [[ -e dispatch/hold ]] && grep -qx kind=halted dispatch/hold && exit 1
+  if ((i % 10 == 0)); then
+    if waits; then settled=$((settled + 1)); else settled=0; fi
+    ((settled < 5)) || exit 75
+  fi
   sleep 0.05
 done
 exit 1
@@ -80,14 +96,27 @@ def first_s() -> float:
     return float(os.environ.get("COMBORUN_FIRST_S") or 20)
 
 
-def await_first(transport: Transport, directory: str) -> bool:
-    """Whether a session has its begin record within `first_s`; not any more, and at once, when the run is halted."""
+class Beginning(Enum):
+    """How a run begins; the values are exit codes."""
+
+    BEGUN = 0
+    """a session has"""
+    NOT_BEGUN = 1
+    """none has within `first_s`, or the run is halted"""
+    WAITS = 75
+    """none has, and for two seconds the host has said that the first ones wait for a part of it: memory, cores, a GPU.
+    A model server that loads is nothing of that kind, because it may fail within `first_s`"""
+
+
+def await_first(transport: Transport, directory: str) -> Beginning:
+    """Look for the first begin record, for `first_s` at most."""
     seconds = first_s()
     looks = max(1, round(seconds * _LOOKS_A_SECOND))
     done = transport.run(_AWAIT, directory, str(looks), timeout=seconds + 30)
-    if done.code > 1:
-        raise HostError(f"{directory} on {transport.host} can't be looked at", done.complaint)
-    return done.code == 0
+    try:
+        return Beginning(done.code)
+    except ValueError:
+        raise HostError(f"{directory} on {transport.host} can't be looked at", done.complaint) from None
 
 
 def said_by_dispatcher(transport: Transport, directory: str) -> str:

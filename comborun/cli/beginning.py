@@ -17,7 +17,7 @@ from monitor.reasons.turn import Question, queued
 from monitor.reasons.waits import SMOKE
 from monitor.showing.serverline import happening
 from monitor.watch import Source
-from remote.launch import await_first, first_s, said_by_dispatcher
+from remote.launch import Beginning, await_first, first_s, said_by_dispatcher
 
 if TYPE_CHECKING:
     from comborun.transport import Transport
@@ -33,7 +33,8 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     Raises UserError when the run was halted before a session began, or none begins and nothing is waited for.
     `options` is what a command needs to find the host.
     """
-    if await_first(transport, directory):
+    beginning = await_first(transport, directory)
+    if beginning is Beginning.BEGUN:
         return ""
     view = load_run(transport, directory)
     history = Source(transport, view).fold(History())
@@ -43,6 +44,8 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     refuse_halted(status, options)
     if waits := first_wait(view, history, status):
         return waits
+    if beginning is Beginning.WAITS:  # what it waited for is there since, and it starts
+        return await_beginning(transport, directory, options)
     raise UserError(
         f"no session of {directory} has begun within {first_s():g} seconds",
         said_by_dispatcher(transport, directory),

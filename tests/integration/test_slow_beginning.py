@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
 from typing import cast
 
+import pytest
 from box import Box
 from desk import Desk, desk, evaluate
 from nvidia import Gpus
+
+from remote.launch import Beginning, await_first
+from remote.local import LocalTransport
 
 __all__ = ["desk"]
 
@@ -20,7 +25,8 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     gpus = Gpus(cast("Box", desk), tmp_path / "bin")
     gpus.cards(20000)
     gpus.taken(19000)
-    desk.environment |= {"COMBORUN_FIRST_S": "5", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
+    # longer than this test waits for a command: what the host says is told as soon as it is settled
+    desk.environment |= {"COMBORUN_FIRST_S": "100", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
     grid = desk.grid(**ONE, resources="{gpus: 1, gpu_memory: 5000 MiB}", command=evaluate())
 
     calibrating = desk.start("calibrate", grid, "--most", "1")
@@ -52,6 +58,32 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
         running.communicate()
     assert running.returncode == 0, output
     assert desk.report()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "grant", "old", "expected"),
+    [
+        (["smoke", "gpu_memory"], False, False, Beginning.WAITS),
+        (["smoke", "unknown", "server"], False, False, Beginning.NOT_BEGUN),
+        (["gpu_memory"], True, False, Beginning.NOT_BEGUN),
+        (["gpu_memory"], False, True, Beginning.NOT_BEGUN),
+    ],
+    ids=["room", "what-passes-or-fails", "one-on-its-way", "an-earlier-dispatcher's"],
+)
+def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_is_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str], grant: bool, old: bool, expected: Beginning
+) -> None:
+    monkeypatch.setenv("COMBORUN_FIRST_S", "2.5")
+    (tmp_path / "dispatch").mkdir()
+    (tmp_path / "dispatch/dispatcher").touch()
+    waiting = tmp_path / "dispatch/waiting"
+    waiting.write_text("".join(f"env_{reason}\t{reason}\t\tdetail\n" for reason in reasons))
+    signed = (tmp_path / "dispatch/dispatcher").stat().st_mtime
+    os.utime(waiting, (signed, signed + (-1 if old else 1)))
+    if grant:
+        (tmp_path / "sessions/env_one/attempt-1").mkdir(parents=True)
+        (tmp_path / "sessions/env_one/attempt-1/grant").touch()
+    assert await_first(LocalTransport(), str(tmp_path)) is expected
 
 
 def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told_at_once(desk: Desk) -> None:
