@@ -19,10 +19,9 @@ source "$library/probe/count.sh"
 
 running_share=73728 ended_share=24576 fewest=160 # bytes of log in one answer, and of one log even if it gets to be more
 
-shown=() logs=() ended_logs=()                # `name attempt` of every block; logs of those that have not ended, and have
-declare -A ended=() files_of=() pattern_of=() # attempt directory -> its result files (one a line), its success pattern
-declare -A records_of=() successes_of=() log_of=() live_of=() begun=()
-allowed='' gpus=() # indexes of the GPUs that this run may use; what is known of each
+shown=() logs=() ended_logs=()                    # `name attempt` of every block; logs of those that have not ended, and have
+declare -A ended=() log_of=() live_of=() begun=() # attempt directory -> what is known of it
+allowed='' gpus=()                                # indexes of the GPUs that this run may use; what is known of each
 
 probe::main() { # <run> [known] [tail]
   local name names=() known i=0 share running_tail ended_tail
@@ -47,16 +46,15 @@ probe::main() { # <run> [known] [tail]
   running_tail=$share
   probe::share "${3-}" "$ended_share" "${#ended_logs[@]}"
   ended_tail=$share
-  probe::count
+  count::records
+  count::logs "${logs[@]}" "${ended_logs[@]}"
   [[ $allowed ]] && host::hear_gpus "$allowed"
   probe::header
   for name in "${shown[@]}"; do probe::block "$name"; done
   printf 'tails\n'
-  ((${#logs[@]} == 0)) || tail -q -v -c "$running_tail" -- "${logs[@]}" 2>/dev/null
-  if ((${#ended_logs[@]})); then
-    printf '\n'
-    tail -q -v -c "$ended_tail" -- "${ended_logs[@]}" 2>/dev/null
-  fi
+  local tails_between=''
+  probe::tails "$running_tail" "${logs[@]}"
+  probe::tails "$ended_tail" "${ended_logs[@]}"
   exit 0
 }
 
@@ -75,8 +73,7 @@ probe::find() { # <session> <attempt whose end is known>
     else
       attempt::rules "$at"
       evidence::files "$at/out" "${globs[@]}"
-      printf -v "files_of[$at]" '%s\n' "${files[@]}"
-      pattern_of[$at]=$success
+      count::add "$success" "${files[@]}"
       [[ -e $at/log ]] && logs+=("$at/log")
     fi
     number=$((number + 1)) at=sessions/$1/attempt-$number
@@ -98,6 +95,15 @@ probe::alive() { # <session> <attempt directory> : reads life, record; -> life: 
   live_of[$2]="supervisor=$supervisor command=$leader claimed=$claimed stalled=$stalled"
   [[ -e $2/wrong_gpu ]] && record::read "$2/wrong_gpu" && live_of[$2]+=" wrong_gpu=${record[found]-}"
   ((supervisor + leader == 0)) && record::read "$2/end" && life=ended
+}
+
+probe::tails() { # <bytes of each> <log>... : a header stands on a line of its own, behind whatever came before
+  local i
+  for ((i = 2; i <= $#; i += 500)); do
+    printf '%s' "$tails_between"
+    tail -q -v -c "$1" -- "${@:i:500}" 2>/dev/null
+    tails_between=$'\n'
+  done
 }
 
 probe::share() { # <bytes that are asked for> <bytes for all> <logs> -> share: bytes of each

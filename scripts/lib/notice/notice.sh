@@ -81,14 +81,14 @@ notice::last_lines() { # <log> -> lines: 20 at most; of a line that was written 
 
 notice::add_up() { # -> tally records planned successes: of all sessions, as their files tell
   local name flag life at
-  local -A files_of=() pattern_of=() records_of=() successes_of=() log_of=()
-  local logs=() ended_logs=()
+  local count_files=()
+  local -A count_parts=() records_of=() successes_of=()
   while IFS=$'\t' read -r name _ flag _ || [[ $name ]]; do
     [[ $name =~ ^[A-Za-z0-9_-]+$ && $flag != @(dropped|smoke) ]] && notice::add "$name"
   done <"$run/dispatch/queue.tsv"
-  probe::count
-  for at in "${!records_of[@]}"; do records=$((records + records_of[$at])); done
-  for at in "${!successes_of[@]}"; do successes=$((successes + successes_of[$at])); done
+  count::records
+  for at in "${records_of[@]}"; do records=$((records + at)); done # by value: a path in (( )) would be evaluated
+  for at in "${successes_of[@]}"; do successes=$((successes + at)); done
 }
 
 notice::add() { # <session>
@@ -114,9 +114,7 @@ notice::live() { # <attempt directory> : its records are counted with all the ot
   local success planned globs files
   attempt::rules "$1"
   evidence::files "$1/out" "${globs[@]}"
-  ((${#files[@]})) || return 0
-  printf -v "files_of[$1]" '%s\n' "${files[@]}"
-  pattern_of[$1]=$success
+  count::add "$success" "${files[@]}"
 }
 
 notice::ended_attempts() { # <session> <latest> : a tail adds to what was there; a whole attempt takes its place

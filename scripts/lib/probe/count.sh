@@ -1,38 +1,50 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # values are handed on through variables that the callers name
-# count.sh: the records and the logs of a whole run, with a process for each kind of question and none for each
-# session. To be sourced by probe.sh.
+# count.sh: the records and the logs of a whole run, with a process for some hundred files and none for each session. To be
+# sourced by probe.sh and notice.sh; needs evidence.sh.
 #
 # Records are counted line by line here: the same line twice counts twice until the session's end has counted it once.
 
-probe::count() { # one grep for the records, one for each success pattern that there is, one stat
-  local at file pattern size changed all=()
-  local -A of_pattern=()
-  for at in "${!files_of[@]}"; do
-    while IFS= read -r file; do
-      [[ $file ]] || continue
-      all+=("$file")
-      of_pattern[${pattern_of[$at]:-.}]+=$file$'\n'
-    done <<<"${files_of[$at]}"
-  done
-  ((${#all[@]})) && probe::add records_of "$evidence_record" "${all[@]}"
-  for pattern in "${!of_pattern[@]}"; do
-    mapfile -t all <<<"${of_pattern[$pattern]%$'\n'}"
-    [[ $pattern == . ]] || probe::add successes_of "$pattern" "${all[@]}"
-  done
-  ((${#logs[@]} + ${#ended_logs[@]})) || return 0
-  while read -r size changed file; do
-    log_of[${file%/log}]="size=$size changed=$changed"
-  done < <(stat -c '%s %.6Y %n' -- "${logs[@]}" "${ended_logs[@]}" 2>/dev/null)
+count_files=()              # result files of all that runs, those of an attempt side by side
+declare -gA count_parts=()  # success pattern -> `FIRST HOW_MANY` in count_files of each attempt that has it
+declare -gA records_of=()   # attempt directory -> lines that are records
+declare -gA successes_of=() # attempt directory -> lines that match its success pattern
+
+count::add() { # <success pattern or nothing> <result file of an attempt>...
+  (($# < 2)) || [[ ! $1 ]] || count_parts[$1]+=" ${#count_files[@]} $(($# - 1))"
+  count_files+=("${@:2}")
 }
 
-probe::add() { # <array> <pattern> <file>... : array[attempt directory] += matching lines
+count::records() { # -> records_of successes_of: by what was added
+  local pattern files parts i
+  records_of=() successes_of=()
+  count::lines records_of "$evidence_record" "${count_files[@]}"
+  for pattern in "${!count_parts[@]}"; do
+    files=()
+    read -ra parts <<<"${count_parts[$pattern]}"
+    for ((i = 0; i < ${#parts[@]}; i += 2)); do files+=("${count_files[@]:parts[i]:parts[i + 1]}"); done
+    count::lines successes_of "$pattern" "${files[@]}"
+  done
+}
+
+count::lines() { # <array> <pattern> <file>... : array[attempt directory] += matching lines. Only so many files fit into one
+  # command line; a name may hold anything, so what grep says of it is cut at the NUL behind it
   local -n sums=$1
-  local pattern=$2 file matches at
-  shift 2
-  while IFS= read -r -d '' file && IFS= read -r matches; do
-    at=${file%%/out/*}
-    # shellcheck disable=SC2004 # an associative array
-    sums[$at]=$((${sums[$at]:-0} + matches))
-  done < <(grep -HZacE -- "$pattern" "$@" 2>/dev/null)
+  local pattern=$2 file matches at i
+  for ((i = 3; i <= $#; i += 500)); do
+    while IFS= read -r -d '' file && IFS= read -r matches; do
+      at=${file%%/out/*}
+      # shellcheck disable=SC2004 # an associative array
+      [[ ! $matches =~ ^[0-9]{1,18}$ ]] || sums[$at]=$((${sums[$at]:-0} + matches))
+    done < <(grep -HZacE -- "$pattern" "${@:i:500}" 2>/dev/null)
+  done
+}
+
+count::logs() { # <log>... -> log_of: attempt directory -> size and time of change, as the probe tells them
+  local size changed file i
+  for ((i = 1; i <= $#; i += 500)); do
+    while read -r size changed file; do
+      log_of[${file%/log}]="size=$size changed=$changed"
+    done < <(stat -c '%s %.6Y %n' -- "${@:i:500}" 2>/dev/null)
+  done
 }
