@@ -79,10 +79,11 @@ def _rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.never:
         yield "never", f"{', '.join(seen.never[:_SHOWN])}: asks for more than the host has free when nothing else runs"
     if seen.filled:
-        yield "filled in", f"{', '.join(seen.filled)}: not said by the grid, but measured"
+        yield "filled in", f"{', '.join(seen.filled)}: not said by the grid; as it was measured"
     if seen.makespan is not None and seen.bound is not None:
         bound = f"{duration(seen.bound.seconds)} ({seen.bound.of})"
-        yield "ends after", f"about {duration(seen.makespan)}; no order of the sessions ends before {bound}"
+        least = f"no order of sessions of the expected length ends before {bound}"
+        yield "ends after", f"about {duration(seen.makespan)}; {least}"
     if seen.sequential is not None:
         pace = "" if seen.source == "calibration" else "at most, at the pace that they had beside others: "
         yield "one by one", f"{pace}{duration(seen.sequential)}"

@@ -1,4 +1,4 @@
-"""A time before which no order of a plan's sessions can end. Pure."""
+"""A time before which no order of a plan's sessions can end, if each takes what is expected of it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bound:
-    """A time before which no order of the sessions can end."""
+    """A time before which no order of the sessions can end, if each takes as long as is expected."""
 
     seconds: float
     of: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.forecast.bound import Bound, bound
-from comborun.planner.packing import Capacity, Task, capacity, fits, play
+from comborun.planner.packing import Capacity, Task, beside_servers, capacity, fits, play
 from comborun.resources import Request
 from comborun.work import combo_of
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 PARALLEL = "limits.parallel"
-_FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": ""}
+_FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": " (its share of the cores)"}
+"""what may be filled in, and how its amount is told"""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     """Of `plan`, which lay_out has made of the other three."""
     sessions = [one for one in plan.sessions if one.flag != "dropped"]
     tasks, room = [Task.of(one) for one in sessions], capacity(plan, host)
+    beside = beside_servers(room)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
     possible = [task for task in tasks if _possible(task, room)]
@@ -64,10 +66,10 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     return Outlook(
         at_once=first.most,
         limited=slots if first.short_of == "slots" else first.short_of,
-        caps=tuple(_caps(*_usual(tasks), room, slots)),
+        caps=tuple(_caps(*_usual(tasks), beside, slots)),
         never=tuple(one.name for one, task in zip(sessions, tasks, strict=True) if not _possible(task, room)),
         makespan=play(tasks, room).makespan if whole else None,
-        bound=bound(tasks, room) if whole else None,
+        bound=bound(tasks, beside) if whole else None,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
         source=known.source,
@@ -86,7 +88,7 @@ def _possible(task: Task, room: Capacity) -> bool:
 
 
 def _caps(gpus: int, asked: Request, room: Capacity, slots: str) -> Iterator[str]:
-    if asked.cpus and room.cpus:
+    if asked.cpus and room.cpus is not None:
         yield f"CPUs: {room.cpus // asked.cpus} at once"
     if asked.memory and room.memory is not None:
         yield f"memory: {room.memory // asked.memory} at once"

@@ -27,10 +27,10 @@ _HOST = -1
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a host has for sessions. 0 and None: not known, or not limited."""
+    """What a host has for sessions. None: not known, or not limited."""
 
     slots: int
-    cpus: int = 0
+    cpus: int | None = None
     memory: int | None = None
     gpus: Mapping[int, int | None] = field(default_factory=lambda: MappingProxyType({}))
     """index -> what may be promised of its memory"""
@@ -129,7 +129,7 @@ class _Host:
     def lacks(self, task: Task) -> str:
         """What is not free for it; empty: it may start."""
         room, asked = self.room, task.request
-        if asked.cpus and room.cpus and self.cpus + asked.cpus > room.cpus:
+        if asked.cpus and room.cpus is not None and self.cpus + asked.cpus > room.cpus:
             return "CPUs"
         if asked.memory and room.memory is not None and self.memory + asked.memory > room.memory:
             return "memory"
@@ -191,6 +191,19 @@ class _Host:
             self.tokens.update(asked.tokens)
         else:
             self.tokens.difference_update(asked.tokens)
+
+
+def beside_servers(room: Capacity) -> Capacity:
+    """What is left for sessions while the servers hold theirs; a GPU that a server has alone is not among it."""
+    held = _Host(room)
+    free = {gpu: memory for gpu, memory in room.gpus.items() if gpu not in held.alone}
+    return replace(
+        room,
+        cpus=None if room.cpus is None else max(0, room.cpus - held.cpus),
+        memory=None if room.memory is None else max(0, room.memory - held.memory),
+        gpus={gpu: None if memory is None else max(0, memory - held.promised[gpu]) for gpu, memory in free.items()},
+        servers=(),
+    )
 
 
 def play(tasks: Sequence[Task], room: Capacity) -> Played:

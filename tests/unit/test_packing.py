@@ -79,6 +79,24 @@ def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() ->
     assert play([Task(1, 1, Request(gpu_memory=6))], beside).makespan == math.inf
 
 
+def test_what_servers_hold_is_in_no_cap_that_a_plan_tells() -> None:
+    text = (
+        "policies: {a: {url: '{server.each.url}'}, b: {url: '{server.one.url}'}}\nenvironments: [x, y, z]\nepisodes: 10\n"
+        "command: run {policy.url} {episodes} {output_dir}\nlimits: {parallel: 40}\n"
+        "resources: {gpus: 1, gpu_memory: 3 GiB, cpus: 2, memory: 10 GiB}\n"
+        "servers:\n"
+        '  each: {command: "s {port}", resources: {gpus: 1, gpu_memory: 12 GiB, cpus: 1, memory: 5 GiB}, per: gpu}\n'
+        '  one: {command: "s {port}", resources: {gpus: 1, gpu_memory: 2 GiB, cpus: 1, memory: 10 GiB}}\n'
+    )
+    on = host(*(Card(index, "", "", 24 << 10, 0) for index in range(4)), cpus=16, memory=100 << 30)
+    grid = parse_grid(text, Path("grid.yaml"))
+    seen = outlook(lay_out(grid, on), grid, on, NOTHING_KNOWN)
+    assert seen.caps[:2] == ("CPUs: 5 at once", "memory: 7 at once")
+    assert seen.caps[2] == "GPU memory: 3 per GPU"
+    unsaid = parse_grid(text.replace("gpu_memory: 2 GiB, ", ""), Path("grid.yaml"))
+    assert outlook(lay_out(unsaid, on), unsaid, on, NOTHING_KNOWN).caps[2] == "GPU memory: 3 per GPU"
+
+
 REQUESTS = st.builds(
     Request,
     cpus=st.integers(0, 6),
@@ -117,4 +135,4 @@ def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
     assert (seen.at_once, seen.limited) == (2, "CPUs")
     assert seen.sequential == 150
     assert seen.makespan == 96  # three times 25 s, 2 / 1.6 as long beside another, up to whole seconds
-    assert seen.filled == ("memory 1152 MiB", "cpus 2")
+    assert seen.filled == ("memory 1152 MiB", "cpus 2 (its share of the cores)")
