@@ -65,10 +65,11 @@ probe::try() { # <folder> : with real files, in a folder that goes again
 }
 
 probe::runs() { # what earlier launches left below the root
-  local directory now scripts=() seen=0
+  local directory now made scripts=() seen=0
   record::now
   for directory in "$root/.incoming"/*/; do
-    [[ -d $directory ]] && fact incoming "$((${now%.*} - $(stat -c %Y -- "$directory"))) ${directory%/}"
+    made=$(stat -c %Y -- "$directory" 2>/dev/null) # a launch may be over just now
+    [[ $made =~ ^[0-9]{1,12}$ ]] && fact incoming "$((${now%.*} - made)) ${directory%/}"
   done
   for directory in "$root"/*-????????T??????Z-????; do
     [[ -f $directory/run.json ]] || continue

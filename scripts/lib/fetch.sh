@@ -59,9 +59,9 @@ fetch::hear() { # standard input: a line each; names have % and newline as %25 a
     case $line in
       'known '*) known=(${line//[!0-9]/$'\n'}) ;;
       'closed '*) closed=${line#* } ;;
-      'have '*) have[$path]=${line#* } ;;
-      'again '*) again[$path]=${line#* } ;;
-      'part '*) part=$path part_from=${line#* } ;;
+      'have '*) [[ $line =~ ^have\ [0-9]{1,18},-?[0-9]+$ && $path ]] && have[$path]=${line#* } ;;
+      'again '*) [[ ! $path ]] || again[$path]=${line#* } ;;
+      'part '*) [[ $line =~ ^part\ [0-9]{1,18},[0-9]{1,18},-?[0-9]+$ ]] && part=$path part_from=${line#* } ;;
     esac
   done
   set +f

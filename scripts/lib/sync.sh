@@ -47,6 +47,7 @@ sync::look() { # standard input: a folder, a count, so many paths below it; each
   printf 'comborun-sync 1\0'
   while IFS= read -r -d '' folder && IFS= read -r -d '' count; do
     sync::folder "$folder"
+    [[ $count =~ ^[0-9]{1,9}$ ]] || sync::die 65 "$count is no number of paths"
     mapfile -d '' -t -n "$count" paths
     ((${#paths[@]} == count)) || sync::die 65 'the list did not arrive whole'
     sync::look_below
@@ -131,6 +132,7 @@ sync::draft() { # -> draft: a name beside the file; under the lock, what an inte
 declare -A sync_clean=()
 
 sync::file() { # mode size sum path: so many bytes follow
+  [[ $size =~ ^[0-9]{1,18}$ ]] || sync::die 65 "$size is no size of a file"
   sync::draft
   : >"$draft" || sync::die 74 "can't write in ${draft%/*}"
   ((size == 0)) || head -c "$size" >"$draft" || sync::die 74 "can't write $folder/$path: is the disk full?"

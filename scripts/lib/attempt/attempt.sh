@@ -9,7 +9,7 @@ attempt::latest() { # <session> -> attempt: the highest one that was granted, cl
   attempt=0
   for directory in "$run/${family:-sessions}/$1"/attempt-*; do
     number=${directory##*-}
-    [[ $number =~ ^[1-9][0-9]*$ && -d $directory ]] || continue
+    [[ $number =~ ^[1-9][0-9]{0,8}$ && -d $directory ]] || continue
     ((number > attempt)) && [[ -e $directory/claim || -s $directory/grant || -e $directory/end ]] && attempt=$number
   done
 }
@@ -67,8 +67,8 @@ attempt::rules() { # <attempt directory> -> success planned globs first_planned 
       file=*) evidence_files+=("${line#*=}") ;;
     esac
   done 2>/dev/null <"$1/claim"
-  [[ $planned =~ ^[0-9]{1,18}$ ]] || planned=0
-  [[ $first_planned =~ ^[0-9]{1,18}$ ]] || first_planned=0
+  [[ $planned =~ ^[0-9]{1,18}$ ]] && planned=$((10#$planned)) || planned=0
+  [[ $first_planned =~ ^[0-9]{1,18}$ ]] && first_planned=$((10#$first_planned)) || first_planned=0
   [[ $evidence_records == [01] ]] || evidence_records=$((${#globs[@]} > 0))
   ((${#globs[@]})) || evidence_records=0
 }

@@ -13,7 +13,7 @@ results::accepted() { # <session> -> accepted: the attempts of the lowest comple
   accepted=()
   for directory in "$run/sessions/$1"/attempt-*; do
     number=${directory##*-}
-    [[ $number =~ ^[1-9][0-9]*$ && -e $directory/end ]] && numbers[number]=$number
+    [[ $number =~ ^[1-9][0-9]{0,8}$ && -e $directory/end ]] && numbers[number]=$number
   done
   for number in "${numbers[@]}"; do # an indexed array is in order
     chain::of "$1" "$number"

@@ -17,7 +17,7 @@ host::memory() { # -> memory: the line of the header; KiB
 host::disk() { # <folder> -> disk: the line of the header; KiB of the file system, and those that this user may fill
   local unit='' total='' available=''
   read -r unit total available < <(stat -f -c '%S %b %a' -- "$1" 2>/dev/null)
-  [[ $unit =~ ^[0-9]{1,9}$ ]] || unit='' total='' available=''
+  [[ $unit =~ ^[0-9]{1,9}$ && $total$available =~ ^[0-9]+$ ]] || unit='' total='' available=''
   disk="disk_kib=${total:+$((total * unit / 1024))} disk_available_kib=${available:+$((available * unit / 1024))}"
 }
 

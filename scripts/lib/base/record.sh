@@ -76,7 +76,8 @@ process::alive() { # <pid> <start> <boot id>
 process::uptime() { # -> uptime: hundredths of a second since this boot, which no clock that is set can move
   local whole
   read -r whole _ 2>/dev/null </proc/uptime || return
-  uptime=${whole/./}
+  [[ $whole =~ ^([0-9]+)\.([0-9][0-9])$ ]] || return
+  uptime=$((10#${BASH_REMATCH[1]}${BASH_REMATCH[2]}))
 }
 
 process::boot() { # -> boot: this boot's id

@@ -17,7 +17,7 @@ control::write_decided() { # the lines that are not there yet, behind those that
   local file=$run/dispatch/decided line='' fd
   local -A there=()
   exec {fd}>>"$run/dispatch/.decided.lock" && flock -w 30 "$fd" || return
-  while IFS= read -r line; do there[$line]=1; done 2>/dev/null <"$file"
+  while IFS= read -r line; do [[ ! $line ]] || there[$line]=1; done 2>/dev/null <"$file"
   [[ ! $line ]] || printf '\n' >>"$file" || return # one that a full disk has cut off
   while IFS= read -r line; do
     [[ $line && ! ${there[$line]-} ]] || continue

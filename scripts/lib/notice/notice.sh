@@ -125,9 +125,9 @@ notice::ended_attempts() { # <session> <latest> : a tail adds to what was there;
     record::read "$run/sessions/$1/attempt-$number/end" || continue
     [[ ${record[records]-} =~ ^[0-9]{1,9}$ && ${record[successes]-} =~ ^[0-9]{1,9}$ ]] || continue
     if [[ $tail ]]; then
-      best=$((best + record[records])) wins=$((wins + record[successes]))
-    elif ((record[records] > best)); then
-      best=$((record[records])) wins=$((record[successes]))
+      best=$((best + 10#${record[records]})) wins=$((wins + 10#${record[successes]}))
+    elif ((10#${record[records]} > best)); then
+      best=$((10#${record[records]})) wins=$((10#${record[successes]}))
     fi
   done
   records=$((records + best)) successes=$((successes + wins))

@@ -10,6 +10,7 @@
 
 ready::own() { # reads port session_marker : whether it is a process of ours that listens there, or nobody's whom we can see
   local file line lines fields inode='' holders holder
+  [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || return 0
   for file in /proc/net/tcp /proc/net/tcp6; do
     mapfile -t lines 2>/dev/null <"$file" || continue
     for line in "${lines[@]:1}"; do

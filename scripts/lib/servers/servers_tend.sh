@@ -115,11 +115,11 @@ servers::failures() { # <server> -> failures: in a row, since a person said that
   for ((number = server_at[$1]; number > 0; number--)); do
     record::read "$run/servers/$1/attempt-$number/end" || break
     ended=${record[ended]-}
-    [[ ${record[cause]-} != @(stopped|not_needed) ]] || break
+    [[ ${record[cause]-} != @(stopped|not_needed) && $ended =~ ^[1-9][0-9]{0,11}(\.[0-9]+)?$ ]] || break
     ! hold::forgiven "$ended" || break
     record::read "$run/servers/$1/attempt-$number/ready"
     ready_at=${record[at]-} ready_at=${ready_at%.*}
-    ((failures)) && [[ $ready_at =~ ^[0-9]+$ ]] && ((${ended%.*} - ready_at >= server_proven_s)) && break
+    ((failures)) && [[ $ready_at =~ ^[1-9][0-9]{0,11}$ ]] && ((${ended%.*} - ready_at >= server_proven_s)) && break
     failures=$((failures + 1)) last=${last:-$ended}
   done
   ((failures)) || return 0

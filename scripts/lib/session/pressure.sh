@@ -24,7 +24,7 @@ pressure::read() { # <file> -> count: the number after oom_kill
   count=''
   [[ -r $1 ]] && mapfile -t lines 2>/dev/null <"$1" || return 0
   for line in "${lines[@]}"; do
-    [[ $line == 'oom_kill '* ]] && count=${line#* } && return
+    [[ $line =~ ^oom_kill\ ([0-9]{1,18})$ ]] && count=${BASH_REMATCH[1]} && return
   done
 }
 

@@ -74,7 +74,7 @@ share::again() { # of all kinds, as it is now: what has ended leaves room. 1 and
 share::tell() { # reads arrays share_of: what is new; 1 and `refusal` when Slurm does not do it
   local job share rc=0
   local -A told=()
-  while read -r job share; do told[$job]=$share; done 2>/dev/null <"$run/slurm/shares"
+  while read -r job share; do [[ ! $job ]] || told[$job]=$share; done 2>/dev/null <"$run/slurm/shares"
   for job in "${arrays[@]}"; do
     [[ $job != new && ${told[$job]-} != "${share_of[$job]}" ]] || continue
     slurm_state::order scontrol update "jobid=$job" "ArrayTaskThrottle=${share_of[$job]}" || { rc=1 && continue; }

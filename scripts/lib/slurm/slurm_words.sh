@@ -5,8 +5,9 @@
 # together must not ask a thousand times.
 
 slurm_words::find() { # <file> <bytes of it that are of earlier starts> -> cause note; 1 when it says nothing of the kind
-  local lines line i
-  mapfile -t lines < <(tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null | tail -n 50 | tr -d '\000')
+  local lines line i from=$2
+  [[ $from =~ ^[0-9]{1,18}$ ]] || from=0
+  mapfile -t lines < <(tail -c "+$((10#$from + 1))" -- "$1" 2>/dev/null | tail -n 50 | tr -d '\000')
   for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
     line=${lines[i]}
     [[ $line == *slurmstepd* ]] && slurm_words::mean "$line" && return
