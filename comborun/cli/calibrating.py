@@ -171,8 +171,9 @@ def _alone(work: _Work, episodes: int) -> list[tuple[Session, Measured]]:
 
 def _beside(work: _Work, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
     """Those steps that went well, one session alone first, and why there are no more."""
-    length = sum(one.pace.length(one.episodes) for _, one in found) / len(found)
-    steps, at_once = [Step(1, round(length, 3), 1.0)], 2
+    length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
+    counted = sum(one.episodes for _, one in found)
+    steps, at_once = [Step(1, length, 1.0, episodes=counted, one_by_one_s=length)], 2
     most = min(most, work.grid.limits.parallel or most)
     if not any(session.ranged for session in work.plan.sessions):
         most = min(most, len(work.plan.sessions))
@@ -224,16 +225,17 @@ def _tell(result: Calibration, path: Path) -> None:
         combos.add_column(name, header_style="dim", justify="left" if name in {"policy", "environment"} else "right")
     for one in result.combos:
         held = [f"{size} MiB" if size else "-" for size in (one.memory_mib, one.gpu_memory_mib)]
-        cores = f"{one.cores:.1f}" if one.cores else "-"
+        cores = "-" if one.cores is None else f"{one.cores:.1f}"
         combos.add_row(
             *(one.policy, one.environment, str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s"),
             *(*held, cores),
         )
     levels = Table(box=None, pad_edge=False)
-    for name in ("at once", "seconds", "done, one alone = 1"):
+    for name in ("at once", "episodes", "one by one", "side by side", "done, one alone = 1"):
         levels.add_column(name, header_style="dim", justify="right")
     for level in result.steps:
-        levels.add_row(str(level.at_once), f"{level.seconds:.1f}", f"{level.speed:.2f}")
+        spans = (f"{seconds:.1f} s" for seconds in (level.one_by_one_s, level.seconds))
+        levels.add_row(str(level.at_once), str(level.episodes), *spans, f"{level.speed:.2f}")
     for table in (combos, levels):
         console.print()
         console.print(table)

@@ -178,5 +178,5 @@ def _trial(found: Sequence[Attempt], held: Held, name: str, plan: Plan) -> Trial
         seen=tuple(Seen(mark.time - started, mark.done) for mark in attempt.marks if mark.time < end.ended),
         memory=held.memory_kib[name] * 1024 // MIB,
         gpu_memory=held.gpu_mib[name],
-        cores=held.cpu_s[name] / elapsed if elapsed > 1 else 0.0,
+        cores=held.cpu_s[name] / elapsed if elapsed > 1 else None,
     )

@@ -62,7 +62,8 @@ class Trial:
     memory: int = 0
     """MiB at the most, as sampled; 0: not caught"""
     gpu_memory: int = 0
-    cores: float = 0.0
+    cores: float | None = None
+    """kept busy, on average; None: not measured"""
 
     @property
     def seconds(self) -> float:
@@ -144,12 +145,16 @@ def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int)
     """Whether so many sessions want more cores than there are; empty where they don't.
 
     More processes than cores would still get more done where others compete for the cores, at the others' cost.
+    A session of which nothing was measured is taken to want one.
     """
-    busy = [one.cores for _, one in found if one.cores]
+    busy = [one.cores for _, one in found if one.cores is not None]
     wanted = at_once * (sum(busy) / len(busy) if busy else 1.0)
     if wanted <= max(1, plan.cpus) * OVERBOOKED:
         return ""
-    return f"{at_once} at once would keep {wanted:.1f} cores busy, and there are {plan.cpus}"
+    if busy:
+        return f"{at_once} at once would keep {wanted:.1f} cores busy, and there are {plan.cpus}"
+    unknown = "how many cores a session keeps busy was not measured"
+    return f"{at_once} at once may want more cores than the {plan.cpus} that there are: {unknown}"
 
 
 def _told(lack: str) -> str:
@@ -175,7 +180,7 @@ def measured(session: Session, trials: Sequence[Trial]) -> Measured:
         episode_s=round(episode, 6),
         memory_mib=max(trial.memory for trial in good),
         gpu_memory_mib=max(trial.gpu_memory for trial in good),
-        cores=round(max(trial.cores for trial in good), 2),
+        cores=max((round(trial.cores, 2) for trial in good if trial.cores is not None), default=None),
     )
 
 
@@ -200,14 +205,15 @@ def again(session: Session, trial: Trial, length_s: float = LENGTH_S) -> int:
 def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence[Trial]) -> Step:
     """How `plan`, of sessions side by side, went; speed 0 where one did not do its work or they didn't all overlap."""
     at_once = len(plan.sessions)
-    seconds = max(trial.ended for trial in trials) - min(trial.started for trial in trials)
+    seconds = round(max(trial.ended for trial in trials) - min(trial.started for trial in trials), 3)
     if failed := [trial for trial in trials if not trial.whole]:
-        return Step(at_once, round(seconds, 3), 0.0, f"{len(failed)} of {at_once} failed: {failed[0].how}")
+        return Step(at_once, seconds, 0.0, f"{len(failed)} of {at_once} failed: {failed[0].how}")
     if max(trial.started for trial in trials) >= min(trial.ended for trial in trials):
-        return Step(at_once, round(seconds, 3), 0.0, "the host let fewer run at once")
+        return Step(at_once, seconds, 0.0, "the host let fewer run at once")
     by_combo = {combo_of(session): one for session, one in found}
     work = sum(by_combo[combo_of(one)].pace.length(one.count) for one in plan.sessions)
-    return Step(at_once, round(seconds, 3), round(work / max(seconds, 0.001), 3))
+    episodes = sum(one.count for one in plan.sessions)
+    return Step(at_once, seconds, round(work / max(seconds, 0.001), 3), episodes=episodes, one_by_one_s=round(work, 3))
 
 
 def stops(steps: Sequence[Step]) -> str:

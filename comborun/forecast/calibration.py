@@ -42,15 +42,16 @@ class Measured:
     episode_s: float
     memory_mib: int
     gpu_memory_mib: int
-    cores: float
+    cores: float | None
+    """kept busy, on average; None: not measured"""
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        return self.start_up_s, self.episode_s, self.memory_mib, self.gpu_memory_mib, self.cores
+        return self.start_up_s, self.episode_s, self.memory_mib, self.gpu_memory_mib, self.cores or 0.0
 
     @property
     def pace(self) -> Pace:
-        return Pace(self.episode_s, self.start_up_s, self.memory_mib, self.gpu_memory_mib, self.cores)
+        return Pace(self.episode_s, self.start_up_s, self.memory_mib, self.gpu_memory_mib)
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,12 @@ class Step:
     seconds: float
     """from the first start to the last end"""
     speed: float
-    """seconds that the same sessions take one after another / `seconds`"""
+    """`one_by_one_s` / `seconds`"""
     note: str = ""
+    episodes: int = 0
+    """of all sessions together; each level has as many as fill its time"""
+    one_by_one_s: float = 0.0
+    """seconds that the same sessions take one after another"""
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,6 @@ def _estimated(policy: str, environment: str, known: Mapping[tuple[str, str], Pa
             start_up=max(row.start_up, column.start_up),
             memory=max(row.memory, column.memory),
             gpu_memory=max(row.gpu_memory, column.gpu_memory),
-            cores=max(row.cores, column.cores),
             estimated=True,
         )
     return None

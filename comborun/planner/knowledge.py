@@ -37,8 +37,6 @@ class Pace:
     """MiB of main memory at the most; 0: not measured"""
     gpu_memory: int = 0
     """MiB that its processes held on one GPU at the most; 0: not measured"""
-    cores: float = 0.0
-    """kept busy, on average; 0: not measured"""
     estimated: bool = False
     """not measured itself, but from its environment's and its policy's"""
 

@@ -91,7 +91,17 @@ def test_sessions_side_by_side_are_of_one_length_and_share_the_cores() -> None:
     assert four.limits.parallel == 4
     assert [one.count for one in alone(laid, laid.sessions, [3, 3]).sessions] == [3, 3]
     trials = [whole(one.count, 24.0) for one in four.sessions]
-    assert step(found, four, trials).speed == 2.0  # four times 12 s of work in 24 s
+    went = step(found, four, trials)
+    assert (went.episodes, went.one_by_one_s, went.seconds, went.speed) == (52, 48.0, 24.0, 2.0)
+    assert step(found, beside(laid, found, 2), trials[:2]).one_by_one_s == 24.0
+
+
+def test_cores_that_were_measured_are_told_from_cores_that_were_not() -> None:
+    trials = [replace(whole(3, 0.5), cores=None), replace(whole(3, 5.0), cores=0.001)]
+    assert measured(plan().sessions[0], trials).cores == 0.0
+    assert measured(plan().sessions[0], trials[:1]).cores is None
+    one = calibration([replace(entry(plan().sessions[0], 1, 1), cores=None)])
+    assert calibrations(text_of((), one), Path("f")) == (one,)
 
 
 def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
@@ -103,6 +113,10 @@ def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
     busy = [(one, entry(one, 1, 1)) for one in plan().sessions]  # a core each, of eight
     assert crowded(busy, plan(), 12) == ""
     assert crowded(busy, plan(), 16) == "16 at once would keep 16.0 cores busy, and there are 8"
+    idle = [(one, replace(measured, cores=0.0)) for one, measured in busy]
+    assert crowded(idle, plan(), 1000) == ""  # it was measured, and they keep none busy
+    unknown = [(one, replace(measured, cores=None)) for one, measured in busy]
+    assert "how many cores a session keeps busy was not measured" in crowded(unknown, plan(), 16)
     failed = step([], plan(), [Trial(1, 0, 1, whole=False, how="failed, host_memory"), whole(1, 1)])
     assert stops([*steps[:2], failed]) == "1 of 2 failed: failed, host_memory"
     small = HostFacts("local", "box", 8, 64 << 30, (0,), "5", "3", "", (), (), (Card(0, "", "H100", 80000, 41000),))
@@ -131,7 +145,8 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
             calibrations(wrong, Path("f"))
     sizes = ("start_up_s", "episode_s", "memory_mib", "gpu_memory_mib", "cores")
     for key in (*sizes, "seconds", "speed", "best"):
-        for number in ('"12x"' if key == "best" else '"12"', "-5000", "Infinity", "NaN", "null", "1" + 400 * "0"):
+        null = () if key == "cores" else ("null",)  # they weren't measured
+        for number in ('"12x"' if key == "best" else '"12"', "-5000", "Infinity", "NaN", *null, "1" + 400 * "0"):
             wrong, times = re.subn(rf'"{key}": [\d.]+', f'"{key}": {number}', text)
             assert times == 1
             with pytest.raises(UserError, match="no calibration that can be read"):
