@@ -13,7 +13,7 @@ from comborun.again.taken_over import taken_over
 from comborun.cli.beginning import await_beginning
 from comborun.cli.changing import choose, cut_kept, rule_kept, told_changes, told_running, within_the_rule
 from comborun.cli.globbing import kept, with_policies
-from comborun.cli.grids import check_setup, warn
+from comborun.cli.grids import check_setup, warn, warn_of_host
 from comborun.cli.knowing import measured_notes
 from comborun.cli.on_slurm import check_cluster, check_engine, laid_out, lines_said, refuse_options
 from comborun.errors import HostError
@@ -109,6 +109,8 @@ def _start_run(request: Request) -> Launched:
     plan = planned()
     if plan.slurm:
         check_cluster(transport, plan)
+    else:
+        warn_of_host(grid, facts)
     deliveries = compare_files(transport, shipments)
     origin = {
         **provenance(grid.path, grid.text, facts),

@@ -6,12 +6,14 @@ from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Level, Pace, pa
 from comborun.planner.laying import lay_out
 from comborun.planner.placing import hydra_overrides, rooms
 from comborun.planner.ranges import distinct, first_episodes, name_of_combo, range_session, smoke_session
+from comborun.planner.serving import absent_gpus
 
 __all__ = [
     "NOTHING_KNOWN",
     "Knowledge",
     "Level",
     "Pace",
+    "absent_gpus",
     "digest_of",
     "distinct",
     "first_episodes",

@@ -46,6 +46,13 @@ def allowed_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
     return tuple(gpu for gpu in host.gpus if grid.use_gpus is None or gpu in grid.use_gpus or gpu in named)
 
 
+def absent_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
+    """Those that sessions are to use and the host doesn't have; none where its GPUs aren't known."""
+    if not host.gpus or not any(combo.settings.gpus or combo.settings.placement for combo in grid.combos):
+        return ()
+    return tuple(gpu for gpu in grid.use_gpus or () if gpu not in host.gpus)
+
+
 def kept_apart(plan: Plan, grid: Grid) -> Plan:
     """Where servers have GPUs of their own, the sessions keep to theirs.
 
