@@ -106,7 +106,7 @@ def array_script(kind: Kind, slurm: Slurm) -> str:
     ]
     return _script(
         f"one session a task: {kind}",
-        "sbatch --array=0-9 FILE RUN BATCH, as lib/slurm_submit.sh does",
+        "sbatch --array=0-LAST FILE RUN BATCH, as lib/slurm_submit.sh does",
         [*slurm.options, "--nodes=1", "--ntasks=1", *requests],
         "slurm_task.sh",
     )

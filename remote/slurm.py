@@ -116,14 +116,26 @@ def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str
 
     Raises HostError, with Slurm's own words for each, where it would not take some of them.
     """
-    asked = [(_shown(kind), answer) for kind, answer in zip(kinds(plan), cluster.arrays, strict=False)]
-    asked.append(("the small job that retries and ends the run", cluster.settle))
-    if refused := [f"\n  {what}: {answer.said}" for what, answer in asked if answer.refused]:
-        raise HostError(
-            f"Slurm on {transport.host} would not take these jobs:{''.join(refused)}",
-            'what nodes have: sinfo -o "%P %l %c %m %G %f"; what is asked for: combo plan GRID --slurm',
-        )
+    if refused := refusal(transport, plan, cluster):
+        raise refused
+    asked = _asked(plan, cluster)
     return tuple(f"{what} can't start now, {answer.away}: {answer.said}" for what, answer in asked if not answer.taken)
+
+
+def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | None:
+    """What Slurm would not take of the plan's jobs, with its own words for each; None where it takes all."""
+    refused = [f"\n  {what}: {answer.said}" for what, answer in _asked(plan, cluster) if answer.refused]
+    if not refused:
+        return None
+    return HostError(
+        f"Slurm on {transport.host} would not take these jobs:{''.join(refused)}",
+        'what nodes have: sinfo -o "%P %l %c %m %G %f"; what is asked for: combo plan GRID --slurm',
+    )
+
+
+def _asked(plan: Plan, cluster: Cluster) -> list[tuple[str, Answer]]:
+    arrays = [(_shown(kind), answer) for kind, answer in zip(kinds(plan), cluster.arrays, strict=False)]
+    return [*arrays, ("the small job that retries and ends the run", cluster.settle)]
 
 
 def _shown(kind: Kind) -> str:

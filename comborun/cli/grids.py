@@ -18,7 +18,7 @@ from comborun.cli.where import where_options
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_grid
 from comborun.instances import instances
-from comborun.planner import NOTHING_KNOWN
+from comborun.planner import NOTHING_KNOWN, absent_gpus
 from comborun.script import says_something, scripts, server_script
 from remote.host import ask
 from remote.local import LocalTransport
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.cli.where import Where
+    from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
     from remote.shipping.survey import Shipment
 
@@ -81,7 +82,7 @@ def check(grid: Path, as_json: bool) -> None:
 @slurm_option
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @json_option
-def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> int:
+def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> None:
     """Show what would run, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
 
     \b
@@ -97,7 +98,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     facts = ask(transport)
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
-    code = 0
+    refused = None
     if script:
         click.echo(_script(laid, script), nl=False)
     elif as_json:
@@ -105,15 +106,18 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
         answer(dataclasses.asdict(laid) | expected)
     else:
         warn(checked)
+        if not slurm:
+            warn_of_host(checked, facts)
         _show(laid, shipments, {} if slurm else expected_rows(laid, checked, facts, known))
         if slurm:
-            code = show_on_slurm(transport, laid, checked)
+            refused = show_on_slurm(transport, laid, checked)
         _list(laid)
         for line in placement_lines(laid, facts):
             click.echo(line)
         if slurm:
             show_scripts(laid)
-    return code
+    if refused:  # last, where a person looks
+        raise refused
 
 
 def warn(grid: Grid) -> None:
@@ -121,6 +125,15 @@ def warn(grid: Grid) -> None:
     for warning in grid.warnings:
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
         click.echo(str(warning), err=True)
+
+
+def warn_of_host(grid: Grid, host: HostFacts) -> None:
+    """Show what of a grid the host can't do, though it can do the rest."""
+    if absent := absent_gpus(grid, host):
+        gpus = f"GPU{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
+        has = ", ".join(map(str, host.gpus))
+        click.secho("Warning: ", fg="yellow", nl=False, err=True)
+        click.echo(f"{grid.path}: `use_gpus` names {gpus}, and {host.called} has {has}: the others are used", err=True)
 
 
 def check_setup(grid: Grid) -> None:

@@ -13,7 +13,7 @@ from comborun.jobs import kind_of, kinds, texts
 from comborun.plaintext import harmless
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
 from monitor.wording import several
-from remote.slurm import check_taken, consult
+from remote.slurm import check_taken, consult, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,8 +68,8 @@ def slurm_script(plan: Plan, name: str) -> str | None:
     return next((text for path, text in texts(plan) if path.suffix == ".sh" and path.stem == name), None)
 
 
-def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> int:
-    """What Slurm would be asked, and what it says to that. Changes nothing. The exit code: 0, or 3 when it refuses."""
+def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
+    """What Slurm would be asked, and what it says to that. Changes nothing. The error, where it refuses some of it."""
     assert plan.slurm
     found = kinds(plan)
     of = [found.index(kind_of(session, plan.slurm)) for session in plan.sessions]
@@ -81,7 +81,7 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> int:
     tell(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
-    return HostError.exit_code if refused else 0
+    return refused
 
 
 def show_scripts(plan: Plan) -> None:
@@ -100,8 +100,8 @@ def _at_once(plan: Plan) -> str:
     return f", {at_once} at once at most" if at_once else ""
 
 
-def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], bool]:
-    """What the cluster is, and what it says to each array; and whether it refuses one of them.
+def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
+    """What the cluster is, and what it says to each array; and the error where it refuses one of them.
 
     A laptop without Slurm still shows what would be asked.
     """
@@ -109,11 +109,10 @@ def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], bool]:
         cluster = consult(transport, plan)
     except HostError as error:
         why = f"not asked: {error.message}" + (f" ({error.hint})" if error.hint else "")
-        return {"cluster": harmless(why)}, False
+        return {"cluster": harmless(why)}, None
     arrays = {f"array {number} now": _word(answer) for number, answer in enumerate(cluster.arrays, 1)}
     settle = {} if cluster.settle.taken else {"settle now": _word(cluster.settle)}
-    refused = any(answer.refused for answer in (*cluster.arrays, cluster.settle))
-    return {"cluster": harmless(str(cluster)), **arrays, **settle}, refused
+    return {"cluster": harmless(str(cluster)), **arrays, **settle}, refusal(transport, plan, cluster)
 
 
 def _word(answer: Answer) -> str:

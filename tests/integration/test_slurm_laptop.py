@@ -149,6 +149,8 @@ def test_what_slurm_would_not_take_is_refused_before_anything_is_written(login: 
     assert not login.runs
     unknown = login.combo("plan", login.grid(slurm="{partition: nope}"), "--slurm")
     assert (unknown.returncode, "refused: invalid partition specified: nope" in unknown.stdout) == (3, True)
+    assert unknown.stderr.startswith("Error: Slurm on ")  # below the scripts, where a person looks
+    assert "invalid partition specified: nope" in unknown.stderr
 
 
 def test_a_controller_that_is_down_changes_nothing_that_is_known(login: Desk, slurm: Slurm) -> None:

@@ -106,13 +106,15 @@ def test_a_task_that_asks_for_nothing_is_named_so() -> None:
         check_taken(transport, plan, consult(transport, plan))
 
 
-def test_a_plan_that_slurm_refuses_says_so_in_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_slurm_refuses_ends_with_what_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     grid = parse_grid(TEXT, Path("grid.yaml"))
-    assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid) == 3
+    refused = show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid)
+    assert refused
+    assert "a task with 9 GPUs: Requested node configuration" in refused.message
     assert "refused: Requested node configuration" in capsys.readouterr().out
-    assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH), nodes="main*|up|drain|2"), PLAN, grid) == 0
+    assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH), nodes="main*|up|drain|2"), PLAN, grid) is None
     assert "can't start now, while 2 nodes take no jobs" in capsys.readouterr().out
-    assert show_on_slurm(host((0, STARTS), (0, STARTS)), PLAN, grid) == 0
+    assert show_on_slurm(host((0, STARTS), (0, STARTS)), PLAN, grid) is None
 
 
 def test_the_small_job_is_asked_about_too() -> None:

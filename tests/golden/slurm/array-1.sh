@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # one session a task: 1 a100 GPU, 4 CPUs, 16384 MiB, 2 h
-#   sbatch --array=0-9 FILE RUN BATCH, as lib/slurm_submit.sh does
+#   sbatch --array=0-LAST FILE RUN BATCH, as lib/slurm_submit.sh does
 #SBATCH --partition=gpu,long
 #SBATCH --account=robots
 #SBATCH --qos=normal

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # one session a task: 2 a100 GPUs, 4 CPUs, 16384 MiB, 1 h 35 min
-#   sbatch --array=0-9 FILE RUN BATCH, as lib/slurm_submit.sh does
+#   sbatch --array=0-LAST FILE RUN BATCH, as lib/slurm_submit.sh does
 #SBATCH --partition=gpu,long
 #SBATCH --account=robots
 #SBATCH --qos=normal
