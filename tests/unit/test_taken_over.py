@@ -8,6 +8,7 @@ from test_amend import OTHER, amended, plan, session
 
 from comborun.again.taken_over import taken_over
 from comborun.plan import Limits, ProgressRules, ResultRules
+from comborun.resources import Request, Reserve
 from comborun.survival import DEFAULT_RETRY, WatchRules
 
 
@@ -44,6 +45,21 @@ def test_rules_are_named_whether_they_are_the_plan_s_or_a_session_s() -> None:
         "results.metrics has changed",
         "progress has changed",
         "watch has changed",
+    )
+
+
+def test_what_sessions_ask_for_and_what_is_kept_free_are_told_with_both_values() -> None:
+    asked = Request(gpu_memory=9216, cpus=2, tokens=("ray",))
+    before = replace(plan(session(request=asked), session("q")), reserve=Reserve(gpu_memory=1024))
+    more = replace(asked, gpu_memory=11264, cpus=0, per_gpu=3, group="x", tokens=())
+    now = replace(plan(session(request=more), session("q", request=Request(gpu_memory=512))), reserve=Reserve(cpus=1))
+    assert taken_over(before, now) == (
+        "reserve.gpu_memory: 1024 MiB before, 0 MiB now",
+        "reserve.cpus: 0 before, 1 now",
+        "resources.gpu_memory: not said to 9216 MiB before, 512 to 11264 MiB now",
+        "resources.cpus: 2 before, not said now",
+        "resources.per_gpu: not said before, 3 now",
+        "resources.exclusive has changed",
     )
 
 
