@@ -43,7 +43,8 @@ SEVERAL = ("placement",)
 FILE = "file."
 """begins the placeholder of a file that the grid's `files` write"""
 
-_TELLS_HOW_MANY = {"episodes", "last_episode", "end_episode", "episodes_per_rank"}
+TELLS_HOW_MANY = {"episodes", "last_episode", "end_episode", "episodes_per_rank"}
+"""placeholders of which one hands a command the number of its episodes"""
 _TELLS_WHERE_FROM = "first_episode"
 
 _PIECE = re.compile(r"\{\{|\{(?P<name>[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}")
@@ -85,7 +86,7 @@ def placeholders(argument: str) -> tuple[str, ...]:
 
 def takes_count(command: str) -> bool:
     """Whether a command can be told to do fewer episodes than are planned."""
-    return bool(_TELLS_HOW_MANY & set(placeholders(command)))
+    return bool(TELLS_HOW_MANY & set(placeholders(command)))
 
 
 def takes_range(command: str) -> bool:

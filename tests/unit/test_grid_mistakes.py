@@ -166,6 +166,13 @@ def test_a_message_never_carries_a_control_character_of_the_file() -> None:
     assert "evil\\x1b[31m\\nkey" in told
 
 
+@pytest.mark.parametrize(("text", "meant"), [("4500", "4500 MiB"), ("4.5", "4.5 GiB"), ("80", "80 GiB")])
+def test_memory_without_a_unit_is_asked_for_in_the_unit_that_it_looks_like(text: str, meant: str) -> None:
+    with pytest.raises(GridError) as refused:
+        parse_grid(HEAD + f"resources: {{gpus: 1, gpu_memory: {text}}}\n", Path("grid.yaml"))
+    assert f"with a unit: {meant}" in str(refused.value)
+
+
 def test_two_gpus_of_one_are_refused_before_they_are_waited_for() -> None:
     told = mistakes(HEAD + "resources: {gpus: 2}\nuse_gpus: [0, 0]\n")
     assert "names a GPU twice" in told

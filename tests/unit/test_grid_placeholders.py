@@ -118,6 +118,8 @@ def test_a_complete_command_has_no_warning() -> None:
 def test_a_program_that_is_not_told_how_many_is_warned_of() -> None:
     assert "no {episodes}" in warnings("episodes: 3\ncommand: run {output_dir}\n")
     assert "no {episodes}" not in warnings("episodes: 3\nunit: step\ncommand: run {output_dir}\n")
+    ranks = "launcher: torchrun\nresources: {gpus: 1}\ncommand: run {output_dir} {episodes_per_rank}\n"
+    assert "no {episodes}" not in warnings("episodes: 3\n" + ranks)  # each rank is told its share
 
 
 def test_records_that_nothing_will_find_are_warned_of() -> None:

@@ -81,8 +81,8 @@ def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() ->
 
 def test_what_servers_hold_is_in_no_cap_that_a_plan_tells() -> None:
     text = (
-        "policies: {a: {url: '{server.each.url}'}, b: {url: '{server.one.url}'}}\nenvironments: [x, y, z]\nepisodes: 10\n"
-        "command: run {policy.url} {episodes} {output_dir}\nlimits: {parallel: 40}\n"
+        "policies: {a: {url: '{server.each.url}'}, b: {url: '{server.one.url}'}}\nenvironments: [x, y, z]\n"
+        "episodes: 10\ncommand: run {policy.url} {episodes} {output_dir}\nlimits: {parallel: 40}\n"
         "resources: {gpus: 1, gpu_memory: 3 GiB, cpus: 2, memory: 10 GiB}\n"
         "servers:\n"
         '  each: {command: "s {port}", resources: {gpus: 1, gpu_memory: 12 GiB, cpus: 1, memory: 5 GiB}, per: gpu}\n'

@@ -12,16 +12,16 @@ from comborun.grid.checks.furnish import furnish_warnings
 from comborun.grid.checks.memory import memory_warnings
 from comborun.grid.checks.placement import placement_warnings
 from comborun.grid.checks.server import server_warnings
+from comborun.grid.checks.shard import shard_warnings
 from comborun.grid.checks.stopping import stopping_warnings
 from comborun.grid.checks.survival import survival_warnings
 from comborun.grid.combos import Combo
 from comborun.grid.globbed import found_by_glob
 from comborun.grid.mistakes import Draft, Path
 from comborun.grid.yaml_tree import Scalar
-from comborun.session.command import PLAN_TIME, START_TIME, placeholders, split_command
+from comborun.session.command import PLAN_TIME, START_TIME, TELLS_HOW_MANY, placeholders, split_command
 from comborun.session.furnishing import fillable
 
-_RANGE = {"episodes", "last_episode", "end_episode"}
 _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
 _BRACED = re.compile(r"\{\s*([A-Za-z][\w.-]*)\s*\}")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -41,6 +41,7 @@ def warnings_of(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     yield from _count_warnings(draft, combos)
     yield from _gpu_warnings(draft, combos)
     yield from memory_warnings(draft, combos)
+    yield from shard_warnings(draft, combos)
     yield from _include_warnings(draft)
     yield from furnish_warnings(draft, combos)
     yield from placement_warnings(draft, combos)
@@ -55,7 +56,7 @@ def _command_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     names = {name for text in (use.text, *(combo.settings.told for combo in use.combos)) for name in placeholders(text)}
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
     recorded = [combo for combo in use.combos if combo.settings.results.files]
-    if counted and not names & _RANGE:
+    if counted and not names & TELLS_HOW_MANY:
         message = "`command` has no {episodes}: how many are run is up to the program"
         hint = f"hand the number over, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
         yield _at(draft, use.path, "", message, hint)

@@ -1,4 +1,4 @@
-"""What `shards` is refused for."""
+"""What `shards` is refused for, and what it can't come to."""
 
 from __future__ import annotations
 
@@ -37,6 +37,19 @@ def shard_problems(draft: Draft, combos: Sequence[Combo]) -> Iterator[Problem]:
         yield _at(draft, f"`shards`: nothing says how many episodes {some(endless)} has", "such as `episodes: 100`")
 
 
+def shard_warnings(draft: Draft, combos: Sequence[Combo]) -> Iterator[Problem]:
+    """Combos with fewer episodes than they are to have shards."""
+    few = [combo for combo in combos if (combo.settings.episodes or 0) < _wanted(combo.settings)]
+    if few:
+        most, named = max(combo.settings.episodes or 0 for combo in few), some(combo.label for combo in few)
+        message = f"`shards: {few[0].settings.shards}` of {named}, of no more than {most} episodes: a session for each"
+        yield _at(draft, message, "`auto` makes as many as pay")
+
+
+def _wanted(settings: Settings) -> int:
+    return settings.shards if isinstance(settings.shards, int) else 0
+
+
 def _ranged(settings: Settings) -> bool:
     return settings.unit == "episode" and takes_range(settings.told)
 
@@ -46,4 +59,4 @@ def _at(draft: Draft, message: str, hint: str) -> Problem:
     paths: list[Path] = [("shards",)] if "shards" in draft.file.model_fields_set else []
     overrides = enumerate(draft.file.overrides)
     paths += [("overrides", index, "shards") for index, entry in overrides if "shards" in entry.model_fields_set]
-    return draft.source.problem(draft.source.key_place(*paths[0]), message, hint)
+    return draft.source.problem(draft.source.key_place(*paths[0]) if paths else None, message, hint)

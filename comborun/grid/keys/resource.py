@@ -22,6 +22,10 @@ def _pin(tree: object) -> str:
     return word
 
 
+_MOST_GIB = 512
+"""a larger number without a unit was meant in MiB, as nvidia-smi tells it"""
+
+
 def _token(tree: object) -> str:
     word = line_of(tree)
     if word and clean(word) == word:
@@ -32,7 +36,7 @@ def _token(tree: object) -> str:
 def _memory(tree: object) -> int:
     text = scalar_of(tree).text
     if text.replace(".", "", 1).isdecimal() and text.strip("0."):
-        raise UserError(f"`{text}` of what?", f"with a unit: {text} GiB")
+        raise UserError(f"`{text}` of what?", f"with a unit: {text} {'MiB' if float(text) >= _MOST_GIB else 'GiB'}")
     return parse_size(text)
 
 
