@@ -223,3 +223,18 @@ claimed() { # <nonce> [task] : long ago
   refused slurm_state::refresh 0
   same "$(<asked)" xx
 }
+
+@test "a settle job that Slurm could not start is let go with the tasks, and held with none" {
+  source_library slurm_hold
+  local refusal='' told=''
+  slurm_state::order() { told+="${*:2} "; }
+  printf '0\tenv_one\t1\n' >slurm/batch-1.tsv
+  answer '7_0|PENDING||9|N/A|grid-20260101T000000Z-abcd.1|Priority' \
+    '8|PENDING||8|N/A|grid-20260101T000000Z-abcd.settle|launch failed requeued held'
+  slurm_hold::requeued
+  slurm_hold::release
+  slurm_hold::take
+  same "$told" 'release 7,8 hold 7 '
+  answer '8|PENDING||8|N/A|grid-20260101T000000Z-abcd.settle|Dependency'
+  refused slurm_hold::requeued
+}

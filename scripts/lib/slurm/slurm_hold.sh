@@ -14,8 +14,11 @@ slurm_hold::take() { # -> refusal: 1 when Slurm did not do it
 }
 
 slurm_hold::release() { # -> refusal: 1 when Slurm did not do it
-  local waiting
+  local waiting id
   slurm_hold::waiting
+  for id in "${!task_state[@]}"; do # a settle job is never held by us, and the run may wait for it
+    [[ ${task_session[$id]-} ]] || ! slurm_hold::is_requeued "$id" || waiting+=${waiting:+,}$id
+  done
   if [[ $waiting ]]; then
     : >"$run/slurm/held"
     slurm_state::order scontrol release "$waiting" || return
@@ -28,12 +31,16 @@ slurm_hold::ours() { # whether tasks may be held that nobody wants to be
 }
 
 slurm_hold::requeued() { # whether Slurm holds some that it could not start; a person is to say that it may try again
-  local id said
-  for id in "${!task_session[@]}"; do
-    said=${task_reason[$id]//_/ }
-    [[ ${task_state[$id]} == PENDING && $said == *@('requeued held'|'requeued in held state')* ]] && return
+  local id
+  for id in "${!task_state[@]}"; do
+    slurm_hold::is_requeued "$id" && return
   done
   return 1
+}
+
+slurm_hold::is_requeued() { # <task or settle job>
+  local said=${task_reason[$1]//_/ }
+  [[ ${task_state[$1]} == PENDING && $said == *@('requeued held'|'requeued in held state')* ]]
 }
 
 slurm_hold::waiting() { # -> waiting: all arrays that have tasks in the queue, as scontrol wants them
