@@ -7,15 +7,15 @@ the outcome in its name; what contradicts its record is not linked but named.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
 from reporter.adapters import Defect, mp4
+from reporter.adapters.nearness import Near, attempt_folder
 from reporter.spans import describe, gaps
 
 if TYPE_CHECKING:
@@ -100,43 +100,43 @@ def _look(file: Path, path: str) -> Video:
 
 def link(videos: Sequence[Video], records: Sequence[EpisodeRecord]) -> Links:
     """Each record's video, and everything that is wrong with any of them. Pure."""
-    linking = _Linking(records)
+    linking = _Linking(records, [video.path for video in videos])
     for video in videos:
         if video.fault:
             linking.findings.append(Defect(video.path, 0, f"a video that can't be played: {video.fault}"))
-        if PurePosixPath(video.path).name not in linking.claims:
+        if _name(video.path) not in linking.claims:
             linking.by_name(video)
-    linking.by_claim([video.path for video in videos])
+    linking.by_claim()
     linking.gaps()
     return Links(MappingProxyType(linking.of), tuple(linking.findings))
 
 
 class _Linking:
-    def __init__(self, records: Sequence[EpisodeRecord]) -> None:
+    def __init__(self, records: Sequence[EpisodeRecord], paths: Sequence[str]) -> None:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
         self._records = records
-        self._by_episode: defaultdict[int, list[EpisodeRecord]] = defaultdict(list)
-        for record in records:
-            self._by_episode[record.episode].append(record)
-        self.claims = {PurePosixPath(path).name for record in records if (path := claim(record))}
+        self._by_episode = Near((one.episode, attempt_folder(one.source), _folders(one.source), one) for one in records)
+        self._files = Near((_name(path), attempt_folder(path), _turned(path), path) for path in paths)
+        self.claims = {_name(path) for record in records if (path := claim(record))}
 
-    def by_claim(self, paths: Sequence[str]) -> None:
+    def by_claim(self) -> None:
         """Records that name their video themselves, often by its path on another machine."""
-        named: defaultdict[str, list[str]] = defaultdict(list)
-        for path in paths:
-            named[PurePosixPath(path).name].append(path)
-        claimed = Counter((claim(record), record.policy, record.environment) for record in self._records)
+        claimed: defaultdict[tuple[str, str, str, str], set[int]] = defaultdict(set)
         for record in self._records:
-            wanted = claim(record)
-            found = _same_file(wanted, named[PurePosixPath(wanted).name]) if wanted else None
-            if wanted and not found:
+            if not (wanted := claim(record)):
+                continue
+            # Of several files of one name it is the one that ends like the wanted path for the longest.
+            found = self._files.of(_name(wanted), attempt_folder(record.source), _turned(wanted))
+            claimed[wanted, found[0] if found else "", record.policy, record.environment].add(record.episode)
+            if found:
+                self.of[key(record)] = found[0]
+            else:
                 self.findings.append(Defect(wanted, 0, f"the video of episode {record.episode} is missing"))
-            elif wanted and found:
-                self.of[key(record)] = found
-        for (path, *_), count in claimed.items():
-            if path and count > 1:
-                self.findings.append(Defect(path, 0, f"{count} episodes name the same video: the last one is in it"))
+        for (path, *_), episodes in claimed.items():
+            if len(episodes) > 1:
+                told = f"{len(episodes)} episodes name the same video: the last one is in it"
+                self.findings.append(Defect(path, 0, told))
 
     def by_name(self, video: Video) -> None:
         stem = str(PurePosixPath(video.path).with_suffix(""))
@@ -148,7 +148,7 @@ class _Linking:
             self._take(video, *named)
 
     def _take(self, video: Video, episode: int, outcome: bool | None) -> None:
-        record = _nearest(video.path, self._by_episode.get(episode, ()))
+        record = _sole(self._by_episode.of(episode, attempt_folder(video.path), _folders(video.path)))
         if record is None:
             return
         if outcome is not None and record.verdict is not (Verdict.SUCCESS if outcome else Verdict.FAILURE):
@@ -193,24 +193,24 @@ def _named(stem: str) -> tuple[int, bool | None] | None:
     return None
 
 
-def _nearest(path: str, records: Sequence[EpisodeRecord]) -> EpisodeRecord | None:
-    """The first record with the longest way in common; None where those of two combos or attempts share it."""
-    ways = [_common(path, record.source) for record in records]
-    near = [record for record, way in zip(records, ways, strict=True) if way == max(ways)]
-    owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
-    return near[0] if len(owners) == 1 else None
+def _sole(near: Sequence[EpisodeRecord]) -> EpisodeRecord | None:
+    """The first of the records that are nearest; None where those of two combos or attempts are."""
+    alike = near and all(_owner(record) == _owner(near[0]) for record in near)
+    return near[0] if alike else None
 
 
-def _common(path: str, other: str) -> int:
-    """How many folders two paths share from the outside."""
-    pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+def _owner(record: EpisodeRecord) -> tuple[str, str, str, int]:
+    return record.policy, record.environment, record.session, record.attempt
 
 
-def _same_file(wanted: str, paths: Sequence[str]) -> str | None:
-    """Among files of the same name the one that ends like the wanted path for the longest."""
-    return max(paths, key=lambda path: _common(_turned(wanted), _turned(path)), default=None)
+def _name(path: str) -> str:
+    return PurePosixPath(path).name
 
 
-def _turned(path: str) -> str:
-    return "/".join(reversed(PurePosixPath(path).parts[:-1])) + "/"
+def _folders(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/")[:-1])
+
+
+def _turned(path: str) -> tuple[str, ...]:
+    """Its folders, the innermost first."""
+    return PurePosixPath(path).parts[-2::-1]

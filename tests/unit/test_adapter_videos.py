@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from adapter_samples import by_episode, combos, complaints, kinds, verdicts
 
 from comborun.episode import EpisodeRecord, Verdict
 from reporter.adapters import Context, Reading, filename_encoded
-from reporter.adapters.videos import Video, index, key, link
+from reporter.adapters.videos import Links, Video, index, key, link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ENV = "logs/octo-small/Scene-v1/arm_pd/PickCan-v0"
 
@@ -183,3 +188,64 @@ def test_a_video_that_can_not_be_played_is_named_and_linked_all_the_same() -> No
     links = link([Video("run/a/eval_episode_0.mp4", 9, "no moov box")], [record(0)])
     assert [finding.reason for finding in links.findings] == ["a video that can't be played: no moov box"]
     assert len(links.of) == 1
+
+
+def test_attempts_share_no_videos() -> None:
+    """A path within an attempt ends alike in all of them, and a verdict of one says nothing of another's video."""
+    folders = ["sessions/s/attempt-1", "sessions/s/attempt-2", "sessions/t/attempt-1"]
+    sources = [f"{folder}/out/rows.jsonl" for folder in folders]
+    claiming = [record(0, source=f"{source}:1", video="videos/one.mp4") for source in sources]
+    paths = [f"{folder}/out/videos/one.mp4" for folder in folders]
+    links = link([Video(path, 9, "") for path in paths], claiming)
+    assert [links.of[key(found)] for found in claiming] == paths
+    assert links.findings == (), "the same episode of two attempts is not two that share a video"
+    assert link([Video(path, 9, "") for path in paths[:2]], claiming[2:]).of == {}
+    numbered = [Video("sessions/s/attempt-1/out/x_ep0000.mp4", 9, "")]
+    assert link(numbered, [record(0, session="s", attempt=2, source=f"{sources[1]}:1")]).of == {}
+
+
+def test_a_video_outside_of_every_attempt_belongs_to_the_records_nearest_to_it() -> None:
+    beside = record(0, source="run/rows.jsonl:1")
+    within = record(0, environment="f", source="run/attempt-1/rows.jsonl:1")
+    assert link([Video("run/attempt-1/x_ep0000.mp4", 9, "")], [beside]).of == {
+        key(beside): "run/attempt-1/x_ep0000.mp4"
+    }
+    assert link([Video("run/x_ep0000.mp4", 9, "")], [within]).of == {key(within): "run/x_ep0000.mp4"}
+    named = record(1, source="run/attempt-1/rows.jsonl:2", video="/gone/videos/one.mp4")
+    assert link([Video("run/videos/one.mp4", 9, "")], [named]).of == {key(named): "run/videos/one.mp4"}
+
+
+@pytest.mark.parametrize("claimed", [False, True], ids=["by name", "by the record"])
+@pytest.mark.parametrize("attempt", ["", "attempt-1/"], ids=["in folders", "in attempts"])
+def test_the_work_of_linking_grows_with_the_records_and_not_with_their_square(*, claimed: bool, attempt: str) -> None:
+    def work(combos: int) -> int:
+        records, videos = [], []
+        for combo in range(combos):
+            place = f"sessions/{combo}/{attempt}out"
+            for episode in range(3):
+                extra = {"video": f"/box/{place}/ep{episode}.mp4"} if claimed else {}
+                source = f"{place}/rows.jsonl:{episode}"
+                records.append(record(episode, environment=f"e{combo}", source=source, extra=extra))
+                videos.append(Video(f"{place}/ep{episode}.mp4", 9, ""))
+        found, calls = counted(lambda: link(videos, records))
+        assert [found.of[key(one)] for one in records] == [video.path for video in videos]
+        return calls
+
+    assert work(120) < 3 * work(60)
+
+
+def counted(act: Callable[[], Links]) -> tuple[Links, int]:
+    """What it gives, and how many calls it took."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = act()
+    finally:
+        sys.setprofile(before)
+    return found, calls
