@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.text import p_value, points, points_interval
+from reporter.text import fraction, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,4 +119,5 @@ def _limit(group: EnvironmentComparisons, family: int) -> str:
     gap, n = group.detectable.in_family, group.detectable.n
     if gap is None:
         return f"With {n} episodes and {among}, no difference at all could have been found."
-    return f"With {n} episodes and {among}, a true gap of {100 * gap:.0f} points would be found 4 times in 5."
+    size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
+    return f"With {n} episodes and {among}, a true gap of {size} points would be found 4 times in 5."

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from comborun import __version__
 from comborun.plaintext import printable
 from reporter.pages.markdown import escape
+from reporter.pages.numbers import limits, significant
 from reporter.render import TEMPLATES, templates
 from reporter.text import claim, p_value, points, points_interval
 
@@ -87,10 +88,10 @@ def _row(policy: str, one: Comparison) -> dict[str, Any]:
         "environment": one.environment,
         "before": {"successes": one.rate_b.successes, "n": one.rate_b.n},
         "after": {"successes": one.rate_a.successes, "n": one.rate_a.n},
-        "difference": round(one.difference, 10),
-        "interval": [round(limit, 10) for limit in one.interval],
-        "p": round(one.p, 10),
-        "p_holm": round(one.p_holm, 10),
+        "difference": significant(one.difference),
+        "interval": limits(one.interval),
+        "p": significant(one.p),
+        "p_holm": significant(one.p_holm),
         "decided": one.decided,
         "paired": one.paired,
         "pairing": one.pairing.why,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from reporter.pages.numbers import limits, rounded, scaled, significant
 from reporter.pages.page import letters
 from reporter.records.usage import busy
 from reporter.summary import describe_missing
@@ -32,9 +33,9 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "grid": summary.grid,
         "started": _moment(timing.started),
         "finished": _moment(timing.finished),
-        "makespan_seconds": _rounded(timing.makespan, 3),
-        "sequential_seconds": _rounded(timing.sequential, 3),
-        "bound_seconds": _rounded(ran.bound, 3),
+        "makespan_seconds": rounded(timing.makespan, 3),
+        "sequential_seconds": rounded(timing.sequential, 3),
+        "bound_seconds": rounded(ran.bound, 3),
         "policies": summary.policies,
         "environments": summary.environments,
         "combos": [_combo(combo, letters(combo, summary)) for combo in summary.combos],
@@ -93,7 +94,7 @@ def _combo(combo: ComboSummary, letters_: str) -> dict[str, Any]:
         "cause": combo.ending.cause or None,
         "warnings": combo.ending.warnings,
         "attempts": combo.ending.attempts,
-        "seconds": _rounded(combo.ending.seconds, 3),
+        "seconds": rounded(combo.ending.seconds, 3),
         "peak_memory_kib": _kib(combo.ending.peak_memory),
         "metrics": {mean.name: _metric(mean) for mean in combo.metrics},
         "failures": _failures(combo),
@@ -106,8 +107,8 @@ def _metric(mean: MetricMean) -> dict[str, Any]:
     return {
         "mean": mean.mean,
         "n": mean.n,
-        "interval": _limits(mean.interval),
-        "percentiles": _limits(mean.percentiles),
+        "interval": mean.interval and scaled(mean.interval),
+        "percentiles": mean.percentiles and scaled(mean.percentiles),
     }
 
 
@@ -148,12 +149,12 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "n_a": one.rate_a.n,
         "successes_b": one.rate_b.successes,
         "n_b": one.rate_b.n,
-        "difference": _rounded(one.difference, 10),
+        "difference": significant(one.difference),
         "interval": _limits(one.interval),
         "interval_method": one.interval_method,
         "test": one.test,
-        "p": _rounded(one.p, 10),
-        "p_holm": _rounded(one.p_holm, 10),
+        "p": significant(one.p),
+        "p_holm": significant(one.p_holm),
         "better": one.better,
         "paired": one.paired,
         "pairing": one.pairing.why,
@@ -168,8 +169,8 @@ def _detectable(group: EnvironmentComparisons) -> dict[str, Any]:
     return {
         "environment": group.environment,
         "n": gap.n,
-        "alone": _rounded(gap.alone, 4),
-        "in_family": _rounded(gap.in_family, 4),
+        "alone": rounded(gap.alone, 4),
+        "in_family": rounded(gap.in_family, 4),
     }
 
 
@@ -206,7 +207,7 @@ def _usage(busy: Busy | None) -> dict[str, Any] | None:
     return {
         "samples": busy.samples,
         "cpus": busy.cpus,
-        "mean_load": _rounded(busy.mean_load, 2),
+        "mean_load": rounded(busy.mean_load, 2),
         "memory_kib": busy.memory_kib,
         "peak_memory_kib": busy.peak_kib,
         "gpus": [
@@ -214,7 +215,7 @@ def _usage(busy: Busy | None) -> dict[str, Any] | None:
                 "gpu": gpu.index,
                 "memory_mib": gpu.total_mib,
                 "peak_memory_mib": gpu.peak_mib,
-                "mean_utilization": _rounded(gpu.mean_utilization, 1),
+                "mean_utilization": rounded(gpu.mean_utilization, 1),
             }
             for gpu in busy.gpus
         ],
@@ -225,13 +226,8 @@ def _kib(memory: int | None) -> int | None:
     return None if memory is None else memory // 1024
 
 
-def _limits(interval: tuple[float, float] | None) -> list[float] | None:
-    """Ten decimals: more than anybody needs, and fewer than versions of scipy may differ in."""
-    return None if interval is None else [round(limit, 10) for limit in interval]
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
+def _limits(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if interval is None else limits(interval)
 
 
 def _moment(timestamp: float | None) -> str | None:

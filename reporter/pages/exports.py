@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from comborun.episode import EpisodeRecord
+from reporter.pages.numbers import limits, scaled
 from reporter.pages.page import letters
 
 if TYPE_CHECKING:
@@ -90,11 +91,12 @@ def _summary_cells(combo: ComboSummary, summary: Summary) -> Iterator[JsonValue]
 
 
 def _metric(mean: MetricMean | None) -> Iterator[JsonValue]:
-    yield from (mean.mean, *_limits(mean.interval), mean.n) if mean else (None,) * 4
+    low, high = scaled(mean.interval) if mean and mean.interval else (None, None)
+    yield from (mean.mean, low, high, mean.n) if mean else (None,) * 4
 
 
 def _limits(interval: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (round(interval[0], 10), round(interval[1], 10))
+    return (None, None) if interval is None else limits(interval)
 
 
 def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from sys import float_info
 
 from reporter.statistics.proportion import CONFIDENCE, Interval, quantile
 
@@ -32,7 +33,8 @@ class PairCounts:
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Two-sided p of the exact test: each episode that went differently is a fair coin. 1 where none did.
+    """Two-sided p of the exact test: each episode that went differently is a fair coin. 1 where none did; never 0, but
+    at least the smallest normal number, below which (some 1,000 episodes, all one way) nothing is told apart.
 
     Q. McNemar, Psychometrika 12 (1947) 153-157, with binomial probabilities.
     """
@@ -40,7 +42,7 @@ def mcnemar(only_a: int, only_b: int) -> float:
         return 1.0
     from scipy.special import bdtr
 
-    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+    return min(1.0, max(float_info.min, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5))))
 
 
 def bonett_price(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interval:

@@ -1,0 +1,83 @@
+"""Numbers for programs: nothing that is not 0 is told as 0."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import RunDirectory, row
+from scipy.stats import binomtest
+
+from comborun.plan import ResultRules
+from reporter import report_run
+from reporter.collect import collect_run
+from reporter.comparing.between import compare_runs
+from reporter.pages.between_files import render_between
+from reporter.pages.numbers import limits, scaled, significant
+from reporter.statistics.paired import mcnemar
+from reporter.text import p_value
+
+
+def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:
+    """Two policies over the same seeds, one of which always succeeds and the other never."""
+    made = RunDirectory(path)
+    for policy, success in (("good", True), ("bad", False)):
+        session = made.session(policy, "stairs", episodes, results=ResultRules(metrics=tuple(metrics)))
+        values = [{name: value * (1 + i % 7) for name, value in metrics.items()} for i in range(episodes)]
+        rows = (row(i, success, seed=1000 + i, **values[i]) for i in range(episodes))
+        made.attempt(session, "".join(rows))
+    return made.write(run=run)
+
+
+def test_a_p_that_is_tiny_is_told_with_its_digits(tmp_path: Path) -> None:
+    report_run(paired_run(tmp_path, 60), tmp_path / "report")
+    (found,) = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())["comparisons"]
+    expected = binomtest(60, 60).pvalue
+    assert (found["p"], found["p_holm"]) == (pytest.approx(expected, rel=1e-9, abs=0),) * 2
+    assert "p < 0.0001" in (tmp_path / "report/report.html").read_text().replace("&lt;", "<")
+
+
+def test_of_two_runs_it_is_told_likewise(tmp_path: Path) -> None:
+    before, after = RunDirectory(tmp_path / "a"), RunDirectory(tmp_path / "b")
+    for made, name, success in ((before, "first", False), (after, "second", True)):
+        rows = "".join(row(i, success, seed=1000 + i) for i in range(60))
+        made.attempt(made.session("flat", "stairs", 60), rows)
+        made.write(run=name)
+    files = render_between(compare_runs(collect_run(tmp_path / "a"), collect_run(tmp_path / "b")))
+    (found,) = json.loads(files["comparison.json"])["comparisons"]
+    assert found["p"] == found["p_holm"] == pytest.approx(binomtest(60, 60).pvalue, rel=1e-9, abs=0)
+
+
+def test_the_limits_of_a_small_metric_are_not_0(tmp_path: Path) -> None:
+    report_run(paired_run(tmp_path, 30, error_m=3e-12), tmp_path / "report")
+    combos = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())["combos"]
+    (line, *_) = csv.DictReader(io.StringIO((tmp_path / "report/summary.csv").read_text()))
+    for low, mean, high in [
+        (found["interval"][0], found["mean"], found["interval"][1])
+        for found in (combo["metrics"]["error_m"] for combo in combos)
+    ] + [tuple(float(line[f"error_m.{part}"]) for part in ("low", "mean", "high"))]:
+        assert 0 < low < mean < high < 1e-10
+
+
+def test_no_p_is_0_however_many_pairs_go_one_way() -> None:
+    assert 0 < mcnemar(5000, 0) <= mcnemar(1000, 0) < 1e-300
+    assert significant(mcnemar(5000, 0)) > 0
+    assert p_value(mcnemar(5000, 0)) == "< 0.0001"
+    assert p_value(mcnemar(5000, 0), bound=True) == "< 0.0001"
+
+
+@given(st.floats(min_value=1e-300, max_value=1))
+def test_a_number_keeps_ten_digits_whatever_its_size(value: float) -> None:
+    assert significant(value) == pytest.approx(value, rel=6e-10, abs=0)
+    assert scaled((-value, value / 3))[0] == pytest.approx(-value, rel=6e-10, abs=0)
+
+
+def test_limits_between_rates_hide_what_is_no_more_than_the_last_bit() -> None:
+    assert limits((-2.7e-17, 1 / 3)) == (0, 0.3333333333)
+    assert scaled((1e-17, 7 / 3)) == (0, 2.3333333333)
+    assert scaled((0.0, 0.0)) == (0, 0)
