@@ -31,7 +31,7 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"{\char34}",  # \textquotedbl is unknown to LaTeX's first encoding
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     "-": r"{-}",
@@ -81,7 +81,9 @@ def _table(summary: Summary, axes: Axes) -> Iterator[str]:
 
 
 def _row(cells: list[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    row = " & ".join(cells) + r" \\"
+    # What stands before a row, \midrule or \\, would take these for its own argument, over blanks and line ends.
+    return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
 def _cell(combo: ComboSummary | None, summary: Summary) -> str:
