@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from math import asin, ceil, sqrt
+from math import asin, ceil, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 from reporter.statistics.proportion import clopper_pearson
@@ -25,7 +26,13 @@ BLOCK = 2_000_000
 """probabilities held at once"""
 
 POINTS_PER_SCALE = 8
-"""grid points per unit of angle and root of episodes: about eight for each feature of the p-value's curve"""
+"""grid points per unit of angle and root of episodes: about eight for each feature of the p-value's curve, or more"""
+
+STRETCH = 32
+"""grid points whose probabilities are worked out together, and kept"""
+
+KEPT = 500
+"""episodes of an arm up to which they are kept: some 60 MB at most"""
 
 
 def barnard(a: tuple[int, int], b: tuple[int, int], set_aside: float = SET_ASIDE) -> float:
@@ -37,6 +44,17 @@ def barnard(a: tuple[int, int], b: tuple[int, int], set_aside: float = SET_ASIDE
     highest peaks: the usual 32 points miss a narrow peak at 500 episodes per arm by a fifth.
     G. A. Barnard, Biometrika 34 (1947) 123-138; R. L. Berger and D. D. Boos, JASA 89 (1994) 1012-1016.
     """
+    return _barnard(*_standing_for(a, b), set_aside)
+
+
+def _standing_for(a: tuple[int, int], b: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The order of the arms, and which outcome is called a success, change no p: one table stands for these four."""
+    (x, n), (y, m) = a, b
+    return min((a, b), (b, a), ((n - x, n), (m - y, m)), ((m - y, m), (n - x, n)))
+
+
+@lru_cache(maxsize=65536)
+def _barnard(a: tuple[int, int], b: tuple[int, int], set_aside: float) -> float:
     square = _squared_z(a, b)
     if square == 0:
         return 1.0
@@ -85,15 +103,43 @@ def _size(sizes: tuple[int, int], region: Region, rates: tuple[float, float]) ->
     """The largest probability of the region over a range of the common rate."""
     import numpy as np
 
-    angles = (asin(sqrt(rates[0])), asin(sqrt(rates[1])))
-    points = 17 + ceil((angles[1] - angles[0]) * sqrt(sum(sizes)) * POINTS_PER_SCALE)
-
     def tail(at: Floats) -> Floats:
-        common = np.clip(np.sin(at) ** 2, 1e-300, 1 - 2**-53)
-        blocks = np.array_split(common, ceil(len(common) * (max(sizes) + 1) / BLOCK))
-        return np.concatenate([_tail(sizes, region, block) for block in blocks])
+        return _tail_at(sizes, region, at)
 
-    return _supremum(tail, np.linspace(*angles, points))
+    low, high = asin(sqrt(rates[0])), asin(sqrt(rates[1]))
+    points = _points(sum(sizes))
+    grid = _angles(points)
+    inside = range(int(np.searchsorted(grid, low, "right")), int(np.searchsorted(grid, high, "left")))
+    ends = np.array([low, high])
+    at, values = np.insert(ends, 1, grid[inside.start : inside.stop]), tail(ends)
+    return _supremum(tail, at, np.insert(values, 1, _on_grid(sizes, region, points, inside)))
+
+
+def _points(episodes: int) -> int:
+    """Of the grid; those of the next power of two, so that arms of about as many episodes share theirs."""
+    return 17 + ceil(pi / 2 * sqrt(1 << (episodes - 1).bit_length()) * POINTS_PER_SCALE)
+
+
+@lru_cache(maxsize=64)
+def _angles(points: int) -> Floats:
+    """A grid of common rates, as the angles whose squared sine they are."""
+    import numpy as np
+
+    return np.linspace(0.0, pi / 2, points)
+
+
+def _on_grid(sizes: tuple[int, int], region: Region, points: int, inside: range) -> Floats:
+    """The probability of the region at these points of the grid."""
+    import numpy as np
+
+    if not inside:
+        return np.empty(0)
+    if max(sizes) > KEPT:
+        return _tail_at(sizes, region, _angles(points)[inside.start : inside.stop])
+    stretches = range(inside.start // STRETCH, (inside.stop - 1) // STRETCH + 1)
+    found = [_tail(_kept(sizes[0], points, one), _kept(sizes[1], points, one), region) for one in stretches]
+    start = stretches.start * STRETCH
+    return np.concatenate(found)[inside.start - start : inside.stop - start]
 
 
 def _region(sizes: tuple[int, int], square: float) -> Region:
@@ -117,47 +163,106 @@ def _region(sizes: tuple[int, int], square: float) -> Region:
     return np.clip(at_most, -1, m), np.clip(at_least, 0, m + 1)
 
 
-def _tail(sizes: tuple[int, int], region: Region, rates: Floats) -> Floats:
+@dataclass(frozen=True)
+class _Rows:
+    """Of one arm, a row per rate."""
+
+    exactly: Floats
+    """probabilities of 0..n successes"""
+    fewer: Floats
+    """of less than 0..n + 1"""
+    at_least: Floats
+    """of 0..n + 1 or more; summed by itself, as one minus the other would be no small number's probability"""
+
+
+def _tail_at(sizes: tuple[int, int], region: Region, angles: Floats) -> Floats:
+    """The probability of the region at each of these common rates, with rows that nobody else needs."""
+    import numpy as np
+
+    def part(at: Floats) -> Floats:
+        first = _rows(sizes[0], at)
+        return _tail(first, first if sizes[0] == sizes[1] else _rows(sizes[1], at), region)
+
+    parts = ceil(len(angles) * (max(sizes) + 1) / BLOCK)
+    return np.concatenate([part(at) for at in np.array_split(angles, parts)])
+
+
+def _tail(a: _Rows, b: _Rows, region: Region) -> Floats:
     """The probability of the region at each common rate."""
     import numpy as np
 
-    first = _binomial(sizes[0], rates)
-    second = first if sizes[0] == sizes[1] else _binomial(sizes[1], rates)
-    edge = np.zeros((len(rates), 1))
-    below = np.hstack([edge, np.cumsum(second, axis=1)])
-    above = np.hstack([np.cumsum(second[:, ::-1], axis=1)[:, ::-1], edge])
-    probability: Floats = np.einsum("ri,ri->r", first, below[:, region[0] + 1] + above[:, region[1]])
+    outside = b.fewer[:, region[0] + 1] + b.at_least[:, region[1]]
+    probability: Floats = np.einsum("ri,ri->r", a.exactly, outside)
     return probability
+
+
+@lru_cache(maxsize=160)
+def _kept(n: int, points: int, stretch: int) -> _Rows:
+    """Of a stretch of the grid: the same for all comparisons with an arm of this size."""
+    return _rows(n, _angles(points)[stretch * STRETCH : (stretch + 1) * STRETCH])
+
+
+def _rows(n: int, angles: Floats) -> _Rows:
+    import numpy as np
+
+    exactly = _binomial(n, np.clip(np.sin(angles) ** 2, 1e-300, 1 - 2**-53))
+    fewer, at_least = np.zeros((2, len(angles), n + 2))
+    np.cumsum(exactly, axis=1, out=fewer[:, 1:])
+    np.cumsum(exactly[:, ::-1], axis=1, out=at_least[:, n::-1])
+    return _Rows(exactly, fewer, at_least)
 
 
 def _binomial(n: int, rates: Floats) -> Floats:
     """Probabilities of 0..n successes, a row per rate."""
     import numpy as np
-    from scipy.special import gammaln
 
-    k = np.arange(n + 1)
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    k, ways = _ways(n)
     probabilities: Floats = np.exp(ways + np.outer(np.log(rates), k) + np.outer(np.log1p(-rates), n - k))
     return probabilities
 
 
-def _supremum(tail: Callable[[Floats], Floats], grid: Floats, peaks: int = 2, rounds: int = 5) -> float:
-    """The largest value on a grid, refined around its highest peaks: the grid is fine enough for those alone that come
-    near."""
+@lru_cache(maxsize=64)
+def _ways(n: int) -> tuple[NDArray[np.intp], Floats]:
+    """0..n, and the logarithm of how many ways there are to choose so many of n."""
+    import numpy as np
+    from scipy.special import gammaln
+
+    k = np.arange(n + 1)
+    return k, gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
+def _supremum(tail: Callable[[Floats], Floats], grid: Floats, values: Floats, peaks: int = 2, rounds: int = 3) -> float:
+    """The largest value, refined around the highest peaks of a grid that is fine enough for those alone that come near.
+
+    All peaks are refined together, each between its neighbours; what is left is a parabola.
+    """
     import numpy as np
 
-    values = tail(grid)
     best = float(values.max())
     padded = np.concatenate([[-1.0], values, [-1.0]])
     tops = np.flatnonzero((values >= padded[:-2]) & (values >= padded[2:]) & (values >= 0.95 * best))
-    for top in tops[np.argsort(-values[tops], kind="stable")][:peaks]:
-        low, high = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
-        for _ in range(rounds):
-            finer = np.linspace(low, high, 11)
-            found = tail(finer)
-            at = int(found.argmax())
-            best = max(best, float(found[at]))
-            if found[at] - found.min() <= 1e-10 * best:
-                break
-            low, high = finer[max(at - 1, 0)], finer[min(at + 1, 10)]
-    return best
+    tops = tops[np.argsort(-values[tops], kind="stable")][:peaks]
+    finer, found = _between(tail, grid[np.maximum(tops - 1, 0)], grid[np.minimum(tops + 1, len(grid) - 1)])
+    for _ in range(rounds - 1):
+        at, row = found.argmax(axis=1), np.arange(len(finer))
+        finer, found = _between(tail, finer[row, np.maximum(at - 1, 0)], finer[row, np.minimum(at + 1, 10)])
+    return max(best, *map(_vertex, found))
+
+
+def _between(tail: Callable[[Floats], Floats], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Eleven points from each `low` to its `high`, and the values there."""
+    import numpy as np
+
+    finer = np.linspace(low, high, 11, axis=1)
+    return finer, tail(finer.ravel()).reshape(finer.shape)
+
+
+def _vertex(values: Floats) -> float:
+    """The height of the parabola through the largest of evenly spaced values and those on either side of it."""
+    top = int(values.argmax())
+    highest = float(values[top])
+    if not 0 < top < len(values) - 1:
+        return highest
+    before, after = float(values[top - 1]), float(values[top + 1])
+    bend = 2 * highest - before - after
+    return highest + (after - before) ** 2 / (8 * bend) if bend > 0 else highest
