@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from comborun import __version__
 from comborun.cli.frame import answer, grid_argument, json_option, program
@@ -227,8 +228,8 @@ def _tell(result: Calibration, path: Path) -> None:
         held = [f"{size} MiB" if size else "-" for size in (one.memory_mib, one.gpu_memory_mib)]
         cores = "-" if one.cores is None else f"{one.cores:.1f}"
         combos.add_row(
-            *(one.policy, one.environment, str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s"),
-            *(*held, cores),
+            *(Text(harmless(name, keep="")) for name in (one.policy, one.environment)),
+            *(str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s", *held, cores),
         )
     levels = Table(box=None, pad_edge=False)
     for name in ("at once", "episodes", "one by one", "side by side", "done, one alone = 1"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from comborun.cli.frame import answer, tell
 from comborun.plaintext import harmless
@@ -31,8 +32,8 @@ def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
         table.add_column(head, header_style="dim")
     for policy, one in between.rows:
         style = "" if not one.decided else "green" if one.difference > 0 else "red"
-        table.add_row(*(harmless(cell, keep="") for cell in cells(policy, one)), style=style)
-    Console(highlight=False, markup=False).print(table)
+        table.add_row(*(Text(harmless(cell, keep="")) for cell in cells(policy, one)), style=style)
+    Console(highlight=False).print(table)
     for sentence in (*between.sentences, *between.notes):
         click.echo(harmless(sentence))
     click.echo(f"\nReport: {click.style(str(target), bold=True)}")
