@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from reporter.comparing.pairing import arm
+from reporter.comparing.pairing import same_start
 from reporter.merge import merge
 from reporter.spans import describe, spans
 from reporter.text import combo_name
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.episode import EpisodeRecord
+    from comborun.work import Combo
     from reporter.adapters import Reject
-    from reporter.merge import Combo, MergedCombo
+    from reporter.merge import MergedCombo
 
 SCHEMA = 1
 
@@ -39,6 +40,8 @@ class CanaryCombo:
     """episodes whose initial state or first image has another hash"""
     seeds: tuple[int, ...]
     """episodes with another seed: of them the rest says nothing"""
+    starts_compared: int | None = None
+    """episodes with a hash of their start in both; None where an older version did not count them"""
 
     @property
     def differs(self) -> bool:
@@ -53,7 +56,14 @@ class CanaryCombo:
         found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
         told = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
         counted = f"{self.compared} episode{'s' if self.compared != 1 else ''}"
-        return f"{counted} run alone once more: {'; '.join(told) or 'all went the same'}"
+        return f"{counted} run alone once more: {'; '.join(told) or 'all went the same'}{self._unseen}"
+
+    @property
+    def _unseen(self) -> str:
+        """Of how many the starts could be compared, where that is not all of them."""
+        if self.starts_compared in {None, self.compared}:
+            return ""
+        return f" (starts compared in {self.starts_compared or 'none'} of them)"
 
 
 @dataclass(frozen=True)
@@ -100,14 +110,16 @@ def _compare(key: Combo, before: MergedCombo | None, canary: MergedCombo) -> Can
     then = {record.episode: record for record in before.accepted} if before else {}
     now = {record.episode: record for record in canary.accepted}
     common = sorted(then.keys() & now.keys())
-    a, b = arm(key[0], tuple(then.values())), arm(key[0], tuple(now.values()))
+    alike = {episode: same_start(then[episode], now[episode]) for episode in common}
+    seeds = {episode: (then[episode].seed, now[episode].seed) for episode in common}
     return CanaryCombo(
         policy=key[0],
         environment=key[1],
         compared=len(common),
         verdicts=tuple(episode for episode in common if then[episode].verdict is not now[episode].verdict),
-        starts=tuple(episode for episode in common if a.hashes.get(episode) != b.hashes.get(episode)),
-        seeds=tuple(episode for episode in common if then[episode].seed != now[episode].seed),
+        starts=tuple(episode for episode in common if alike[episode] is False),
+        seeds=tuple(episode for episode, pair in seeds.items() if None not in pair and pair[0] != pair[1]),
+        starts_compared=sum(same is not None for same in alike.values()),
     )
 
 

@@ -115,5 +115,11 @@ def _hash_field(records: Sequence[EpisodeRecord]) -> str | None:
     return next((name for name in HASH_FIELDS if records and _field(records[0], name) is not None), None)
 
 
+def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
+    """Whether the best field that both records have holds the same hash; None where they have none in common."""
+    hashes = ((_field(a, name), _field(b, name)) for name in HASH_FIELDS)
+    return next((first == second for first, second in hashes if first is not None and second is not None), None)
+
+
 def _field(record: EpisodeRecord, name: str) -> object:
     return record.extra.get(name, record.metrics.get(name))

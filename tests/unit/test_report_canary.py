@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from monitor_stage import a_plan, a_session
@@ -27,7 +28,7 @@ def compared(parallel: list[EpisodeRecord], alone: list[EpisodeRecord]) -> Canar
 def test_episodes_that_went_the_same_are_counted_and_nothing_else() -> None:
     found = compared([record(i) for i in range(9)], [record(i) for i in range(3)])
     assert (found.compared, found.differs) == (3, False)
-    assert found.words == "3 episodes run alone once more: all went the same"
+    assert found.words == "3 episodes run alone once more: all went the same (starts compared in none of them)"
 
 
 def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
@@ -36,11 +37,40 @@ def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
     hashed = [record(0, extra={"init_hash": "x"}), *alone[1:]]
     found = compared([record(0, FAILURE, extra={"init_hash": "x"}), *parallel[1:]], hashed)
     assert (found.verdicts, found.starts, found.seeds) == ((0,), (1,), (2,))
-    assert found.words == "3 episodes run alone once more: another verdict in 0; another start in 1; another seed in 2"
+    assert found.words == (
+        "3 episodes run alone once more: another verdict in 0; another start in 1; another seed in 2"
+        " (starts compared in 2 of them)"
+    )
+
+
+def test_a_start_is_another_one_only_where_both_say_where_they_started() -> None:
+    alone = [record(0, extra={"init_hash": "a"}), record(1, extra={"init_hash": "b"}), record(2, Verdict.ERRORED)]
+    parallel = [record(0), record(1, extra={"init_hash": "b"}), record(2, extra={"init_hash": "c"}, seed=None)]
+    found = compared(parallel, alone)
+    assert (found.starts, found.seeds, found.starts_compared) == ((), (), 1)
+    assert "another start" not in found.words
+    assert found.words.endswith("(starts compared in 1 of them)")
+
+
+def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
+    alone = [record(0, extra={"init_hash": "a", "first_frame_hash": "f"}), record(1, extra={"first_frame_hash": "g"})]
+    parallel = [record(0, extra={"first_frame_hash": "f"}), record(1, extra={"first_frame_hash": "h"})]
+    found = compared(parallel, alone)
+    assert (found.starts, found.starts_compared) == ((1,), 2)
+    other = compared([record(0, extra={"init_hash": "a", "first_frame_hash": "x"})], alone)
+    assert other.starts == (), "the first image may be drawn otherwise where the state is the same"
+
+
+def test_a_canary_of_an_older_version_says_nothing_of_how_many_starts_there_were() -> None:
+    entry = json.loads(compare_canary("canary-1", [record(0)], [record(0)]).to_json())
+    del entry["combos"][0]["starts_compared"]
+    (combo,) = Canary.from_json(json.dumps(entry)).combos
+    assert combo.words == "1 episode run alone once more: all went the same"
 
 
 def test_one_episode_is_told_as_one() -> None:
-    assert compared([record(0)], [record(0)]).words == "1 episode run alone once more: all went the same"
+    told = "1 episode run alone once more: all went the same (starts compared in none of them)"
+    assert compared([record(0)], [record(0)]).words == told
 
 
 def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:
