@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from comborun.errors import UserError
 from comborun.layout import AttemptLayout, RunLayout
 from comborun.plan import Plan, Session
 from comborun.stop_rule import StopRule
+from comborun.work import combo_of
 from reporter.adapters import Context, filename_encoded, videos
 from reporter.adapters.sniff import candidate
 from reporter.comparing.canary import Canary
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comborun.episode import Aggregate, EpisodeRecord
+    from comborun.work import Combo
     from reporter.adapters import Defect, Reject
     from reporter.records.shelf import ResultFile
 
@@ -71,6 +74,14 @@ class Collected:
     """how some episodes went when they were run alone once more"""
     usage: tuple[Sample, ...] = ()
     """how busy the machine was while the run lasted, by time"""
+
+    @property
+    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
+        """Its sessions, in the plan's order."""
+        combos: defaultdict[Combo, list[SessionHistory]] = defaultdict(list)
+        for history in self.sessions:
+            combos[combo_of(history.session)].append(history)
+        return dict(combos)
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:

@@ -6,6 +6,7 @@ record. Within an attempt the first such line counts. Everything that was passed
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -17,8 +18,7 @@ from reporter.spans import Spans, gaps, spans, within
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Combo = tuple[str, str]
-"""policy, environment"""
+    from comborun.work import Combo
 
 
 @dataclass(frozen=True)
@@ -103,22 +103,24 @@ class _Episode:
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The first verdict of each attempt that has one."""
-        first: dict[int, Verdict] = {}
-        for record in self.records:
-            if record.verdict is not Verdict.ERRORED:
-                first.setdefault(record.attempt, record.verdict)
-        return tuple(first.values())
+        told = [[record.verdict for record in records if record.success is not None] for records in self._attempts]
+        return tuple(verdicts[0] for verdicts in told if verdicts)
 
     @property
     def repeats(self) -> set[bool]:
         """Whether the repetitions within an attempt differ: a value per attempt that has some."""
-        differ = set()
-        for _, group in groupby(self.records, attrgetter("attempt")):
-            contents = [_content(record) for record in group]
-            if len(contents) > 1:
-                differ.add(any(content != contents[0] for content in contents))
-        return differ
+        told = [[content(record) for record in records] for records in self._attempts]
+        return {any(content != contents[0] for content in contents) for contents in told if len(contents) > 1}
+
+    @property
+    def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:
+        """Each session counts its own: attempt 2 of one and attempt 2 of another are two."""
+        found: defaultdict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
+        for record in self.records:
+            found[record.session, record.attempt].append(record)
+        return found.values()
 
 
-def _content(record: EpisodeRecord) -> tuple[object, ...]:
+def content(record: EpisodeRecord) -> tuple[object, ...]:
+    """What a record says of its episode, wherever it stands."""
     return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))

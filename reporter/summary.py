@@ -21,13 +21,14 @@ from reporter.counting.ending import started
 from reporter.counting.metrics import MetricMean, metrics
 from reporter.counting.quality import Finding, Quality, quality
 from reporter.counting.tallies import Tally, tallies
-from reporter.merge import Combo, MergedCombo, merge
+from reporter.merge import MergedCombo, merge
 from reporter.spans import Spans, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.episode import EpisodeRecord
+    from comborun.work import Combo
     from reporter.collect import Collected, SessionHistory
     from reporter.comparing.canary import Canary
 
@@ -97,7 +98,7 @@ class Report:
 def summarize(collected: Collected, baseline: str | None = None) -> Report:
     """All numbers of the report from what was collected; with a `baseline` every other policy is compared with it, and
     with no other. Raises UserError when there is no such policy."""
-    sessions = _by_combo(collected.sessions)
+    sessions = collected.by_combo
     spare = _spared(collected, sessions)
     planned = {
         combo: _planned(histories, spare.get(combo, ()))
@@ -148,14 +149,6 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
 def _check_baseline(baseline: str | None, policies: Sequence[str]) -> None:
     if baseline is not None and baseline not in policies:
         raise UserError(f"no policy is named {baseline!r}", f"the baseline must be one of: {', '.join(policies)}")
-
-
-def _by_combo(histories: Iterable[SessionHistory]) -> dict[Combo, tuple[SessionHistory, ...]]:
-    combos: dict[Combo, tuple[SessionHistory, ...]] = {}
-    for history in histories:
-        combo = (history.session.policy, history.session.environment)
-        combos[combo] = (*combos.get(combo, ()), history)
-    return combos
 
 
 def _counts_episodes(histories: Sequence[SessionHistory]) -> bool:

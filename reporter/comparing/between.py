@@ -17,8 +17,8 @@ from reporter.text import combo_name, p_value, plural, points, points_interval
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from comborun.work import Combo
     from reporter.collect import Collected
-    from reporter.merge import Combo
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from reporter.merge import merge
 from reporter.spans import union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from comborun.work import Combo
-    from reporter.collect import Collected, SessionHistory
+    from reporter.collect import Collected
     from reporter.comparing.pairing import Arm
     from reporter.comparing.stopping import Standing
     from reporter.merge import MergedCombo
@@ -50,7 +50,7 @@ def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPro
 
 def last_arms(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, Arm]:
     """The episodes of every combo, without errored ones that may still be run again."""
-    histories = _by_combo(collected.sessions)
+    histories = collected.by_combo
     return {
         combo: with_last_words(
             arm(combo[0], found.accepted, collected.unpaired.get(combo, "")),
@@ -64,16 +64,9 @@ def merged_of(collected: Collected) -> dict[Combo, MergedCombo]:
     """All of its planned episodes, needed or not."""
     planned = {
         combo: union(range(one.session.first, one.session.first + one.session.count) for one in histories) or None
-        for combo, histories in _by_combo(collected.sessions).items()
+        for combo, histories in collected.by_combo.items()
     }
     return {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
-
-
-def _by_combo(histories: Iterable[SessionHistory]) -> dict[Combo, list[SessionHistory]]:
-    combos: dict[Combo, list[SessionHistory]] = {}
-    for history in histories:
-        combos.setdefault((history.session.policy, history.session.environment), []).append(history)
-    return combos
 
 
 def _line(standing: Standing) -> dict[str, object]:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.plan import Unit
+    from comborun.work import Combo
     from reporter.collect import SessionHistory
     from reporter.counting.tallies import Tally
-    from reporter.merge import Combo, MergedCombo
+    from reporter.merge import MergedCombo
     from reporter.statistics.first_k import Balanced
 
 

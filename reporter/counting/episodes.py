@@ -10,7 +10,7 @@ from comborun.episode import EpisodeRecord, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reporter.merge import Combo
+    from comborun.work import Combo
 
 Running = tuple[tuple[int, int], ...]
 """(completed, successes) of the first episodes by index, at places close enough to draw a line through"""

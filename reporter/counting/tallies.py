@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.episode import Aggregate
-    from reporter.merge import Combo
+    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from comborun.again.resumption import Rejected
 from comborun.spans import Spans, union
 from reporter.adapters import RejectKind
-from reporter.merge import Combo, merge
+from reporter.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.work import Combo
     from reporter.adapters import Reject
     from reporter.collect import Collected
 

@@ -69,6 +69,17 @@ def test_the_same_record_in_two_attempts_is_a_replay_and_no_duplicate() -> None:
     assert combo.replays == Replays((range(3, 4),), ())
 
 
+def test_sessions_count_their_attempts_each_for_itself() -> None:
+    """A session that fills a gap begins with attempt 1 again: what both did is done twice and not recorded twice."""
+    whole = [replace(record(0, "failure", 2, "s:1"), session="s"), replace(record(1, "success", 2), session="s")]
+    gap = [replace(record(0, "success", 2, "g:1"), session="s_e0-0"), replace(record(1, "success", 2), session="g")]
+    combo = merged(*whole, *gap)
+    assert combo.replays == Replays((range(2),), (range(1),))
+    assert (combo.duplicates, combo.conflicts) == ((), ())
+    between = merged(whole[0], gap[0], replace(whole[0], source="s:2"))
+    assert between.duplicates == (range(1),), "in the same session, whatever stands between"
+
+
 def test_what_is_missing_and_what_was_never_planned_are_named() -> None:
     combo = merged(*(record(index) for index in (0, 1, 2, 8, 9, 10, 14)))
     assert describe(combo.missing) == "3-7"
