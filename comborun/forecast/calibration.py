@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from comborun.errors import UserError
 from comborun.planner.knowledge import Knowledge, Level, Pace, pace_key
-from comborun.resources import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -176,8 +175,3 @@ def _estimated(policy: str, environment: str, known: Mapping[tuple[str, str], Pa
             estimated=True,
         )
     return None
-
-
-def available_memory(host: HostFacts) -> int | None:
-    """MiB; None where the host doesn't tell."""
-    return None if host.available is None else host.available // MIB

@@ -126,11 +126,6 @@ def _values(kind: str, axis: Axis) -> dict[str, str]:
     return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 
-def _literal(text: str) -> str:
-    """Braces of a value that takes no placeholders, protected from being read as such."""
-    return text.replace("{", "{{")
-
-
 def _workdir(settings: Settings, grid: Grid, host: HostFacts) -> BashWord | None:
     return None if settings.workdir is None else host_folder(settings.workdir, grid, host)
 
