@@ -33,7 +33,10 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def escape(text: str) -> str:
-    """Text from records as Markdown that shows it: on one line, without markup, links or table cells of its own."""
+    """Text from records as Markdown that shows it: on one line, without markup or table cells of its own.
+
+    GitHub makes links of bare addresses all the same.
+    """
     shown = _SPECIAL.sub(r"\\\g<0>", printable(text))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
