@@ -93,7 +93,7 @@ def test_random_faults_on_slurm_lose_no_episode_and_count_none_twice(
         storm.fault()
         time.sleep(0.5 + storm.chance.random())
         storm.let_go()
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 90
     while not storm.is_over and time.monotonic() < deadline:  # as a person who watches would
         storm.let_go()
         box.library("slurm_submit.sh")
