@@ -134,6 +134,7 @@ def collect_folder(directory: Path) -> Collected:
             name = path.relative_to(directory)
             shelf.take(path, Context(path=name.as_posix(), attempt=attempt_in(name)), asked=False)
     shelf.take_names(found, Context(path=""))
+    shelf.settle_combos()
     shelf.watch(found)
     collected = _collected(shelf, directory.resolve().name)
     return replace(collected, defects=(*shelf.taken, *collected.defects))

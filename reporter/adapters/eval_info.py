@@ -108,7 +108,10 @@ def _take_episodes(findings: Findings, episodes: list[Any]) -> None:
 def _named(findings: Findings, group: object) -> Findings:
     """The same findings under the names of a group of tasks."""
     path = findings.context.path
-    policy, environment = (places.policy(path), group) if isinstance(group, str) and group else places.combo(path)
+    if isinstance(group, str) and group:
+        policy, environment = places.policy(path, {group}), group
+    else:
+        policy, environment = places.combo(path)
     return replace(findings, context=named(findings.context, policy, environment))
 
 

@@ -70,7 +70,7 @@ class _Rows:
         context, job = self.findings.context, row.get(JOB)
         if not isinstance(job, str):
             return {}
-        policy = {} if context.policy else {"policy": places.policy(context.path, besides=job)}
+        policy = {} if context.policy else {"policy": places.policy(context.path, {job})}
         return policy if context.environment else {**policy, "environment": job}
 
     def _index(self, row: dict[str, Any]) -> int | None:

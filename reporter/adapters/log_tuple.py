@@ -97,7 +97,8 @@ def _take(findings: Findings, printed: _Printed) -> None:
 
 def _in_context(findings: Findings, environment: str) -> Findings:
     """The same findings under the combo that the tuple names."""
-    return replace(findings, context=named(findings.context, places.policy(findings.context.path), environment))
+    policy = places.policy(findings.context.path, {environment})
+    return replace(findings, context=named(findings.context, policy, environment))
 
 
 def _take_episodes(

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 UNNAMED = "unnamed"
 """for what no file and no folder names"""
 
 _SAYS_NOTHING = re.compile(
-    r"(?:attempt|episode|rank|shard|part|version)[-_]?\d*|out|outputs?|results?|logs?|runs?|running|eval(?:uation)?s?"
-    r"|eval_info|eval_embodiment|metrics|videos?|stdout|stderr|experiments?|rollouts?|sessions|summary|cosmos_log"
+    r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
+    r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
+    r"|nohup|console|main|client|experiments?|rollouts?|sessions|summary|cosmos_log"
     r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
     re.IGNORECASE,
 )
@@ -52,13 +56,15 @@ def combo(path: str) -> tuple[str, str]:
     return _openvla(place) or _embodied_bench(place) or (place.inner(1), place.inner(0))
 
 
-def policy(path: str, besides: str = "") -> str:
+def policy(path: str, environments: Collection[str] = ()) -> str:
     """Of a file that names its environment and not its policy: the innermost folder, else the file's own name.
 
-    A folder called `besides` is the environment's.
+    Folders called like one of these environments, or like the task in it (`pick` of `env/pick`), hold a task.
     """
+    tasks = {name.casefold() for environment in environments for name in (environment, environment.rpartition("/")[2])}
     folders = Place.of(f"{PurePosixPath(path).parent}/out").names
-    return next((name for name in reversed(folders) if name != besides), Place.of(path).inner(0))
+    told = (name for name in reversed(folders) if name.casefold() not in tasks)
+    return next(told, Place.of(path).inner(0))
 
 
 def _openvla(place: Place) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from reporter.adapters import CautionKind, Context, Defect, Reading, RejectKind,
 from reporter.adapters.findings import refused
 from reporter.adapters.reading import read
 from reporter.adapters.sniff import Format, Sniffed
+from reporter.records.combos import Told, settled
 from reporter.records.found import broken
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ class Shelf:
             reading = filename_encoded.read(names, replace(context, path=folder))
             sniffed = Sniffed(Format.FILENAME_ENCODED, "outcomes in files' names")
             self._put(folder, sum(sizes[name] for name in names), sniffed, reading)
+
+    def settle_combos(self) -> None:
+        """In a folder, once all is read: which combo each file is of, and never two runs as one."""
+        files = [Told(file.path, file.format, reading) for file, reading in zip(self.files, self.readings, strict=True)]
+        self.readings = list(settled(files))
+        self._numbered.clear()  # folders that number alike have been told apart
 
     def watch(self, paths: Iterable[Path]) -> None:
         """Look into the videos among the files, and give each record its own."""

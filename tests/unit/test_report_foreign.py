@@ -112,16 +112,18 @@ def test_videos_are_looked_into_and_linked_to_their_episodes(collected: Collecte
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
-    [(("a.log", "b.log"), []), (("eval.log", "metrics.log"), ["2 files count differently: 1 of 4, 2 of 4"])],
+    ("rates", "told"), [((0.5, 0.5), []), ((0.5, 0.25), ["2 files count differently: 1 of 4, 2 of 4"])]
 )
-def test_logs_of_one_combo_that_count_differently_are_told(
-    tmp_path: Path, names: tuple[str, str], told: list[str]
+def test_logs_of_one_attempt_that_count_differently_are_told(
+    tmp_path: Path, rates: tuple[float, float], told: list[str]
 ) -> None:
-    for name, rate in zip(names, (0.5, 0.25), strict=True):
-        (tmp_path / name).write_text(f"│success_once={rate} │num_trajectories=4 │\n")
-    defects = [defect.reason for defect in collect_folder(tmp_path).defects]
-    assert defects == ["read as kn-aggregate: a rate with num_trajectories, like 1 other file", *told]
+    run = RunDirectory(tmp_path)
+    session = run.session("pi0", "libero", results=ResultRules(files=("*.log",)))
+    run.attempt(session, "")
+    for name, rate in zip(("eval.log", "metrics.log"), rates, strict=True):
+        text = f"│success_once={rate} │num_trajectories=4 │\n"
+        run.put(RUN.attempt(session.name, 1).output / name, text)
+    assert [defect.reason for defect in collect_run(run.write()).defects] == told
 
 
 def test_in_a_run_the_grids_files_are_read_whatever_their_format(tmp_path: Path) -> None:

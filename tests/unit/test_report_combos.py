@@ -1,0 +1,164 @@
+"""Results in a folder that nobody planned: each file's combo, and never two runs as one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reporter.collect import Collected, collect_folder
+from reporter.summary import summarize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD, BAD = "TTTT", "FFFF"
+Table = dict[tuple[str, str], tuple[int, int]]
+
+
+def client_log(outcomes: str) -> str:
+    told = (f"Success: {letter == 'T'}\n# episodes completed so far: {n}\n" for n, letter in enumerate(outcomes, 1))
+    return "".join(told)
+
+
+def counted(successes: int) -> str:
+    return f"eval_success_once_mean={successes / 8}\nEvaluated 50 steps resulting in 8 episodes\n"
+
+
+def listed(environment: str, outcomes: str) -> str:
+    return f"results:  ('{environment}', {[letter == 'T' for letter in outcomes]}, {{}})\n"
+
+
+def rows(outcomes: str, first: int = 0, **fields: float) -> str:
+    named = {"policy": "pi0", "environment": "libero", **fields}
+    told = ({**named, "episode": n, "success": letter == "T"} for n, letter in enumerate(outcomes, first))
+    return "".join(f"{json.dumps(row)}\n" for row in told)
+
+
+def collected(root: Path, files: dict[str, str]) -> Collected:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return collect_folder(root)
+
+
+def table(found: Collected) -> Table:
+    """(policy, environment) -> successes and completed episodes"""
+    combos = summarize(found).summary.combos
+    counts = {(combo.policy, combo.environment): combo.counts for combo in combos}
+    return {combo: (count.successes, count.completed) for combo, count in counts.items() if count}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("client.log", "nohup.out", "slurm-123.out", "slurm-123_4.out", "job.log", "job-7.log", "main.log"),
+        *("console.txt", "eval.log", "0.log", "seed3.log", "run1/eval.log", "run1/seed0/log"),
+    ],
+)
+def test_a_name_that_every_program_gives_names_no_environment(tmp_path: Path, name: str) -> None:
+    files = {f"pi0/libero/{name}": client_log(GOOD), f"pi05/libero/{name}": client_log(BAD)}
+    assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 4), ("pi05", "libero"): (0, 4)}
+
+
+@pytest.mark.parametrize("other", [BAD, GOOD])
+def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_path: Path, other: str) -> None:
+    found = collected(
+        tmp_path, {"pi0/libero/openpi.log": client_log(GOOD), "pi05/libero/openpi.log": client_log(other)}
+    )
+    assert table(found) == {
+        ("libero (pi0)", "openpi"): (4, 4),
+        ("libero (pi05)", "openpi"): (4 * (other == GOOD), 4),
+    }
+    told = {defect.path: defect.reason for defect in found.defects if "not of one run" in defect.reason}
+    same, called = "libero × openpi, and not of one run", "its policy is called"
+    assert told == {
+        "pi0/libero/openpi.log": f"of one combo with pi05/libero/openpi.log, {same}: {called} 'libero (pi0)'",
+        "pi05/libero/openpi.log": f"of one combo with pi0/libero/openpi.log, {same}: {called} 'libero (pi05)'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        (("pi0/libero/seed0/run.log", "pi0/libero/seed1/run.log"), ("pi0 (seed0)", "pi0 (seed1)")),
+        (("pi0/libero/2026-01-02/log", "pi0/libero/2026-01-03/log"), ("pi0 (2026-01-02)", "pi0 (2026-01-03)")),
+        (("pi0/libero/seed0.log", "pi0/libero/seed1.log"), ("pi0 (seed0)", "pi0 (seed1)")),
+        (("pi0/libero/run.log", "pi0/libero/run2/run.log"), ("pi0 (run)", "pi0 (run2)")),
+        (("seed0.log", "seed1.log"), ("seed0", "seed1")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["episodes", "counts"])
+def test_what_the_paths_differ_in_is_the_name(
+    tmp_path: Path, files: tuple[str, str], wanted: tuple[str, str], kind: str
+) -> None:
+    texts = (client_log(GOOD), client_log(BAD)) if kind == "episodes" else (counted(4), counted(0))
+    found = table(collected(tmp_path, dict(zip(files, texts, strict=True))))
+    assert {policy: successes for (policy, _), (successes, _) in found.items()} == dict(
+        zip(wanted, (4, 0), strict=True)
+    )
+
+
+def test_a_folder_per_episode_is_told_apart_as_a_whole(tmp_path: Path) -> None:
+    steps = json.dumps([{"step": 1, "info": {"task_success": 1.0}, "done": True}])
+    files = {f"{run}/agent/EB/episode_{n}/cosmos_log.json": steps for run in ("new", "old") for n in (1, 2)}
+    found = collected(tmp_path, files)
+    assert table(found) == {("agent (new)", "EB"): (2, 2), ("agent (old)", "EB"): (2, 2)}
+    assert not any("number their episodes alike" in defect.reason for defect in found.defects)
+
+
+def test_counts_and_episodes_of_two_folders_are_two_runs(tmp_path: Path) -> None:
+    files = {"a/pi0/libero/client.log": client_log(GOOD), "b/pi0/libero/eval.log": counted(2)}
+    assert table(collected(tmp_path, files)) == {("pi0 (a)", "libero"): (4, 4), ("pi0 (b)", "libero"): (2, 8)}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log(GOOD)},
+        {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log("TT")},
+        {"x/episodes.jsonl": rows(GOOD), "backup/x/episodes.jsonl": rows(GOOD)},
+        {"shard0/episodes.jsonl": rows("TT"), "shard1/episodes.jsonl": rows("TT", first=2)},
+    ],
+)
+def test_views_copies_and_shards_of_one_run_stay_one_combo(tmp_path: Path, files: dict[str, str]) -> None:
+    assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 4)}
+
+
+def test_a_count_told_by_two_logs_of_a_folder_counts_once(tmp_path: Path) -> None:
+    files = {"pi0/libero/eval_embodiment.log": counted(4), "pi0/libero/metrics.log": counted(4)}
+    assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 8)}
+
+
+@pytest.mark.parametrize("again", [rows("TTTF"), rows(GOOD, distance_m=2.5)])
+def test_records_that_name_their_combo_and_contradict_each_other_are_two_runs(tmp_path: Path, again: str) -> None:
+    found = table(collected(tmp_path, {"monday/e.jsonl": rows(GOOD), "tuesday/e.jsonl": again}))
+    assert set(found) == {("pi0 (monday)", "libero"), ("pi0 (tuesday)", "libero")}
+    assert {count for _, count in found.values()} == {4}
+
+
+def test_attempts_of_one_session_stay_one_combo(tmp_path: Path) -> None:
+    found = collected(tmp_path, {"s/attempt-1/e.jsonl": rows("FF"), "s/attempt-2/e.jsonl": rows(GOOD)})
+    assert table(found) == {("pi0", "libero"): (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("path", "environment", "policy"),
+    [
+        ("gr00t/out.log", "env/pick", "gr00t"),
+        ("gr00t/pick/out.log", "env/pick", "gr00t"),
+        ("gr00t/Pick/seed0/out.log", "env/pick", "gr00t"),
+        ("rollouts/arena/gr00t/out.log", "env/pick", "gr00t"),
+        ("pick.log", "env/pick", "pick"),
+    ],
+)
+def test_the_folder_of_a_task_is_no_policy(tmp_path: Path, path: str, environment: str, policy: str) -> None:
+    assert table(collected(tmp_path, {path: listed(environment, "TF")})) == {(policy, environment): (1, 2)}
+
+
+def test_a_folder_that_other_files_know_as_an_environment_is_no_policy(tmp_path: Path) -> None:
+    episodes = json.dumps({"per_episode": [{"episode_ix": 0, "success": True}]})
+    tasks = json.dumps({"per_task": [{"task_group": "libero", "metrics": {"successes": [True, False]}}]})
+    files = {"act/pusht/eval_info.json": episodes, "dp/pusht/eval_info.json": tasks}
+    assert table(collected(tmp_path, files)) == {("act", "pusht"): (1, 1), ("dp", "libero"): (1, 2)}
