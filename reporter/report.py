@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from reporter.adapters.sniff import READABLE
 from reporter.collect import Collected, collect_folder, collect_run
 from reporter.counting.schedule import schedule
 from reporter.summary import Summary, summarize
@@ -129,7 +130,8 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
         return UserError(
             f"no results of a known format below {directory}",
             'a folder can be reported when it holds lines like {"policy": "flat", "environment": "stairs",'
-            ' "episode": 0, "success": true}',
+            ' "episode": 0, "success": true} in a .jsonl file, or what another program wrote in one of the formats of'
+            f" docs/report.md: {', '.join(sorted(READABLE))}",
         )
     reasons = Counter((reject.path, reject.reason) for reject in collected.rejects)
     reasons.update((defect.path, defect.reason) for defect in collected.defects)

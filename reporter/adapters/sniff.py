@@ -62,6 +62,9 @@ class Format(StrEnum):
     """known, and never read: a mean over whatever lay there"""
 
 
+READABLE = frozenset(Format) - {Format.SUMMARY}
+
+
 @dataclass(frozen=True)
 class Sniffed:
     format: Format
