@@ -13,7 +13,7 @@ from reporter.comparing.claims import Claims, claims
 from reporter.comparing.comparison import Side
 from reporter.comparing.comparisons import Comparisons, compare
 from reporter.comparing.deciding import last_arms
-from reporter.comparing.early import as_run, early, spared
+from reporter.comparing.early import as_run, early, prevented, spared
 from reporter.comparing.pairing import Counted, arm
 from reporter.counting.aggregates import MacroMean, macro_means
 from reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
@@ -127,6 +127,7 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
     stopping = early(collected.stop_early, last_arms(collected, merged)) if collected.stop_early else None
     comparisons = compare(_sides(order, merged, tallied, collected.unpaired), baseline, stopping)
     counted = [_lacking(merged[combo], tallied.get(combo)) for combo in order if combo in merged]
+    warnings = (*_warnings(summarized), *_short(summarized, tallied), *prevented(comparisons))
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -139,7 +140,7 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
         comparisons=comparisons,
         claims=claims(comparisons),
         macro_means=macro_means(policies, environments, summarized),
-        quality=quality(collected, counted, (*_warnings(summarized), *_short(summarized, tallied))),
+        quality=quality(collected, counted, warnings),
         provenance=collected.provenance,
         canary=collected.canary,
     )

@@ -50,6 +50,8 @@ class Comparison:
     """adjusted over all comparisons of the report"""
     sequential: Sequential | None = None
     """None where all episodes count, however they went"""
+    prevented: str = ""
+    """why it could not be tested after every pair, as was planned; empty where it was, or was not to be"""
 
     @property
     def paired(self) -> bool:
@@ -60,6 +62,11 @@ class Comparison:
         if self.sequential:
             return "CASM"
         return "exact McNemar" if self.paired else "Barnard"
+
+    @property
+    def test_words(self) -> str:
+        """For a table."""
+        return f"{self.test}, not CASM as planned" if self.prevented else self.test
 
     @property
     def interval_method(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,18 +11,22 @@ from comborun.state import Cause
 from reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
 from reporter.comparing.pairing import Arm, Pairing
 from reporter.comparing.stopping import side_level, standings
+from reporter.counting.quality import Finding
 from reporter.spans import Spans, spans, union
 from reporter.statistics.proportion import proportion
 from reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
+from reporter.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.stop_rule import StopRule
     from comborun.work import Combo
     from reporter.collect import SessionHistory
     from reporter.comparing.comparison import Side
+    from reporter.comparing.comparisons import Comparisons
     from reporter.comparing.stopping import Standing
+    from reporter.statistics.paired import PairCounts
 
 
 @dataclass(frozen=True)
@@ -50,14 +55,18 @@ class Early:
 
     def _comparison(self, standing: Standing, a: Side, b: Side) -> Comparison:
         """Of all episodes where no pair can be made, since then none was decided early either."""
-        if not (isinstance(a, Arm) and isinstance(b, Arm)) or standing.unpaired or not standing.pairs:
-            return comparison_of(standing.planned.environment, a, b)
-        return self._sequential(standing, _within(a, standing.episodes), _within(b, standing.episodes))
-
-    def _sequential(self, standing: Standing, a: Arm, b: Arm) -> Comparison:
-        pairs = count_pairs(a, b)
+        whole = comparison_of(standing.planned.environment, a, b)
+        if not (isinstance(a, Arm) and isinstance(b, Arm)):
+            return replace(whole, prevented=whole.pairing.why)
+        if standing.unpaired or not standing.pairs:
+            return replace(whole, prevented=standing.unpaired or "no record of its first episode of both policies")
+        used_a, used_b = _within(a, standing.episodes), _within(b, standing.episodes)
+        pairs = count_pairs(used_a, used_b)
         if not pairs.n:
-            return comparison_of(standing.planned.environment, a, b)
+            return replace(whole, prevented="no pair of episodes without an errored one")
+        return self._sequential(standing, pairs, used_a, used_b)
+
+    def _sequential(self, standing: Standing, pairs: PairCounts, a: Arm, b: Arm) -> Comparison:
         rate_a, rate_b = proportion(*pairs.counts_a), proportion(*pairs.counts_b)
         rule = Rule(standing.planned.n_max, side_level(self.rule))
         p = sequential_p(standing.outcomes, rule, levels(self.rule.alpha, self.rule.family))
@@ -80,6 +89,19 @@ class Early:
 def early(rule: StopRule | None, arms: Mapping[Combo, Arm]) -> Early | None:
     """None for a run all of whose episodes were to run. `arms` have only errored episodes that stay so."""
     return None if rule is None else Early(rule, standings(rule, arms))
+
+
+def prevented(comparisons: Comparisons) -> Iterator[Finding]:
+    """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
+    found = Counter((one.environment, one.prevented) for group in comparisons.environments for one in group.comparisons)
+    for (environment, why), count in found.items():
+        if why:
+            these = f"{plural(count, 'comparison')} of `stop_early`"
+            yield Finding(
+                environment,
+                f"{these} could not be tested after every pair of episodes, so that nothing could stop early: {why};"
+                f" {'it was' if count == 1 else 'each was'} made once, of all episodes",
+            )
 
 
 def _within(arm: Arm, episodes: range) -> Arm:

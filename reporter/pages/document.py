@@ -161,6 +161,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }
     if planned := one.sequential:
         told["sequential"] = {"n_max": planned.n_max, "stopped_early": planned.stopped, "alpha": planned.alpha}
+    if one.prevented:
+        told["prevented"] = one.prevented
     return told
 
 

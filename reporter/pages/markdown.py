@@ -155,7 +155,7 @@ def _comparisons(page: Page) -> Iterator[str]:
             p = p_value(one.p_holm, bound=one.bounded).removeprefix("= ")
             words = [points(one.difference), points_interval(one.interval), p, n]
             names = map(escape, (one.environment, one.a, one.b))
-            yield _row([*names, *map(escape, words), f"{one.test}, {'paired' if one.paired else 'unpaired'}"])
+            yield _row([*names, *map(escape, words), f"{one.test_words}, {'paired' if one.paired else 'unpaired'}"])
 
 
 def _means(page: Page) -> Iterator[str]:

@@ -43,6 +43,12 @@ def _comparisons(summary: Summary) -> Iterator[str]:
     sequential = [one.sequential for one in found if one.sequential]
     if sequential:
         yield _sequential(sequential, len(found), summary.comparisons.size)
+    if prevented := sum(bool(one.prevented) for one in found):
+        yield (
+            f"{_share(prevented, len(found))} of policies {'was' if prevented == 1 else 'were'} planned to be tested"
+            " after every pair of episodes, and could not be, for the reasons under data quality: nothing stopped early"
+            f" for {'it' if prevented == 1 else 'them'}, and all episodes count."
+        )
     paired = sum(one.paired for one in found) - len(sequential)
     if paired:
         yield (

@@ -15,11 +15,14 @@ from report_runs import RUN, RunDirectory, planned_session, row
 
 from comborun.episode import EpisodeRecord, Verdict
 from comborun.stop_rule import PlannedComparison, StopRule
+from reporter import report_run
 from reporter.collect import collect_run
 from reporter.comparing.deciding import decide_run
-from reporter.comparing.pairing import Arm, arm
+from reporter.comparing.early import early
+from reporter.comparing.pairing import Arm, Counted, arm
 from reporter.comparing.stopping import Standing, not_needed, side_level, standings
 from reporter.merge import merge
+from reporter.pages.methods import methods
 from reporter.statistics.sequential import Rule, decide
 from reporter.summary import Summary, summarize
 
@@ -148,13 +151,14 @@ def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_o
 BLOCK = 10
 
 
-def stopping_run(path: Path, blocks: int = 4, ran: int = 2) -> Path:
+def stopping_run(path: Path, blocks: int = 4, ran: int = 2, *, seeded: bool = True) -> Path:
     """Two policies in `blocks` blocks each, of which `ran` have run; the others were not needed."""
     run = RunDirectory(path)
     for first in range(0, BLOCK * blocks, BLOCK):
         for policy in ("good", "poor"):
             session = run.session(policy, "stairs", BLOCK, first=first, name=f"stairs_{policy}_e{first}")
-            rows = [row(i, policy == "good" or i % 5 == 4, seed=1000 + i) for i in range(first, first + BLOCK)]
+            outcomes = {i: policy == "good" or i % 5 == 4 for i in range(first, first + BLOCK)}
+            rows = [row(i, success, **({"seed": 1000 + i} if seeded else {})) for i, success in outcomes.items()]
             if first < ran * BLOCK:
                 run.attempt(session, "".join(rows))
             else:
@@ -207,6 +211,30 @@ def test_the_report_uses_the_pairs_up_to_the_decision_and_says_what_an_early_sto
     (claim,) = summary.claims.decided
     assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim.sentence
     assert "the difference is exaggerated" in claim.sentence
+
+
+def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_path: Path) -> None:
+    path = stopping_run(tmp_path, ran=4, seeded=False)
+    summary = told(path)
+    ((one,),) = (group.comparisons for group in summary.comparisons.environments)
+    assert (one.test, one.prevented) == ("Barnard", "no seed in the records of episode 0")
+    (finding,) = [found.what for found in summary.quality.findings if found.where == "stairs"]
+    assert "1 comparison of `stop_early` could not be tested after every pair" in finding
+    assert finding.endswith("no seed in the records of episode 0; it was made once, of all episodes")
+    assert "planned to be tested after every pair of episodes, and could not be" in methods(summary)
+    report_run(path, tmp_path / "out")
+    (planned,) = json.loads((tmp_path / "out/final_benchmark_report.json").read_text())["comparisons"]
+    assert planned["prevented"] == one.prevented
+    for name in ("report.md", "report.html"):
+        assert "Barnard, not CASM as planned" in (tmp_path / "out" / name).read_text()
+
+
+def test_counts_alone_prevent_a_test_after_every_pair_too() -> None:
+    sides = [Counted("good", (9, 10)), Counted("poor", (2, 10))]
+    rule = early(RULE, {})
+    assert rule
+    (one,) = rule.pairs("stairs", sides)
+    assert one.prevented == "counts alone, without episodes"
 
 
 def test_all_that_ran_gives_the_same_decision_as_what_was_stopped(tmp_path: Path) -> None:
