@@ -18,12 +18,11 @@ spacing::gap() { # <where> -> gap_ms
   ((gap_ms <= spacing_longest_ms || gap_ms == stagger_ms)) || gap_ms=$spacing_longest_ms
 }
 
-spacing::over() { # <where> : whether the next may start; else pause_ms knows when
-  local gap_ms now_ms left_ms
+spacing::over() { # <where> : whether the next may start in this round; else pause_ms knows when
+  local gap_ms left_ms
   [[ ${spacing_last_ms[$1]-} ]] || return 0
   spacing::gap "$1"
-  clock::now_ms
-  left_ms=$((spacing_last_ms[$1] + gap_ms - now_ms))
+  left_ms=$((spacing_last_ms[$1] + gap_ms - round_ms))
   ((left_ms > 0)) || return 0
   pause_ms=$((left_ms < pause_ms ? left_ms : pause_ms))
   return 1

@@ -12,16 +12,23 @@ starts::open() { # by policy.tsv, and as the files tell; when the queue is read 
   give_way::open
 }
 
+starts::round() { # a new look at the queue
+  waiting_stagger=''
+  ((warm_up_ms == 0)) || warm::round
+}
+
 starts::holds_back() { # <session> : reasons that hold wherever it would start
-  local name
-  if ((warm_up_ms)) && warm::holds_back "$1"; then
-    waiting_warm[$1]=${warm_by[${program_of[$1]:-all}]}
-  elif ((stagger_ms && wants[$1] == 0)) && ! spacing::over host; then
-    waiting_stagger=${waiting_stagger:-$1}
-  else
-    unset "waiting_warm[$1]"
-    return 1
-  fi
+  local first
+  ((warm_up_ms)) && warm::first "$1" && return
+  ((stagger_ms && wants[$1] == 0)) && ! spacing::over host || return
+  waiting_stagger=${waiting_stagger:-$1}
+}
+
+starts::hold_all() { # whether these reasons are known to hold for all that are queued, so that nobody need be looked at
+  local kind
+  if ((warm_up_ms)) && warm::all_wait; then return; fi
+  [[ $waiting_stagger ]] || return
+  for kind in "${!queued_of[@]}"; do ((asked_gpus[kind] == 0)) || return; done # a GPU has a stagger of its own
 }
 
 starts::on() { # <session> <GPU> : 1 when nothing may start there now
@@ -67,9 +74,11 @@ starts::worked() { # <session> <attempt> <GPUs it had> : once for each attempt, 
 }
 
 starts::tell() { # what sessions wait for, as lines of dispatch/waiting
-  local name told
-  for name in "${!waiting_warm[@]}"; do
-    waiting::add "$name" warm_up '' "${waiting_warm[$name]} of the same program comes first, until it makes progress"
+  local name first told
+  ((${#warm_by[@]} == 0)) || for name in "${order[@]:next}"; do
+    [[ ${life_of[$name]} == queued && ! ${retry_at_ms[$name]-} ]] || continue
+    if smoke::holds_back "$name" || ! warm::first "$name"; then continue; fi
+    waiting::add "$name" warm_up '' "$first of the same program comes first, until it makes progress"
   done
   [[ $waiting_stagger ]] || return 0
   spacing::told host

@@ -39,10 +39,13 @@ ahead::dismiss() { # everything that waits, whoever opened it
 
 ahead::fill() { # windows for the first sessions of the queue, as many as there are slots
   local i name now_ms seen=0 most=$((slots < ahead_most ? slots : ahead_most))
-  [[ ! $hold ]] && ((${#ahead_at[@]} < most)) || return 0
+  [[ ! $hold ]] && ((${#ahead_at[@]} < most && launch_nobody == 0)) && ! starts::hold_all || return 0
   for ((i = next; i < ${#order[@]} && seen < most; i++)); do
     name=${order[i]}
-    launch::held_back "$name" && continue
+    if launch::held_back "$name"; then
+      ! starts::hold_all || return 0
+      continue
+    fi
     seen=$((seen + 1))
     [[ ${ahead_at[$name]-} ]] && continue
     clock::now_ms

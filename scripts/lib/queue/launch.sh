@@ -8,6 +8,7 @@ declare -gA due_ms=()    # name -> when its begin is overdue
 declare -gA again_ms=()  # name -> when to start it again, after a refusal
 declare -gA budget_of=() # name -> what is left: a refusal costs 1, a start that never began 2
 launch_budget=6 pause_ms=2000
+round_ms=0       # when the queue was looked at: one reading of the clock for all that wait
 launch_grants=() # functions that add lines to `grant`, called in this order with the session and its GPUs
 
 launch::open() { # who has something to say about a start, as far as it is there: gpus.sh, starts.sh, servers.sh
@@ -20,9 +21,11 @@ launch::open() { # who has something to say about a start, as far as it is there
 }
 
 launch::fill() { # start what may start now -> pause_ms: when to look again, if nothing happens
-  local candidate chosen
-  pause_ms=2000 waiting_stagger=''
+  local candidate chosen now_ms
+  clock::now_ms
+  pause_ms=2000 round_ms=$now_ms launch_nobody=0
   passing::round
+  starts::round
   hold::look
   [[ $hold || ! $halted_why ]] || launch::hold_in_memory
   [[ ! $hold ]] || return 0

@@ -12,6 +12,7 @@ declare -gA life_of=() outcome_of=() # queued starting running orphaned closing 
 declare -gA gpus_of=() gpus_had=()   # name -> the GPUs that it holds; that its latest attempt was given
 left=0 busy=0 next=0                 # not ended; slots taken; where the queue starts
 declare -gA queued_of=()             # kind of request -> how many wait; none is none
+declare -gA queued_program=()        # program -> the same
 
 queue::read() { # policy.tsv and queue.tsv: nothing in them is evaluated
   policy::read "$run/dispatch/policy.tsv"
@@ -48,14 +49,15 @@ queue::ask() { # <session> <GPUs> <further columns> : what it asks for now; an a
 }
 
 queue::count() { # <session> : it waits, with others of its kind
-  local kind=${kind_of[$1]:-0}
-  queued_of[$kind]=$((${queued_of[$kind]:-0} + 1))
+  local kind=${kind_of[$1]:-0} program=${program_of[$1]:-all}
+  queued_of[$kind]=$((${queued_of[$kind]:-0} + 1)) queued_program[$program]=$((${queued_program[$program]:-0} + 1))
 }
 
 queue::uncount() { # <session>
-  local kind=${kind_of[$1]:-0}
-  queued_of[$kind]=$((${queued_of[$kind]:-1} - 1))
+  local kind=${kind_of[$1]:-0} program=${program_of[$1]:-all}
+  queued_of[$kind]=$((${queued_of[$kind]:-1} - 1)) queued_program[$program]=$((${queued_program[$program]:-1} - 1))
   ((queued_of[$kind] > 0)) || unset "queued_of[$kind]"
+  ((queued_program[$program] > 0)) || unset "queued_program[$program]"
 }
 
 queue::reset() { # <session> <GPUs>
