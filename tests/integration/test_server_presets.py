@@ -70,7 +70,7 @@ def grid(client: Path) -> str:
     servers["pi"] = {"preset": "openpi-server", "attributes": {"config": "pi05_libero", "directory": "gs://a b/pi05"}}
     return json.dumps(
         {
-            "command": f"{sys.executable} '{client}' {words}",
+            "command": f"'{sys.executable}' '{client}' {words}",
             "policies": policies,
             "environments": ["home"],
             "episodes": EPISODES,
