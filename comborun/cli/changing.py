@@ -72,6 +72,15 @@ def within_the_rule(comparison: Comparison, choice: Choice | None) -> Choice | N
     return choice
 
 
+def no_change(comparison: Comparison, wanted: Choice | None) -> tuple[str, ...]:
+    """Said to who asked what is to become of changed combos when there are none."""
+    return (
+        (f"--changed {wanted}: the grid does no combo otherwise than its run",)
+        if wanted and not comparison.asks
+        else ()
+    )
+
+
 def rule_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     """Said when the grid means to compare otherwise than its run does; `now` is the grid, laid out."""
     if before.stop_early == now.stop_early:

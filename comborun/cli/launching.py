@@ -108,6 +108,7 @@ def _record(launched: Launched) -> dict[str, Any]:
         "engine": launched.plan.engine,
         "submitted": list(launched.submitted),
         "changes": list(launched.changes),
+        "lacks": launched.lacks or None,
     }
 
 
@@ -132,13 +133,19 @@ def _tell(launched: Launched) -> None:
     names = [session.name for session in launched.plan.sessions if session.flag != "dropped"]
     click.echo(f"{click.style(launched.plan.grid, bold=True)}: {harmless(_sentence(launched))}")
     shipped = (f"shipped {line}" for line in launched.shipped)
-    for note in (*shipped, *launched.replaced, *launched.submitted, *launched.changes):
-        click.echo(f"  {harmless(note)}")
+    for note in (*shipped, *launched.replaced, *launched.submitted, *launched.changes, launched.lacks):
+        if note:
+            click.echo(f"  {harmless(note)}")
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
         rows |= {
             "watch": f"{program()} monitor {publication.run}{launched.options}",
             "attach": f"{program()} attach {names[0]} --run {publication.run}{launched.options}",
             "stop": f"{program()} stop {publication.run}{launched.options}",
+        }
+    elif launched.lacks:
+        rows |= {
+            "resume": f"{program()} resume {publication.run}{launched.options}",
+            "report": f"{program()} report {publication.run}{launched.options}",
         }
     tell(rows)

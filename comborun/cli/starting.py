@@ -11,10 +11,11 @@ from comborun.again.amend import amend, compare
 from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.again.taken_over import taken_over
 from comborun.cli.beginning import await_beginning
-from comborun.cli.changing import choose, cut_kept, rule_kept, told_changes, told_running, within_the_rule
+from comborun.cli.changing import choose, cut_kept, no_change, rule_kept, told_changes, told_running, within_the_rule
 from comborun.cli.globbing import kept, with_policies
 from comborun.cli.grids import check_setup, warn, warn_of_host
 from comborun.cli.knowing import measured_notes
+from comborun.cli.lacking import lacking
 from comborun.cli.on_slurm import check_cluster, check_engine, laid_out, lines_said, refuse_options
 from comborun.errors import HostError
 from comborun.grid import load_grid, parse_grid
@@ -62,6 +63,8 @@ class Launched:
     """what a person has ordered, so that nothing was started"""
     waits: str = ""
     """what the first session waits for, `waits for ...`; empty when one has begun, or nobody looked"""
+    lacks: str = ""
+    """what a run that has finished has not done"""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _start_run(request: Request) -> Launched:
     if publication.state == "new":
         launched = replace(launched, changes=(*settled.changes, *measured_notes(plan, grid, facts)))
     if publication.state == "finished":
-        return launched
+        return replace(launched, lacks=lacking(transport, publication.directory))
     if settled.plan.shipped != plan.shipped:  # the run keeps the files that it was planned with
         deliveries = ()
     deliver(transport, deliveries, publication.root)
@@ -198,7 +201,7 @@ def _bring_up(transport: Transport, publication: Publication, draft: Draft, requ
         if publication.state == "changed":  # but for what the run keeps
             publication = replace(publication, state="finished" if finished else "resumed")
         kept_as_it_is = rule_kept(found.plan, draft.plan) + (() if finished else cut_kept(found.plan, draft.plan))
-        return _Settled(publication, found.plan, changes=kept_as_it_is)
+        return _Settled(publication, found.plan, changes=(*no_change(comparison, request.changed), *kept_as_it_is))
     if not finished:
         check_engine(found.plan, draft.plan, publication.run)
     running = put_amendment(transport, publication, amended, draft)

@@ -50,11 +50,19 @@ def test_gaps_get_sessions_for_exactly_their_episodes(desk: Desk) -> None:
     assert desk.combo("report").returncode == 0
     assert desk.report()["totals"]["missing"] == 0
     assert "nothing to resume" in desk.combo("resume").stdout
-    assert "has finished" in desk.combo("launch", grid).stdout, "it is the same grid's run"
+    again = desk.combo("launch", grid).stdout
+    assert "has finished" in again, "it is the same grid's run"
+    assert "did not succeed" not in again, "what sessions lacked was done by others"
 
 
 def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> None:
-    run = ended(desk, desk.grid(**ONE, command=evaluate(fail="half")))
+    grid = desk.grid(**ONE, command=evaluate(fail="half"))
+    run = ended(desk, grid)
+    again = desk.combo("launch", grid, "--changed", "rerun").stdout
+    assert "1 of 1 session did not succeed, and 2 of 4 episodes are missing" in again
+    assert f"resume {run.name}" in again, "the way to what is missing"
+    assert "--changed rerun: the grid does no combo otherwise than its run" in again
+    assert desk.json("launch", grid)["lacks"]
     said = desk.combo("resume").stdout
     assert "maze_good: another attempt, for the episodes 2-3 that have no record" in said
     until((run / "sessions/maze_good/attempt-2/end").exists, "it is tried again", 30)
