@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_ALIKE = 0.65
+"""of difflib's ratio, at least: `cdv` is like `cvd` (0.67), and `nope` not like `openpi` (0.60)"""
+
 
 def close_to(word: str, known: Iterable[str]) -> str:
     """The known word that looks most like `word`, or the only one that it begins; empty when there is none."""
     folded = {entry.casefold(): entry for entry in known}
-    close = difflib.get_close_matches(word.casefold(), folded, n=1)
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_ALIKE)
     begun = [entry for entry in folded if len(word) > 2 and entry.startswith(word.casefold())]
     return folded[[*close, *begun][0]] if close or len(begun) == 1 else ""
 

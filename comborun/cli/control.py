@@ -131,7 +131,8 @@ def check_names(view: RunView, names: Iterable[str]) -> None:
     """Raise UserError when a run has no such session."""
     for name in names:
         if name not in view.sessions:
-            raise UserError(f"there is no session {name} in {view.id}", did_you_mean(name, view.sessions))
+            hint = did_you_mean(name, view.sessions) or f"{program()} status {view.id} names them"
+            raise UserError(f"there is no session {name} in {view.id}", hint)
 
 
 def _go_on(transport: Transport, view: RunView) -> str:

@@ -57,7 +57,8 @@ def _explained(transport: Transport, directory: str, session: str) -> Explanatio
     servers = server_names(view.plan)
     known = [*view.sessions, *servers]
     if session not in known:
-        raise UserError(f"there is no session {session} in {view.id}", did_you_mean(session, known))
+        hint = did_you_mean(session, known) or f"{program()} status {view.id} names them"
+        raise UserError(f"there is no session {session} in {view.id}", hint)
     history = Source(transport, view).fold(History())
     layout, status = RunLayout(PurePosixPath(directory)), classify(view, history)
     if session in servers:
