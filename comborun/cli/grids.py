@@ -133,7 +133,9 @@ def warn_of_host(grid: Grid, host: HostFacts) -> None:
         gpus = f"GPU{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
         has = ", ".join(map(str, host.gpus))
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
-        click.echo(f"{grid.path}: `use_gpus` names {gpus}, and {host.called} has {has}: the others are used", err=True)
+        click.echo(
+            f"{grid.path}: `use_gpus` names {gpus}, and {host.called} has {has}: the others of it are used", err=True
+        )
 
 
 def check_setup(grid: Grid) -> None:

@@ -65,12 +65,12 @@ def test_a_session_gets_the_very_gpus_of_its_components_and_sees_all_of_the_host
 def test_gpus_that_the_host_does_not_have_are_named_and_the_others_used(desk: Desk) -> None:
     keys = {"command": "true", "resources": "{gpus: 1}", "results": "none"}
     grid = desk.grid(**keys, use_gpus="[0, 7, 9]")
-    said = "`use_gpus` names GPUs 7, 9, and this machine has 0, 1, 2, 3: the others are used"
+    said = "`use_gpus` names GPUs 7, 9, and this machine has 0, 1, 2, 3: the others of it are used"
     for command in ("plan", "launch"):
         done = desk.combo(command, grid)
         assert done.returncode == 0
         assert said in done.stderr
-    assert "the others" not in desk.combo("plan", desk.grid("other.yaml", **keys, use_gpus="[0, 3]")).stderr
+    assert "others of it" not in desk.combo("plan", desk.grid("other.yaml", **keys, use_gpus="[0, 3]")).stderr
 
 
 def test_two_sessions_share_their_gpus_where_both_fit(desk: Desk) -> None:
