@@ -15,7 +15,7 @@ from reporter.pages.exports import episodes_csv, summary_csv
 from reporter.pages.latex import latex
 from reporter.pages.markdown import markdown
 from reporter.pages.methods import methods
-from reporter.pages.page import EARLY, Page, letters, means, page, planned_words, shortfall, tallies_of
+from reporter.pages.page import EARLY, GAPS, Page, letters, means, page, planned_words, shortfall, tallies_of
 from reporter.text import clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
             method=methods(sections.summary),
             version=__version__,
             early=EARLY,
+            gaps=GAPS,
             width=width,
         )
     )

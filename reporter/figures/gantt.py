@@ -68,7 +68,7 @@ def _words(schedule: Schedule) -> str:
     words = f"From the first start to the last end: {duration(span)}"
     if schedule.work is None:
         return f"{words}, as far as the records go."
-    words += f"; one after another: {duration(schedule.work)} ({number(schedule.work / span)} times as long)"
+    words += f"; one after another: {duration(schedule.work)} ({schedule.work / span:.1f} times as long)"
     if schedule.bound is None or schedule.slots is None:
         return f"{words}."
     slots = f"{schedule.slots} slot{'' if schedule.slots == 1 else 's'}"

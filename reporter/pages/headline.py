@@ -80,7 +80,7 @@ def _early(summary: Summary) -> Iterator[str]:
     spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
     yield (
         f"{stopped} of {plural(len(found), 'comparison')} decided before the last pair of episodes;"
-        f" {spare} of {spare + planned} planned episodes were not needed."
+        f" {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
     )
 
 

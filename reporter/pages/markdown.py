@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from comborun import __version__
 from comborun.plaintext import printable
 from reporter.pages.methods import methods
-from reporter.pages.page import EARLY, Page, letters, means, planned_words, tallies_of
+from reporter.pages.page import EARLY, GAPS, Page, letters, means, planned_words, tallies_of
 from reporter.text import (
     NOTHING,
     claim,
@@ -159,13 +159,13 @@ def _comparisons(page: Page) -> Iterator[str]:
 
 
 def _means(page: Page) -> Iterator[str]:
-    yield _row(["policy", "mean", "95 % interval", "environments", "episodes", "missing"])
-    yield _row(["---", "---:", "---:", "---:", "---:", "---"])
+    yield _row(["policy", "mean", "95 % interval", "environments", "episodes", *GAPS])
+    yield _row(["---", "---:", "---:", "---:", "---:", "---", "---"])
     for mean in page.summary.macro_means:
         shown = f"{fraction(mean.mean)}{'†' if mean.early else ''}" if mean.mean is not None else NOTHING
         limits = ", ".join(map(fraction, mean.interval)) if mean.interval else NOTHING
-        missing = escape(", ".join(mean.missing)) or NOTHING
-        yield _row([escape(mean.policy), shown, limits, str(mean.environments), str(mean.episodes), missing])
+        gaps = [escape(", ".join(names)) or NOTHING for names in (mean.missing, mean.partial)]
+        yield _row([escape(mean.policy), shown, limits, str(mean.environments), str(mean.episodes), *gaps])
     if any(mean.early for mean in page.summary.macro_means):
         yield from ("", EARLY)
 

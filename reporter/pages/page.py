@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FINDINGS_SHOWN = 200
 KINDS_SHOWN = 8
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
+GAPS = ("environments missing", "not complete")
+"""heads of what a mean lacks: environments without a completed episode, and those where not all are completed"""
 OPEN_LENGTH = 3000
 """signs: about a screen of what is not decided"""
 

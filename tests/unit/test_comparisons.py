@@ -204,8 +204,11 @@ def test_what_is_not_decided_is_said_with_what_could_have_been() -> None:
 
 
 def test_too_few_episodes_are_said_to_be_too_few() -> None:
-    (undecided,) = claims(compare({"stairs": [side("flat", "++"), side("rough", "--")]})).undecided
-    assert undecided.sentence.endswith(
+    one, two = (
+        claims(compare({"stairs": [side("flat", "+" * n), side("rough", "-" * n)]})).undecided[0] for n in (1, 2)
+    )
+    assert " With 1 episode and the one comparison made, " in one.sentence
+    assert two.sentence.endswith(
         "With 2 episodes and the one comparison made, no difference at all could have been found."
     )
 

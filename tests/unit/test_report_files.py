@@ -453,3 +453,27 @@ def test_a_folder_of_bad_files_says_why_each_gave_nothing(tmp_path: Path) -> Non
         "  a.jsonl: names no policy",
         "  b.jsonl: the file holds no records",
     ]
+
+
+def test_a_mean_names_the_environments_where_episodes_are_missing(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for environment, count in (("grass", 4), ("stairs", 2)):
+        run.attempt(run.session("flat", environment, count=4), "".join(row(n) for n in range(count)))
+    report_run(run.write(), tmp_path / "out")
+    text = (tmp_path / "out/report.md").read_text()
+    assert "| policy | mean | 95 % interval | environments | episodes | environments missing | not complete |" in text
+    assert re.search(r"^\| flat \| 100\.0 \| .* \| 2 \| 6 \| – \| stairs \|$", text, re.MULTILINE)
+    assert ">not complete</th>" in (tmp_path / "out/report.html").read_text()
+
+
+def test_on_paper_no_heading_note_or_key_is_parted_from_its_figure(troubled: Path) -> None:
+    """As far as a style sheet can say so."""
+    printed = (troubled / "report.html").read_text().partition("@media print {")[2].partition("</style>")[0]
+    rules = {
+        selector.strip(): rule
+        for selectors, rule in re.findall(r"^  ([^{}\n]+) \{([^{}]*)\}", printed, re.MULTILINE)
+        for selector in selectors.split(",")
+    }
+    assert all("break-after: avoid" in rules[name] for name in ("h2", "h3", "h2 + .note"))
+    assert re.search(r"figure\.key \{ break-after: avoid; \}", printed)
+    assert "break-inside: avoid" in rules[".note"]

@@ -51,7 +51,7 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
     plate = gantt(schedule(collect_run(run.write())))
     assert plate
-    assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.75 times as long)" in plate.note
+    assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in plate.note
     assert "in 8 slots takes less than 1 min 30 s" in plate.note
 
 

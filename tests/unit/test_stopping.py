@@ -22,6 +22,7 @@ from reporter.comparing.early import early
 from reporter.comparing.pairing import Arm, Counted, arm
 from reporter.comparing.stopping import Standing, not_needed, side_level, standings
 from reporter.merge import merge
+from reporter.pages.headline import sentences
 from reporter.pages.methods import methods
 from reporter.statistics.sequential import Rule, decide
 from reporter.summary import Summary, summarize
@@ -211,6 +212,15 @@ def test_the_report_uses_the_pairs_up_to_the_decision_and_says_what_an_early_sto
     (claim,) = summary.claims.decided
     assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim.sentence
     assert "the difference is exaggerated" in claim.sentence
+
+
+def test_one_number_alone_is_called_planned_after_an_early_stop(tmp_path: Path) -> None:
+    words = sentences(told(stopping_run(tmp_path)))
+    assert "All 2 combos are complete: 40 of 40 planned episodes have a verdict." in words
+    assert (
+        "1 of 1 comparison decided before the last pair of episodes; 40 of the grid's 80 episodes were not needed and"
+        " are planned no more."
+    ) in words
 
 
 def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_path: Path) -> None:
