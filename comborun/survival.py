@@ -32,6 +32,12 @@ class EvidenceRules:
     files: tuple[str, ...] = ()
     """globs below the output folder, each of which finds a file that is not empty"""
 
+    @property
+    def beside_records(self) -> str:
+        """What it asks for besides records, in words; empty where that is nothing."""
+        line = (f"a line of the log like '{self.line}'",) if self.line else ()
+        return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
+
 
 BY_RECORDS = EvidenceRules()
 

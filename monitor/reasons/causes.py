@@ -57,6 +57,8 @@ def _seen(end: End) -> str:
 
 def _missing(end: End, session: Session | None) -> str:
     """Why an exit with 0 is no success."""
+    if session and session.evidence.beside_records and (not session.results.told or end.records >= session.count):
+        return f"exit code 0, without {session.evidence.beside_records}"
     if session is None or not end.records:
         return "exit code 0, but no results"
     return f"exit code 0 after {end.records} of {session.count} {session.unit}s"

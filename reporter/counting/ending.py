@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from comborun.attempt import End
+    from comborun.plan import Session
     from reporter.collect import Attempt, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
@@ -103,6 +104,13 @@ def cause_words(end: End) -> str:
     return f"{words}: {end.note}" if end.note else words
 
 
+def _with_evidence(cause: str, end: End, session: Session) -> str:
+    """What is missing where no record could be: a training that ended well and too early."""
+    asked = session.evidence.beside_records
+    short = end.clean and end.completeness is not Completeness.COMPLETE
+    return f"{cause}, without {asked}" if short and asked and not session.results.told else cause
+
+
 def _rank(found: Outcome | None) -> int:
     assert found is not None
     return _WORST_FIRST.index(found)
@@ -115,7 +123,7 @@ def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
     end = attempts[-1].end
     if end is not None:
         found: Outcome | None = outcome(evidence.counted or end.completeness, end.cause)
-        cause = cause_words(end)
+        cause = _with_evidence(cause_words(end), end, history.session)
     else:
         found = outcome(evidence.counted or Completeness.NONE, Cause.LOST) if evidence.run_over else None
         cause = "lost, without an end record" if evidence.run_over else "running, or lost"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from report_runs import planned_session
 
 from comborun.attempt import End
+from comborun.plan import ResultRules
 from comborun.reasons import CAUSES, FAILURES, behind
 from comborun.state import Cause, Failure
+from comborun.survival import EvidenceRules
 from monitor.reasons.causes import ended_by, note
 from reporter.counting.ending import cause_words
 
@@ -63,6 +66,20 @@ def test_an_end_is_told_by_what_is_behind_it(end: End, said: str, reported: str)
 )
 def test_a_note_says_what_the_outcome_does_not(end: End, said: str) -> None:
     assert note(end, None) == said
+
+
+@pytest.mark.parametrize(
+    ("files", "records", "said"),
+    [
+        ((), 0, "exit code 0, without a line of the log like 'step=9'"),
+        (("*.jsonl",), 9, "exit code 0, without a line of the log like 'step=9'"),
+        (("*.jsonl",), 4, "exit code 0 after 4 of 9 episodes"),
+    ],
+)
+def test_an_exit_with_0_names_the_evidence_that_is_lacking(files: tuple[str, ...], records: int, said: str) -> None:
+    evidence, results = EvidenceRules(line="step=9"), ResultRules(files=files)
+    session = planned_session("flat", "stairs", 9, evidence=evidence, results=results)
+    assert note(an_end("exited", "partial", code=0, records=records), session) == said
 
 
 def test_nothing_is_behind_what_the_cause_says_already() -> None:

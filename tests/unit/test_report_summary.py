@@ -9,6 +9,8 @@ from report_runs import START, RunDirectory, row
 
 from comborun.plan import ResultRules
 from comborun.state import Outcome
+from comborun.survival import EvidenceRules
+from reporter import report_run
 from reporter.collect import collect_folder, collect_run
 from reporter.pages.headline import sentences
 from reporter.summary import ComboSummary, Summary, summarize
@@ -162,6 +164,17 @@ def test_training_has_an_outcome_and_a_duration_but_no_rate(run: RunDirectory) -
     assert (combo.unit, combo.rate, combo.counts, combo.ending.seconds) == ("step", None, None, 90)
     assert summary.counts.planned == 0
     assert "1 combo counted in steps: outcome and duration, no rate." in sentences(summary)
+
+
+def test_a_training_that_ended_too_early_says_what_its_evidence_lacks(run: RunDirectory) -> None:
+    evidence = EvidenceRules(line="step=1000", files=("last.pt",))
+    session = run.session("flat", "stairs", unit="step", count=1000, evidence=evidence, results=ResultRules(files=()))
+    run.attempt(session, completeness="none", records=0)
+    combo = only(run)
+    assert combo.ending.outcome is Outcome.FAILED
+    assert combo.ending.cause == "exit code 0, without a line of the log like 'step=1000' and a file 'last.pt'"
+    report_run(run.path, run.path / "out")
+    assert "without a line of the log like" in (run.path / "out/report.html").read_text()
 
 
 def test_when_the_plan_leaves_the_number_open_the_records_tell_it(run: RunDirectory) -> None:
