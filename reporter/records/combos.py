@@ -20,7 +20,7 @@ from reporter.merge import content
 from reporter.text import combo_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.episode import Aggregate
     from comborun.work import Combo
@@ -64,19 +64,24 @@ def _entries(reading: Reading) -> Iterable[EpisodeRecord | Aggregate]:
 
 def _placed(file: Told, tasks: set[str]) -> Told:
     """With the policy in a folder further out, where its own is called like the environment of another file."""
-
-    def outward(combo: Combo) -> str:
-        by_path = combo[0] == places.policy(file.path, {combo[1]})
-        return places.policy(file.path, tasks) if by_path else combo[0]
-
+    combos = {(one.policy, one.environment) for one in _entries(file.reading)}
+    by_path = {combo for combo in combos if combo[0] == places.policy(file.path, {combo[1]})}
+    outward = {combo: places.policy(file.path, tasks) for combo in by_path}
     return replace(file, reading=_with_policies(file.reading, outward))
 
 
-def _with_policies(reading: Reading, of: Callable[[Combo], str]) -> Reading:
+def _with_policies(reading: Reading, names: Mapping[Combo, str]) -> Reading:
+    """With other policies for these combos."""
+    if all(combo[0] == policy for combo, policy in names.items()):
+        return reading
     return replace(
         reading,
-        records=tuple(replace(one, policy=of((one.policy, one.environment))) for one in reading.records),
-        aggregates=tuple(replace(one, policy=of((one.policy, one.environment))) for one in reading.aggregates),
+        records=tuple(
+            replace(one, policy=names.get((one.policy, one.environment), one.policy)) for one in reading.records
+        ),
+        aggregates=tuple(
+            replace(one, policy=names.get((one.policy, one.environment), one.policy)) for one in reading.aggregates
+        ),
     )
 
 
@@ -156,7 +161,7 @@ class _Run:
         return self.label if self.combo[0] == places.UNNAMED else f"{self.combo[0]} ({self.label})"
 
     def rename(self, reading: Reading) -> Reading:
-        return _with_policies(reading, lambda combo: self.policy if combo == self.combo else combo[0])
+        return _with_policies(reading, {self.combo: self.policy})
 
     def tell(self, reading: Reading) -> Reading:
         told = f"of one combo with {self.other}, {combo_name(*self.combo)}, and not of one run: its policy is called"
