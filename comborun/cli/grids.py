@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.frame import answer, grid_argument, json_option, tell
+from comborun.cli.frame import answer, grid_argument, json_option, program, tell
 from comborun.cli.globbing import with_policies
 from comborun.cli.knowing import expected_data, expected_rows, known_of
 from comborun.cli.on_slurm import laid_out, show_on_slurm, show_scripts, slurm_option, slurm_script
@@ -20,8 +20,10 @@ from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_
 from comborun.instances import instances
 from comborun.planner import NOTHING_KNOWN, absent_gpus
 from comborun.script import says_something, scripts, server_script
+from monitor.wording import several
 from remote.host import ask
 from remote.local import LocalTransport
+from remote.runs import list_runs
 from remote.shipping.survey import digest_of, survey, told
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from comborun.cli.where import Where
     from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
+    from comborun.transport import Transport
     from remote.shipping.survey import Shipment
 
 
@@ -73,7 +76,7 @@ def check(grid: Path, as_json: bool) -> None:
         return
     warn(checked)
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
-    click.echo(f"{checked.name}: {_count(len(checked.combos), 'combo')}{found}, no mistakes")
+    click.echo(f"{checked.name}: {several(len(checked.combos), 'combo')}{found}, no mistakes")
 
 
 @click.command()
@@ -83,7 +86,7 @@ def check(grid: Path, as_json: bool) -> None:
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @json_option
 def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> None:
-    """Show what would run, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
+    """Show what a new run would do, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
 
     \b
     combo plan grid.yaml
@@ -108,7 +111,8 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
         warn(checked)
         if not slurm:
             warn_of_host(checked, facts)
-        _show(laid, shipments, {} if slurm else expected_rows(laid, checked, facts, known))
+        rows = {} if slurm else expected_rows(laid, checked, facts, known)
+        _show(laid, shipments, run_row(transport, checked) | rows)
         if slurm:
             refused = show_on_slurm(transport, laid, checked)
         _list(laid)
@@ -146,6 +150,15 @@ def check_setup(grid: Grid) -> None:
             raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "mind quotes, `fi` and `done`")
 
 
+def run_row(transport: Transport, grid: Grid) -> dict[str, str]:
+    """The run that a launch of the grid would be about; nothing where there is none."""
+    own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
+    if own is None:
+        return {}
+    about = f"`{program()} launch` is about that one, --new starts another; what follows is for a new one"
+    return {"has a run": f"{own.id}: {about}"}
+
+
 def _script(laid: Plan, session: str) -> str:
     texts = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
     if laid.slurm and (text := slurm_script(laid, session)):
@@ -158,7 +171,8 @@ def _script(laid: Plan, session: str) -> str:
 def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -> None:
     limits = laid.limits
     episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
-    click.echo(f"{click.style(laid.grid, bold=True)}: {_count(len(laid.sessions), 'session')}, {episodes} episodes")
+    sessions, work = several(len(laid.sessions), "session"), several(episodes, "episode")
+    click.echo(f"{click.style(laid.grid, bold=True)}: {sessions}, {work}")
     rows = expected | gpu_rows(laid)
     if limits.stagger and not laid.slurm:
         rows["spacing"] = f"{limits.stagger:g} s between two starts"
@@ -166,7 +180,7 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
     for shipment in shipments:
-        size = f"{_count(len(shipment.items), 'file')}, {told(shipment.size)}"
+        size = f"{several(len(shipment.items), 'file')}, {told(shipment.size)}"
         rows[f"ships {shipment.entry.source}"] = f"{size} to {shipment.entry.to}"
     if laid.replaces:
         rows["replaces"] = ", ".join(laid.replaces)
@@ -185,8 +199,4 @@ def _list(laid: Plan) -> None:
 def _work(session: Session) -> str:
     unit = f"{session.unit}s"
     work = f"{unit} {session.first}-{session.first + session.count - 1}" if session.count else f"{unit} as it decides"
-    return work + (f", {_count(session.gpus, 'GPU')}" if session.gpus else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return work + (f", {several(session.gpus, 'GPU')}" if session.gpus else "")

@@ -224,5 +224,6 @@ def _gpu_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
         yield draft.source.problem(place, "`use_gpus` names a GPU twice", "name each once")
     most = max((combo.settings.gpus for combo in combos), default=0)
     if most > len(set(allowed)):
-        message = f"a session asks for {most} GPUs, and `use_gpus` allows {len(set(allowed))}"
+        asked = f"{most} GPU{'s' * (most > 1)}"
+        message = f"a session asks for {asked}, and `use_gpus` allows {len(set(allowed))}"
         yield draft.source.problem(place, message, "allow more, or lower `resources: {gpus: N}`")

@@ -48,13 +48,17 @@ def _never(one: Asking, plan: Plan, host: HostFacts) -> Iterator[str]:
     allowed = [gpu for gpu in plan.gpus if not one.request.only or gpu in one.request.only]
     if one.gpus > len(allowed):
         among = f" among {list(one.request.only)}" if one.request.only else ""
-        yield f"asks for {one.gpus} GPUs{among}; of these it may use {allowed}"
+        yield f"asks for {_gpus(one.gpus)}{among}; of these it may use {allowed}"
     elif one.gpus and one.request.gpu_memory:
         yield from _too_small(one, allowed, plan, host)
 
 
 def _cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
 def _too_small(one: Asking, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:

@@ -55,6 +55,8 @@ def test_the_records_do_not_depend_on_how_many_run_at_once(desk: Desk) -> None:
 def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30))
     launched = desk.json("launch", grid)
+    planned = desk.combo("plan", grid).stdout
+    assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` is about that one, --new starts another", planned)
     assert launched["state"] == "new"
     assert launched["sessions"] == ["maze_good", "field_good", "maze_poor", "field_poor"]
     text = desk.combo("launch", grid).stdout
@@ -233,7 +235,8 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
 
 def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
     grid = desk.grid()
-    assert desk.combo("plan", grid).returncode == 0
+    planned = desk.combo("plan", grid)
+    assert (planned.returncode, "has a run" in planned.stdout) == (0, False)
     script = desk.combo("plan", grid, "--script", "maze_good").stdout
     assert script.startswith("#!/usr/bin/env bash\n# maze_good: policy good in environment maze, episodes 0 to 3\n")
     assert not (desk.home / "comborun").exists()

@@ -177,6 +177,7 @@ def test_two_gpus_of_one_are_refused_before_they_are_waited_for() -> None:
     told = mistakes(HEAD + "resources: {gpus: 2}\nuse_gpus: [0, 0]\n")
     assert "names a GPU twice" in told
     assert "asks for 2 GPUs, and `use_gpus` allows 1" in told
+    assert "asks for 1 GPU, and `use_gpus` allows 0" in mistakes(HEAD + "resources: {gpus: 1}\nuse_gpus: []\n")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
