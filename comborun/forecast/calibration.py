@@ -68,6 +68,10 @@ class Step:
     one_by_one_s: float = 0.0
     """seconds that the same sessions take one after another"""
 
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return self.at_once, self.seconds, self.speed, self.episodes, self.one_by_one_s
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -104,7 +108,7 @@ class Calibration:
             stopped=str(data["stopped"]),
         )
         sizes = [size for one in found.combos for size in one.sizes]
-        sizes += [size for step in found.steps for size in (step.at_once, step.seconds, step.speed)]
+        sizes += [size for step in found.steps for size in step.sizes]
         if not all(math.isfinite(size) and size >= 0 for size in (*sizes, found.best)):
             raise ValueError("a number below 0, or none at all")
         if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):

@@ -144,7 +144,7 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
         with pytest.raises(UserError, match=r"no calibration that can be read|of version 2"):
             calibrations(wrong, Path("f"))
     sizes = ("start_up_s", "episode_s", "memory_mib", "gpu_memory_mib", "cores")
-    for key in (*sizes, "seconds", "speed", "best"):
+    for key in (*sizes, "seconds", "speed", "one_by_one_s", "best"):
         null = () if key == "cores" else ("null",)  # they weren't measured
         for number in ('"12x"' if key == "best" else '"12"', "-5000", "Infinity", "NaN", *null, "1" + 400 * "0"):
             wrong, times = re.subn(rf'"{key}": [\d.]+', f'"{key}": {number}', text)
