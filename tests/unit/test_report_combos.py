@@ -118,12 +118,19 @@ def test_counts_and_episodes_of_two_folders_are_two_runs(tmp_path: Path) -> None
     [
         {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log(GOOD)},
         {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log("TT")},
+        {"pi0/libero/client.log": client_log(GOOD), "pi0/libero/eval.log": counted(4)},
         {"x/episodes.jsonl": rows(GOOD), "backup/x/episodes.jsonl": rows(GOOD)},
         {"shard0/episodes.jsonl": rows("TT"), "shard1/episodes.jsonl": rows("TT", first=2)},
     ],
 )
 def test_views_copies_and_shards_of_one_run_stay_one_combo(tmp_path: Path, files: dict[str, str]) -> None:
     assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 4)}
+
+
+@pytest.mark.parametrize("text", [client_log(GOOD), counted(4)])
+def test_two_seeds_that_went_alike_are_two_runs(tmp_path: Path, text: str) -> None:
+    found = table(collected(tmp_path, {"pi0/libero/seed1.log": text, "pi0/libero/seed2.log": text}))
+    assert set(found) == {("pi0 (seed1)", "libero"), ("pi0 (seed2)", "libero")}
 
 
 def test_a_count_told_by_two_logs_of_a_folder_counts_once(tmp_path: Path) -> None:
