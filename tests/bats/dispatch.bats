@@ -35,15 +35,15 @@ pick() { # <how many> <expected, `none` when they are not to be had>
   same "$chosen" "$2"
 }
 
-@test "the least loaded GPUs are picked, in the order in which they are allowed" {
-  gpus::allow 2,0,5 9
+@test "the least loaded GPUs are picked, in the order in which they are allowed, and given in that of their numbers" {
+  gpus::allow 2,0,5,10 9
   pick 1 2
-  pick 2 2,0
+  pick 2 0,2
   request::read somebody 1
   promise::take somebody 2
   pick 1 0
-  pick 3 0,5,2
-  pick 4 none
+  pick 4 0,2,5,10
+  pick 5 none
   pick 0 ''
 }
 

@@ -58,22 +58,23 @@ gpus::pick() { # <kind> <session> [filter] -> chosen, `0,3`; 1 when they are not
   gpus::least "$wanted" "${fitting[@]}"
 }
 
-gpus::least() { # <how many> <GPU>... -> chosen: those with the fewest sessions, then with the most memory free
-  local wanted=$1 gpu least load fewest free most
-  local -A taken=()
+gpus::least() { # <how many> <GPU>... -> chosen: those with the fewest sessions, then with the most memory free; in the
+  # order of their numbers, so that rank 0 is on the lowest
+  local wanted=$1 gpu least load fewest free most IFS=,
+  local taken=()
   shift
   while ((wanted > 0)); do
     least='' fewest=0 most=0
     for gpu in "$@"; do
-      [[ ${taken[$gpu]-} ]] && continue
+      [[ ${taken[gpu]-} ]] && continue
       load=$((gpus_load[$gpu] + ${lease_load[$gpu]:-0}))
       room::free "$gpu"
       free=${free:-0}
       [[ $least ]] && ((load > fewest || (load == fewest && free <= most))) && continue
       least=$gpu fewest=$load most=$free
     done
-    taken[$least]=1
-    chosen+=${chosen:+,}$least
+    taken[least]=1
     wanted=$((wanted - 1))
   done
+  chosen="${!taken[*]}" # an indexed array is in order
 }
