@@ -94,6 +94,8 @@ class End:
     """None when the work was done, or the user stopped it"""
     peak_memory: int | None = None
     """bytes of main memory that the session's processes held together at most, as far as was seen"""
+    gave_way: bool = False
+    """it was told to make room for others on its GPU"""
 
     @property
     def outcome(self) -> Outcome:
@@ -103,6 +105,11 @@ class End:
     def clean(self) -> bool:
         """Whether the command ended by itself with code 0."""
         return self.cause is Cause.EXITED and self.code == 0
+
+    @property
+    def made_room(self) -> bool:
+        """Whether it failed for no other reason than that the others on its GPU needed the memory."""
+        return self.gave_way and self.cause is Cause.GPU_MEMORY and self.failure is not None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -124,6 +131,7 @@ class End:
             note=record.get("note", ""),
             failure=_failure(record.get("class")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * 1024,
+            gave_way=record.get("gave_way") == "1",
         )
 
 

@@ -28,7 +28,13 @@ CAUSES = {
     **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
 }
 """what exit codes and signals don't tell"""
+MADE_ROOM = "ended to make room on its GPU"
 _BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
+
+
+def told(end: End) -> str:
+    """What ended it, where its cause tells more than an exit code or a signal; else empty."""
+    return MADE_ROOM if end.made_room else CAUSES.get(end.cause, "")
 
 
 def behind(end: End) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from comborun.layout import AFTER
 from comborun.plan import Plan
 from comborun.state import Life
 from monitor.answer.cluster import latest
+from monitor.answer.holds import Waiting
 from monitor.answer.host import HostUse
 from monitor.answer.snapshot import Snapshot
 from monitor.estimate import Forecast, Progress, forecast
@@ -17,7 +18,7 @@ from monitor.history import History
 from monitor.host_event import host_event
 from monitor.observe import RunView
 from monitor.reasons.hints import hint
-from monitor.reasons.waits import ROOM, again, room
+from monitor.reasons.waits import AGAIN, ROOM, again, room
 from monitor.session import after_status, length, queued_again, session_status, with_task, without_task
 from monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
 
@@ -81,14 +82,15 @@ def _server_waits(snapshot: Snapshot) -> dict[str, str]:
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
     """The sessions of a plan; of what was amended away only what lives."""
-    waits = {one.session: one for one in snapshot.waiting} if snapshot.dispatcher is not None else {}
+    waits = _waits(snapshot)
     parts, tasks = _parts(plan), latest(snapshot.tasks)
     told = []
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
-        if waiting := waits.get(session.name):
-            if status.life is Life.ENDED:
+        if told_of := waits.get(session.name):
+            waiting = told_of[-1]
+            if _starts_again(status, told_of):
                 status = queued_again(status, waiting, again(waiting, plan, attempts, now))
             status = replace(status, waiting=waiting if status.life is Life.QUEUED else None)
             if status.waiting and waiting.reason in ROOM and not status.note:
@@ -100,6 +102,19 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         if session.flag != "dropped" or status.alive:
             told.append(status)
     return tuple(told)
+
+
+def _waits(snapshot: Snapshot) -> dict[str, list[Waiting]]:
+    """Session -> what the dispatcher says that it waits for; empty where none says it any more."""
+    waits: defaultdict[str, list[Waiting]] = defaultdict(list)
+    for one in snapshot.waiting if snapshot.dispatcher is not None else ():
+        waits[one.session].append(one)
+    return waits
+
+
+def _starts_again(status: SessionStatus, waits: Sequence[Waiting]) -> bool:
+    """Whether a session that has ended waits for another attempt; else it waited before this one, and was quick."""
+    return status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits)
 
 
 def _parts(plan: Plan) -> dict[str, str]:

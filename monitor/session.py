@@ -47,13 +47,20 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     parts = _parts(session, attempts)
     told = told or any(one.counter.done is not None for one in parts)
     done, lines = sum(one.done for one in parts), sum(one.recorded[0] for one in parts)
+    surplus = max(0, lines - session.count) if session.count else 0
     return replace(
         _of_attempt(status, _judged(session, attempts, lines), now, session),
         done=(min(done, session.count) if session.count else done) if told else None,
-        surplus=max(0, lines - session.count) if recorded and session.count else 0,
-        recorded=lines if recorded else None,
-        successes=sum(one.recorded[1] for one in parts) if recorded else None,
+        surplus=surplus if recorded else 0,
+        recorded=lines - surplus if recorded else None,
+        successes=_within(sum(one.recorded[1] for one in parts), lines, surplus) if recorded else None,
     )
+
+
+def _within(successes: int, lines: int, surplus: int) -> int | None:
+    """Successes among the planned episodes; None where that depends on which of the lines are beyond the plan."""
+    least, most = max(0, successes - surplus), min(successes, lines - surplus)
+    return least if least == most else None
 
 
 def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:

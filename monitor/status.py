@@ -65,9 +65,9 @@ class SessionStatus:
     done: int | None = None
     """episodes (or steps) that its records or its log tell of, at most those planned; None when neither tells"""
     recorded: int | None = None
-    """those with a record; None when the program leaves no records"""
+    """those with a record, at most those planned; None when the program leaves no records"""
     successes: int | None = None
-    """of those with a record"""
+    """of those with a record; None also where more lines than planned leave open which of them are theirs"""
     first: int = 0
     """of its planned episodes"""
     surplus: int = 0
@@ -201,7 +201,8 @@ class RunStatus:
 
     @property
     def recorded(self) -> int:
-        return sum(session.recorded or 0 for session in self.proper)
+        """Of those sessions whose successes are known."""
+        return sum(session.recorded or 0 for session in self.proper if session.successes is not None)
 
     @property
     def successes(self) -> int:

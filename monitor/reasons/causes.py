@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comborun.attempt import End
 from comborun.plan import Session
-from comborun.reasons import CAUSES, behind
+from comborun.reasons import behind, told
 from comborun.state import Cause, Completeness, Failure
 from monitor.lastline import visible
 
@@ -41,8 +41,8 @@ def note(end: End, session: Session | None) -> str:
 
 def ended_by(end: End) -> str:
     """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
-    if end.cause in CAUSES:
-        return CAUSES[end.cause]
+    if known := told(end):
+        return known
     found, seen = behind(end), _seen(end)
     return f"{found} ({seen})" if found else seen
 

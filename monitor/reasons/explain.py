@@ -135,12 +135,10 @@ def _limits(asked: Question) -> Iterator[str]:
 def _work(asked: Question) -> Iterator[str]:
     seen = asked.seen
     if seen.done is not None:
-        more = beyond(seen)
-        yield (
-            f"{seen.done} of {seen.planned} {seen.unit}s done"
-            + (f", {seen.successes} of {seen.recorded} successful" if seen.recorded else "")
-            + (f", {more}" if more else "")
-        )
+        told = [f"{seen.done} of {seen.planned} {seen.unit}s done"]
+        if seen.recorded and seen.successes is not None:
+            told.append(f"{seen.successes} of {seen.recorded} successful")
+        yield ", ".join(filter(None, [*told, beyond(seen)]))
 
 
 def _ended(asked: Question) -> Iterator[str]:

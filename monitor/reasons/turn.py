@@ -79,7 +79,8 @@ def _waits(asked: Question) -> Iterator[str]:
         return
     if waiting.reason in AGAIN:
         attempts = asked.history.of(asked.session.name)
-        yield f"its attempt {asked.seen.attempt} failed; {again(waiting, asked.view.plan, attempts, status.now or 0.0)}"
+        how = "made room" if attempts and attempts[-1].end and attempts[-1].end.made_room else "failed"
+        yield f"its attempt {asked.seen.attempt} {how}; {again(waiting, asked.view.plan, attempts, status.now or 0.0)}"
         if waiting.reason == MEMORY and status.use.gpus:
             yield "GPU memory in use now: " + ", ".join(
                 f"GPU {gpu.index} {sizes(gpu.used, gpu.total)}" if gpu.used is not None and gpu.total else "unknown"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from comborun.attempt import End
 from comborun.plan import Plan
-from comborun.reasons import FAILURES
+from comborun.reasons import FAILURES, MADE_ROOM
 from comborun.state import Cause, Failure
 from monitor.answer.holds import Waiting
 from monitor.answer.snapshot import Attempt
@@ -28,6 +29,8 @@ ROOM = {
     "lease": "the folder of leases",
 }
 """waits for a part of the host"""
+MOST_GIVES = 10
+"""attempts that made room for others and cost nothing: `retry_gives` of scripts/lib/attempt/retry.sh"""
 _CONDITIONS = {
     MEMORY: "as soon as more memory is free than when it failed",
     ALONE: "as soon as nothing else of the run is running",
@@ -46,14 +49,21 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
     """Starts used and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
 
     A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
-    What Slurm preempts does not count.
+    What Slurm preempts does not count, nor what made room for others, as often as the host forgives it.
     """
-    ends = [one.end for one in attempts if one.end and one.end.cause is not Cause.PREEMPTED]
+    ends = _charged([one.end for one in attempts if one.end])
     stops = [place for place, end in enumerate(ends) if end.cause is Cause.STOPPED]
     since = ends[stops[-1] + 1 :] if stops else ends
     failures = sum(end.failure is failure for end in since)
     left = min(plan.limits.attempts - len(since), _retries(plan, failure) + 1 - failures)
     return Budget(len(since), max(0, left))
+
+
+def _charged(ends: Sequence[End]) -> list[End]:
+    """Those ends that cost something (scripts/lib/attempt/retry.sh counts the same from the latest on)."""
+    gave = [place for place, end in enumerate(ends) if end.gave_way and end.cause is not Cause.STOPPED]
+    free = gave[-MOST_GIVES:]
+    return [end for place, end in enumerate(ends) if end.cause is not Cause.PREEMPTED and place not in free]
 
 
 def _retries(plan: Plan, failure: Failure) -> int:
@@ -78,7 +88,8 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
     spent = budget(plan, attempts, end.failure)
     number = attempts[-1].number
     of = f" of {number + spent.left}" if spent.left else ""
-    return f"{said[0]}: {FAILURES[end.failure]}, attempt {number + 1}{of}"
+    why = MADE_ROOM if end.made_room else FAILURES[end.failure]
+    return f"{said[0]}: {why}, attempt {number + 1}{of}"
 
 
 def _when(waiting: Waiting, now: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.reasons import CAUSES, behind
+from comborun.reasons import CAUSES, MADE_ROOM, behind
 from comborun.state import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def seconds(attempt: Attempt) -> float | None:
 def cause_words(end: End) -> str:
     """Why an attempt ended, for people: `exit code 139 (SEGV)`."""
     words = _CAUSES.get(end.cause, "exit code unknown" if end.code is None else f"exit code {end.code}")
+    if end.made_room:
+        words = MADE_ROOM
     if end.cause is Cause.SIGNAL and end.code is None:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:

@@ -215,6 +215,7 @@ def test_on_a_full_gpu_the_youngest_makes_room_and_runs_again_when_there_is_some
     end = box.ended(NAMES[2])
     assert (end.cause, end.completeness) == (Cause.GPU_MEMORY, Completeness.NONE)
     assert "makes room" in end.note
+    assert end.made_room
     until(lambda: box.told(f"^retry {NAMES[2]} 1 gpu_memory"), "it starts again, though its budget has no retries")
     assert not box.told("^quarantine")
     gpus.taken(0)

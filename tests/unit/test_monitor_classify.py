@@ -279,12 +279,23 @@ def test_a_start_from_the_beginning_that_leaves_less_takes_nothing_away() -> Non
 
 
 def test_more_lines_than_planned_are_told_as_such_and_not_as_more_than_all_of_it() -> None:
-    status = run(an_answer(Seen("grass_act").ended(records=103, successes=91)))
+    status = run(an_answer(Seen("grass_act").ended(records=103, successes=103)))
     assert (status.sessions[0].done, status.sessions[0].surplus) == (100, 3)
     assert (status.done, status.planned) == (100, 100)
     assert remark(status.sessions[0]) == "3 lines more than planned"
-    assert "100/100, 91 of 103 successful, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
+    assert "100/100, 100 of 100 successful, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
     assert document(status)["sessions"][0]["lines_beyond_plan"] == 3
+    assert (document(status)["successes"], document(status)["episodes_recorded"]) == (100, 100)
+
+
+def test_no_successes_are_told_where_it_is_open_which_lines_are_beyond_the_plan() -> None:
+    view = a_view(a_plan([SESSION, a_session("act", "maze", 10)]))
+    both = [Seen("grass_act").ended(records=103, successes=91), Seen("maze_act").ended(records=10, successes=4)]
+    status = run(an_answer(*both), view)
+    assert (status.sessions[0].recorded, status.sessions[0].successes) == (100, None)
+    assert (status.successes, status.recorded) == (4, 10)
+    assert "100/100, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
+    assert only(Seen("grass_act").ended(records=103, successes=0)).successes == 0
 
 
 def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None:

@@ -95,6 +95,32 @@ def test_no_class_has_more_retries_than_there_are_attempts() -> None:
     assert grass.note == "again in 9 s: out of GPU memory, attempt 2 of 2"
 
 
+def test_making_room_for_others_costs_no_attempt_and_is_said() -> None:
+    gave = Seen("grass_act").ended("gpu_memory", "none", code=1, **{"class": "gpu_memory", "gave_way": 1})
+    again = Seen("grass_act", 2).ended("gpu_memory", "none", code=1, **{"class": "gpu_memory"})
+    wait = "waiting session=grass_act for=retry until= detail="
+    grass, _ = look(gave, header=(wait,)).sessions
+    assert grass.note == "again as soon as a slot is free: ended to make room on its GPU, attempt 2 of 4"
+    grass, _ = look(gave, again, header=(wait,)).sessions
+    assert grass.note == "again as soon as a slot is free: out of GPU memory, attempt 3 of 4"
+    whole = Seen("grass_act").ended("exited", records=100, gave_way=1)
+    assert look(whole).sessions[0].note == ""
+
+
+def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() -> None:
+    """The dispatcher says what is waited for less often than sessions start and end."""
+    wait = "waiting session=grass_act for=unknown until= detail=GPU 0 is measured again"
+    grass, _ = look(Seen("grass_act").ended(records=100, successes=40), header=(wait,)).sessions
+    assert (grass.life, grass.outcome, grass.note) == (Life.ENDED, Outcome.SUCCEEDED, "")
+    grass, _ = look(FAILED, header=(wait,)).sessions
+    assert (grass.life, grass.outcome) == (Life.ENDED, Outcome.PARTIAL)
+    retry = "waiting session=grass_act for=retry until= detail=gpu_memory, after attempt 1"
+    grass, _ = look(FAILED, header=(retry, wait)).sessions
+    assert grass.life is Life.QUEUED
+    assert grass.waiting
+    assert grass.waiting.detail == "GPU 0 is measured again"
+
+
 def test_a_stop_renews_the_budget() -> None:
     stopped = Seen("grass_act", 2).ended("stopped", "none", code="")
     third = Seen("grass_act", 3).ended("gpu_memory", "none", code=1)

@@ -40,6 +40,7 @@ def test_every_class_and_every_cause_has_words() -> None:
         ),
         (an_end("signal", code=139, signal=11), "segmentation fault", "exit code 139 (SEGV)"),
         (an_end("gpu_fault", code=1), "GPU fault", "GPU fault"),
+        (an_end("gpu_memory", code=130, gave_way=1), "ended to make room on its GPU", "ended to make room on its GPU"),
         (an_end("stalled", signal=15), "stalled", "stalled"),
         (an_end("timed_out"), "took too long", "took too long"),
         (an_end("server_lost"), "its server was lost", "its server was lost"),

@@ -50,14 +50,15 @@ end::class() { # <completeness> <cause> <exit code> <signal> -> class: what a re
 
 end::write() { # <attempt directory> <started> <ended> <code> <cause> <note>; reads records successes completeness, and
   # where there are any: signature (the class that the log told), peak_memory_kib, end_draft (else what was set aside), end_facts (further lines)
-  local signal='' cleaned class draft=$1/${end_draft:-.end}
+  local signal='' cleaned class draft=$1/${end_draft:-.end} facts=("${end_facts[@]}")
+  [[ ! -e $1/give_way ]] || facts+=('gave_way=1')
   [[ $4 ]] && (($4 > 128 && $4 <= 192)) && signal=$(($4 - 128))
   record::clean "$6"
   end::class "$completeness" "$5" "$4" "$signal"
   [[ $class && ${signature-} ]] && class=$signature
   printf '%s\n' "attempt=${1##*-}" "started=$2" "ended=$3" "code=$4" "signal=$signal" "cause=$5" "class=$class" \
     "completeness=$completeness" "records=$records" "successes=$successes" "peak_memory_kib=${peak_memory_kib-}" \
-    "note=$cleaned" "${end_facts[@]}" 2>/dev/null 1<>"$draft" && end::publish "$draft" "$1/end"
+    "note=$cleaned" "${facts[@]}" 2>/dev/null 1<>"$draft" && end::publish "$draft" "$1/end"
 }
 
 end::publish() { # <draft> <end>
