@@ -171,3 +171,16 @@ cause=exited note=''; container::cause "$4"; printf '%s|%s' "$cause" "$note"
         assert cause("docker", 126, at).startswith("launch_failed|docker could not run the program")
         assert cause("docker", 1, at) == cause("apptainer", 127, at) == "exited|"
         assert cause("apptainer", 255, at) == "launch_failed|apptainer could not start the container: FATAL:   no image"
+
+
+def test_the_cause_is_what_docker_says_and_not_where_it_finds_help() -> None:
+    script = """
+source "$1/session/container.sh"; container=docker session_at=$2 cause=exited note=''
+container::cause 125; printf '%s' "$note"
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        said = "docker: Cannot connect to the Docker daemon. Is the docker daemon running?"
+        Path(folder, "log").write_text(f"{said}\n\nRun 'docker run --help' for more information\n")
+        words = ["bash", "-c", script, "bash", str(CHECKOUT / "scripts" / "lib"), folder]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert told == f"docker could not start the container: {said}"

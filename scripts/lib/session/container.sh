@@ -55,7 +55,7 @@ container::apptainer() {
 }
 
 container::cause() { # <code> -> cause note: what the runtime's own exit codes say
-  local line
+  local line pattern
   case $container/$1 in
     docker/125) note='docker could not start the container' ;;
     docker/126) note='docker could not run the program in the image' ;;
@@ -67,7 +67,10 @@ container::cause() { # <code> -> cause note: what the runtime's own exit codes s
     *) return 0 ;;
   esac
   cause=launch_failed
-  line=$(tail -n 1 -- "$session_at/log" 2>/dev/null)
+  pattern='^docker: ' # behind it comes where to find help
+  [[ $container == docker ]] || pattern='^FATAL: '
+  line=$(tail -n 20 -- "$session_at/log" 2>/dev/null | grep -a -- "$pattern" | tail -n 1)
+  [[ $line ]] || line=$(tail -n 1 -- "$session_at/log" 2>/dev/null)
   note+=": ${line::200}"
 }
 
