@@ -175,6 +175,12 @@ class RunStatus:
     """server -> what its start waits for"""
 
     @property
+    def abandoned(self) -> bool:
+        """Whether it has not ended and nobody is there who would start the rest of it, though nobody ordered that."""
+        held = self.stopped or self.hold is not None
+        return self.now is not None and not self.finished and self.dispatcher is None and not held
+
+    @property
     def proper(self) -> tuple[SessionStatus, ...]:
         """The sessions that the plan is about: without smoke tests and what was amended away."""
         return tuple(session for session in self.sessions if not session.extra)

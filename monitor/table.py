@@ -114,6 +114,8 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
         lines += _unreachable(status, look)
     if status.host_event:
         lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
+    if status.hint:
+        lines.append(Text(f"! {visible(status.hint)}", "yellow"))
     return [*lines, Text()]
 
 
@@ -181,8 +183,6 @@ def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) ->
     lines += [server_line(one, status.now, waits.get(one.name, ""), look.width) for one in servers]
     if status.after:
         lines.append(_after(status.after, look.width))
-    if status.hint:
-        lines.append(Text(f"! {visible(status.hint)}", "yellow"))
     return [Text(), *lines] if lines else []
 
 

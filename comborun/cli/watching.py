@@ -125,9 +125,12 @@ def _look_once(transport: Transport, watching: Watching) -> int:
 
 
 def exit_code(seen: RunStatus) -> int:
-    """0 unless a session of an ended run did not succeed; a smoke test is none of the plan's."""
+    """0 unless a session of an ended run did not succeed, or nobody goes on with the run.
+
+    A smoke test is none of the plan's.
+    """
     if not seen.finished:
-        return 0
+        return SOME_DID_NOT if seen.abandoned else 0
     sessions = [*seen.proper, *([seen.after] if seen.after else [])]
     return 0 if all(session.done_with for session in sessions) else SOME_DID_NOT
 

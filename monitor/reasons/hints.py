@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from comborun.reasons import FAILURES
@@ -14,6 +13,7 @@ from monitor.observe import RunView
 from monitor.status import SessionStatus
 from monitor.wording import several
 
+_NEVER_STARTED = "nothing has started, and no dispatcher is there to start it"
 _HELD = {
     PAUSED: "paused",
     DRAINING: "draining: what runs goes on to its end",
@@ -25,8 +25,7 @@ def hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *
     proper = [one for one in sessions if not one.extra]
     left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in proper)
     if finished and snapshot.stopped and left:
-        how = by_command(view) if snapshot.hold else by_hand(view)
-        return f"stopped with {left} of {several(len(proper), 'session')} left: {how}"
+        return f"stopped with {left} of {several(len(proper), 'session')} left: {by_command(view)}"
     if snapshot.hold and not snapshot.stopped:
         lacking = [one for one in proper if not one.done_with]
         rest = f", {_lacking(lacking, len(proper))}" if finished and lacking else ""
@@ -38,7 +37,9 @@ def hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *
     if snapshot.dispatcher is None and snapshot.scheduler:
         return f"Slurm has none of its jobs any more, and nothing new starts: {by_command(view)}"
     if snapshot.dispatcher is None:
-        return f"the dispatcher is gone, nothing new starts: {by_hand(view)}"
+        begun = any(one.attempt for one in sessions)
+        gone = "the dispatcher is gone, nothing new starts" if begun else _NEVER_STARTED
+        return f"{gone}: {by_command(view)}"
     if held_back := [one.task for one in sessions if one.task and one.task.held]:
         return _of_held_tasks(view, held_back)
     return f"{quarantined(snapshot.quarantine)}: {by_command(view)}" if snapshot.quarantine else ""
@@ -81,14 +82,6 @@ def quarantined(quarantine: Sequence[Quarantine]) -> str:
     gpus = ", ".join(f"GPU {one.gpu}" for one in quarantine)
     why = ", ".join(dict.fromkeys(words.get(one.failure, one.failure) for one in quarantine))
     return f"{gpus} {'get' if len(quarantine) > 1 else 'gets'} no more sessions ({why} again and again)"
-
-
-def by_hand(view: RunView) -> str:
-    """What starts the dispatcher, for whoever is on the host."""
-    front = f"{view.directory}/run_parallel.sh"
-    home = "~/" if front.startswith("~/") else ""
-    where = "" if view.host == "local" else f" on {view.host}"
-    return f"`bash {home}{shlex.quote(front[len(home) :])}`{where} resumes"
 
 
 def by_command(view: RunView) -> str:

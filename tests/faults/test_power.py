@@ -74,7 +74,7 @@ def told_as_one_event(plain: Watcher, in_json: Watcher) -> None:
     after = plain.text.partition("reachable again")[2]
     assert len(re.findall(r"testbox was started again", after)) == 1
     assert not re.findall(r"lost,|nobody saw", after), "no line for each session besides"
-    assert "resumes" in after
+    assert "combo resume" in after
 
 
 def starts() -> list[str]:

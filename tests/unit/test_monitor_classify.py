@@ -206,18 +206,17 @@ def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
 
 
 def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
-    view = replace(VIEW, directory="~/my runs/r")
-    hint = run(an_answer(Seen("grass_act"), dispatcher=""), view).hint
-    assert hint == (
-        "the dispatcher is gone, nothing new starts: `bash ~/'my runs/r/run_parallel.sh'` on gpu-box resumes"
-    )
+    gone = run(an_answer(Seen("grass_act"), dispatcher=""))
+    assert gone.hint == f"the dispatcher is gone, nothing new starts: `combo resume {gone.run}` goes on"
+    never = run(an_answer(dispatcher=""))
+    said = f"nothing has started, and no dispatcher is there to start it: `combo resume {never.run}` goes on"
+    assert never.hint == said
 
 
 def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
-    local = replace(VIEW, host="local", directory="/data/r")
     cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=1, dispatcher="")
     for answer in (cancelled, an_answer(stopped=1, dispatcher="")):
-        assert run(answer, local).hint == ("stopped with 1 of 1 session left: `bash /data/r/run_parallel.sh` resumes")
+        assert run(answer).hint == f"stopped with 1 of 1 session left: `combo resume {VIEW.id}` goes on"
 
 
 @pytest.mark.parametrize(
