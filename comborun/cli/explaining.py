@@ -22,6 +22,7 @@ from monitor.observe import load_run
 from monitor.reasons.explain import MOST_LINES, Explanation, to_document
 from monitor.reasons.explain import explain as explain_session
 from monitor.reasons.explain_server import explain_server, server_names
+from monitor.showing.serverline import SERVER_SIGNS
 from monitor.showing.style import STYLES
 from monitor.watch import Source
 from monitor.wording import SYMBOLS
@@ -76,7 +77,8 @@ def _with_log(transport: Transport, told: Explanation, log: PurePosixPath) -> Ex
 
 
 def _tell(told: Explanation, options: str) -> None:
-    state = click.style(f"{SYMBOLS.get(told.state, '●')} {told.state}", **_style(STYLES.get(told.state, "dim")))
+    sign = SYMBOLS.get(told.state) or SERVER_SIGNS.get(told.state, "·")
+    state = click.style(f"{sign} {told.state}", **_style(STYLES.get(told.state, "dim")))
     click.echo(f"{click.style(harmless(told.combo), bold=True)} ({told.session}) is {state}")
     for reason in told.reasons:
         click.echo(_bullet(harmless(reason)))

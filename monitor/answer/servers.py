@@ -27,6 +27,15 @@ class ServerStatus:
     why: str = ""
     """for people"""
 
+    @property
+    def alive(self) -> bool:
+        return self.state not in {"queued", "ended"}
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """Of the GPUs that it has, or had."""
+        return tuple(int(gpu) for gpu in self.gpus.split(",") if gpu.isdecimal())
+
 
 def server_of(line: str) -> ServerStatus:
     """From what follows `server ` in the probe's header."""
@@ -49,7 +58,7 @@ def server_document(server: ServerStatus) -> dict[str, Any]:
         "state": server.state,
         "attempt": server.attempt,
         "since": server.since,
-        "gpus": [int(gpu) for gpu in server.gpus.split(",") if gpu.isdecimal()],
+        "gpus": list(server.indexes),
         "port": server.port,
         "cause": server.cause or None,
         "why": server.why or None,

@@ -67,6 +67,8 @@ def _run(asked: Question) -> Iterator[str]:
     gone = status.dispatcher is None and not status.stopped and not (status.hold and status.hold.ends)
     if gone and status.scheduler:
         yield "Slurm has none of the run's jobs any more: nobody will start the rest"
+    elif gone and not any(one.attempt for one in status.sessions):
+        yield "no dispatcher, which starts sessions, is there, nor has one started any: the launch did not get so far"
     elif gone:
         yield "the dispatcher, which starts sessions, is gone: it was killed, or the host was started again"
     if status.use.disk and not status.use.disk.free:
@@ -128,7 +130,7 @@ def _slurm(asked: Question, scheduler: Scheduler) -> Iterator[str]:
 
 
 def _gpus(asked: Question) -> Iterator[str]:
-    """What it wants, and who has it."""
+    """What it wants, and who has it where that can be why it waits: with no slot free, that is why."""
     wants, plan, status = asked.session.gpus, asked.view.plan, asked.status
     if not wants:
         return
@@ -136,8 +138,10 @@ def _gpus(asked: Question) -> Iterator[str]:
     yield f"it wants {several(wants, 'GPU')} of {allowed}, {_shared(asked)}"
     if status.quarantine:
         yield quarantined(status.quarantine)
-    for gpu in plan.gpus:
-        holders = [label(one) for one in status.sessions if one.alive and gpu in one.gpus]
+    lacks_room = asked.seen.waiting is not None and asked.seen.waiting.reason in ROOM
+    for gpu in plan.gpus if lacks_room or not _full(asked) else ():
+        holders = [f"the server {visible(one.name)}" for one in status.servers if one.alive and gpu in one.indexes]
+        holders += [label(one) for one in status.sessions if one.alive and gpu in one.gpus]
         if holders:
             yield f"GPU {gpu} is held by {_named(holders)}"
 
@@ -153,17 +157,29 @@ def _turn(asked: Question, *, nothing_starts: bool) -> Iterator[str]:
     status, before = asked.status, _before(asked)
     if before:
         yield f"{several(len(before), 'session')} before it in the queue: {_named(map(label, before))}"
-    busy = [one for one in status.sessions if one.alive]
-    slots = asked.view.plan.limits.parallel if status.slots is None else status.slots
+    busy, slots = _busy(status), _slots(asked)
     yield f"{len(busy)} of {several(slots, 'slot')} busy"
     if nothing_starts:
         return
-    if len(busy) >= slots:
+    if _full(asked):
         yield _next_end(asked, busy)
     elif not before and asked.seen.waiting is None:
         yield "it is its turn: it starts in a moment"
     if asked.seen.expected:
         yield f"it is expected to end at {asked.time(asked.seen.expected.likeliest)}"
+
+
+def _busy(status: RunStatus) -> list[SessionStatus]:
+    return [one for one in status.sessions if one.alive]
+
+
+def _slots(asked: Question) -> int:
+    return asked.view.plan.limits.parallel if asked.status.slots is None else asked.status.slots
+
+
+def _full(asked: Question) -> bool:
+    """Whether as many run as may run at once."""
+    return len(_busy(asked.status)) >= _slots(asked)
 
 
 def _before(asked: Question) -> list[SessionStatus]:

@@ -18,7 +18,7 @@ _WORDS = {
     "ended": "has ended",
 }
 _STYLES = {READY: "green", "loading": "cyan", "starting": "cyan", "silent": "yellow", "ended": "yellow"}
-_SIGNS = {READY: "●", "loading": "○", "starting": "○", "silent": "!", "ended": "!"}
+SERVER_SIGNS = {READY: "●", "loading": "○", "starting": "○", "silent": "!", "ended": "!"}
 
 
 def happening(server: ServerStatus, now: float | None) -> str:
@@ -35,7 +35,7 @@ def happening(server: ServerStatus, now: float | None) -> str:
 def server_line(server: ServerStatus, now: float | None, detail: str, width: int) -> Text:
     """One line of the table; `detail` is what it waits for."""
     style = _STYLES.get(server.state, "dim")
-    line = Text.assemble(("server  ", "dim"), (f"{_SIGNS.get(server.state, '·')} {visible(server.name)}", style))
+    line = Text.assemble(("server  ", "dim"), (f"{SERVER_SIGNS.get(server.state, '·')} {visible(server.name)}", style))
     line.append(f" {happening(server, now)}")
     if server.port and server.state in {READY, "silent"}:
         line.append(f" on port {server.port}", "dim")

@@ -123,6 +123,15 @@ def test_one_that_runs_is_not_started_twice(box: Box) -> None:
     )
 
 
+def test_a_retry_of_one_that_waits_in_a_stopped_run_says_what_lets_it_start(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
+    box.start()
+    box.begun("env_one")
+    box.library("stop.sh")
+    said = box.library("control.sh", "retry", "env_two").stdout
+    assert said == f"env_two: waits for its turn already; nothing starts until `combo resume {box.id}`\n"
+
+
 def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
     box.plan({"env_one": bash(FAILS_ONCE), "after": bash(HOLD)})
     box.start()

@@ -97,6 +97,32 @@ def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: d
         assert words(maze)[0] == "resume RUN"
 
 
+def test_a_dispatcher_that_never_was_is_not_said_to_have_been_killed() -> None:
+    reasons = told("maze_act", dispatcher="").reasons
+    assert reasons[0].startswith("no dispatcher, which starts sessions, is there, nor has one started any")
+    assert not [one for one in reasons if "killed" in one]
+
+
+def test_no_holder_of_a_gpu_is_a_reason_where_only_slots_lack() -> None:
+    maze = replace(a_session("act", "maze"), gpus=1)
+    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
+    both = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
+    assert not [one for one in told("maze_act", *both, plan=plan).reasons if "held by" in one]
+    wait = "waiting session=maze_act for=gpu_memory until= detail="
+    assert "GPU 0 is held by act in grass, act in stairs" in told("maze_act", *both, plan=plan, header=(wait,)).reasons
+
+
+def test_a_model_server_is_among_those_that_hold_a_gpu() -> None:
+    maze = replace(a_session("act", "maze"), gpus=1)
+    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
+    ready = f"server name=vlm attempt=1 state=ready since={NOW - 9} gpus=0,1 port=1 cause= why="
+    reasons = told("maze_act", replace(GRASS, gpus="0"), plan=plan, header=(ready,)).reasons
+    assert "GPU 0 is held by the server vlm, act in grass" in reasons
+    assert "GPU 1 is held by the server vlm" in reasons
+    gone = told("maze_act", GRASS, plan=plan, header=(ready.replace("state=ready", "state=ended"),)).reasons
+    assert not [one for one in gone if "held by" in one]
+
+
 def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
     maze = replace(a_session("act", "maze"), gpus=1)
     plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))

@@ -36,12 +36,16 @@ control::ended() { # <failed or stalled> -> names: those of the queue that ended
 }
 
 control::retry_one() { # <session> -> done
-  local attempt life=queued outcome what
+  local attempt life=queued outcome what hold hold_why
   attempt::latest "$1"
   ((attempt)) && attempt::look "$1" "$attempt"
   [[ $life == ended ]] && attempt::outcome
   case $life/${outcome-} in
-    queued/*) what='waits for its turn already' ;;
+    queued/*)
+      what='waits for its turn already'
+      hold::look
+      [[ ! $hold && ! -e $run/dispatch/stopped ]] || what+="; nothing starts until \`combo resume $run_id\`"
+      ;;
     ended/succeeded) what='has succeeded' ;;
     ended/* | lost/*)
       retry::ask "$1" "$attempt" || control::die 73 "can't write in $run/sessions/$1"
