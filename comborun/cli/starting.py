@@ -12,6 +12,7 @@ from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.again.taken_over import taken_over
 from comborun.cli.beginning import await_beginning
 from comborun.cli.changing import choose, cut_kept, no_change, rule_kept, told_changes, told_running, within_the_rule
+from comborun.cli.frame import program
 from comborun.cli.globbing import kept, with_policies
 from comborun.cli.grids import check_setup, warn, warn_of_host
 from comborun.cli.knowing import measured_notes
@@ -85,14 +86,25 @@ class _Settled:
 
 def start_run(request: Request) -> Launched:
     """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
+    runs: list[str] = []
     try:
-        return _start_run(request)
+        return _start_run(request, runs.append)
     except KeyboardInterrupt:
-        click.echo("\nInterrupted. What had been started goes on; the same command again does the rest.", err=True)
+        click.echo(f"\nInterrupted. {_rest(request, runs)}.", err=True)
         raise
 
 
-def _start_run(request: Request) -> Launched:
+def _rest(request: Request, runs: list[str]) -> str:
+    """What does the rest of a launch that was interrupted: with --new the same command would make another run."""
+    if not request.new:
+        return "What had been started goes on; the same command again does the rest"
+    rest = "the same command without --new does the rest"
+    if runs:
+        return f"The run {runs[-1]} is there, and what had been started goes on; {rest}"
+    return f"If `{program()} runs` shows a new run, {rest}; else nothing was started"
+
+
+def _start_run(request: Request, tell_run: Callable[[str], None]) -> Launched:
     if request.slurm:
         refuse_options(request)
     grid = load_grid(request.grid)
@@ -122,6 +134,7 @@ def _start_run(request: Request) -> Launched:
     }
     settled = _settle(transport, Draft(plan, grid.text, grid.root, origin), request, planned)
     publication = settled.publication
+    tell_run(publication.run)
     way = request.where.way(transport.host)
     remember(Launch(publication.run, transport.host, publication.root, publication.directory, grid.name, way))
     launched = Launched(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.cli.control import check_names
-from comborun.cli.frame import SOME_DID_NOT, answer, json_option, run_option
+from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError, UserError
 from comborun.suggest import close_to, did_you_mean
 from monitor.observe import load_run
+from monitor.watch import Source, once
+from monitor.wording import several
 from remote.control import stop as stop_sessions
 
 if TYPE_CHECKING:
@@ -44,13 +47,30 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, root: str | N
     transport, found, names = _meant(where, root, wanted, words)
     if names or any(only.values()):
         names = _chosen(load_run(transport, found.directory), names, **only)
-    stopped = stop_sessions(transport, found.directory, names)
+    try:
+        stopped = stop_sessions(transport, found.directory, names)
+    except KeyboardInterrupt:
+        again = shlex.join(("stop", "--run", found.id, *names)) + where.options(transport.host)
+        _tell_interrupted(transport, found, names, again)
+        return INTERRUPTED
     if as_json:
         ended = list(names or stopped.sessions)
         answer({"run": found.id, "sessions": ended, "clean": stopped.clean, "lines": list(stopped.lines)})
     else:
         click.echo("\n".join(stopped.lines) or f"{found.id}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
+
+
+def _tell_interrupted(transport: Transport, found: Run, names: tuple[str, ...], again: str) -> None:
+    """What has not ended yet of what was to be stopped, and the command that goes on with it."""
+    click.echo(f"\nInterrupted. What has not ended yet goes on; `{program()} {again}` ends it.", err=True)
+    seen = once(Source(transport, load_run(transport, found.directory)))
+    left = [one.name for one in seen.sessions if one.alive and (not names or one.name in names)]
+    ended = sum(not one.alive and one.attempt > 0 for one in seen.sessions if not names or one.name in names)
+    starts = "; nothing new starts" if seen.stopped else ""
+    click.echo(f"  {several(len(left), 'session')} not ended, {ended} ended{starts}", err=True)
+    for name in left:
+        click.echo(f"  {name}", err=True)
 
 
 def _meant(

@@ -146,6 +146,21 @@ def test_stop_leaves_no_process_and_the_same_command_finishes_the_rest(desk: Des
     assert desk.report()["totals"]["completed"] == 16
 
 
+def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(desk: Desk) -> None:
+    deaf = "bash -c 'trap \"\" INT; sleep 60 & wait; wait' {policy} {environment}"
+    desk.combo("launch", desk.grid(command=deaf, results="none", limits="{parallel: 2}"))
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 2, "two begin")
+    stopping = desk.start("stop")
+    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/stop"))) == 2, "they are told to end")
+    stopping.send_signal(signal.SIGINT)
+    said, _ = stopping.communicate(timeout=30)
+    assert stopping.returncode == 130
+    assert f"stop --run {run_id(desk)}` ends it" in said
+    assert "2 sessions not ended, 0 ended; nothing new starts" in said
+    desk.environment["COMBORUN_STOP_INT_S"] = "1"
+    assert desk.combo("stop", "--run", run_id(desk)).returncode == 0
+
+
 def test_stop_ends_only_the_session_that_is_named(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30), policies="[policy1, policy10]", environments="[maze]")
     desk.combo("launch", grid)
