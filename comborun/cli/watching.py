@@ -10,6 +10,7 @@ from rich.console import Console
 
 from comborun.cli.deciding import Deciding
 from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, run_argument, tell
+from comborun.cli.reported import as_reported, last_report
 from comborun.cli.reporting import differences, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
 from comborun.plaintext import harmless
@@ -117,6 +118,8 @@ def _patience(settings: Settings) -> Patience:
 
 def _look_once(transport: Transport, watching: Watching) -> int:
     seen = once(Source(transport, load_run(transport, watching.directory)))
+    if seen.finished:
+        seen = as_reported(seen, last_report(transport.host, watching.run, watching.directory))
     if watching.as_json:
         click.echo(to_json(seen))
     else:

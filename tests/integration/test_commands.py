@@ -344,6 +344,14 @@ def test_the_last_word_and_the_exit_code_are_those_of_the_report(desk: Desk) -> 
     assert {combo["outcome"] for combo in desk.report()["combos"]} == {"failed"}
     assert ended.returncode == 1
     assert "good in maze: succeeded, but failed by its records" in ended.stderr
+    told = desk.combo("status")
+    assert told.returncode == 1
+    good = next(one for one in desk.json("status")["sessions"] if one["policy"] == "good")
+    assert good["outcome"] == "failed"
+    assert "as the report says; the host took it for succeeded" in good["note"]
+    assert (good["episodes_done"], good["episodes_recorded"], good["successes"]) == (0, 0, 0)
+    (desk.runs[-1] / "report/final_benchmark_report.json").unlink()
+    assert desk.combo("status").returncode == 0, "nobody knows yet"
 
 
 def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(desk: Desk) -> None:
