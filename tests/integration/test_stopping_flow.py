@@ -48,7 +48,8 @@ def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) ->
     (one,) = told["comparisons"]
     assert (one["better"], one["n_a"], one["test"]) == ("good", decision["pairs"], "CASM")
     assert one["sequential"] == {"n_max": 40, "stopped_early": True, "alpha": 0.05}
-    assert f"{spared} of the grid's 80 episodes were not needed and are planned no more" in (run / "report/report.md").read_text()
+    report = (run / "report/report.md").read_text()
+    assert f"{spared} of the grid's 80 episodes were not needed and are planned no more" in report
 
     desk.combo("launch", desk.home / "grid.yaml", "--new")
     until((desk.runs[-1] / "dispatch/done").exists, "all episodes have run", 40)
