@@ -82,7 +82,7 @@ def _cards(record: Mapping[str, str]) -> Iterator[Card]:
 
 def _trouble(record: Mapping[str, str]) -> str:
     """What is wrong with nvidia-smi; `timeout` ends with 124, or 137 where it had to kill."""
-    code, said = record.get("nvidia_code", ""), harmless(record.get("nvidia_said", "")).strip()
+    code, said = record.get("nvidia_code", ""), harmless(record.get("nvidia_said", "")).strip().rstrip(".")
     if code in ("124", "137"):
         return f"nvidia-smi did not answer within {_NVIDIA_S} s"
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""

@@ -240,3 +240,11 @@ two_servers() { # <MiB of the first, which is ready> : the second waits for what
   give_way::look
   same "$asked" 2000
 }
+
+@test "a single GPU is asked for in the singular" {
+  gpus::allow 0 1
+  local why
+  request::read asks 1 0 0 0 '' '' 0 0 7
+  admit::never "${kind_of[asks]}" || return 1
+  same "$why" 'it asks for 1 GPU of 7, and may use 0'
+}

@@ -37,7 +37,7 @@ def plan(tmp_path: Path, text: str, host: HostFacts = HERE) -> Plan:
     [
         ("nvidia_code=124\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
         ("nvidia_code=137\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
-        ("nvidia_code=9\nnvidia_said=NVIDIA-SMI has failed", "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+        ("nvidia_code=9\nnvidia_said=NVIDIA-SMI has failed.", "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
     ],
 )
 def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(tmp_path: Path, record: str, said: str) -> None:

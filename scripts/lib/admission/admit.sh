@@ -92,11 +92,12 @@ admit::rest() { # <promised to other runs> <kept> -> rest
 }
 
 admit::never() { # <kind> -> why: it can't ever start on this host; 1 when it can
-  local gpu candidates most=$((${host_mib:-0} - policy[reserve_memory_mib])) mib fitting=0 told=0
+  local gpu candidates most=$((${host_mib:-0} - policy[reserve_memory_mib])) mib fitting=0 told=0 s=s
   why=''
+  ((asked_gpus[$1] != 1)) || s=''
   gpus::of "$1"
   if ((asked_gpus[$1] > ${#candidates[@]})); then
-    why="it asks for ${asked_gpus[$1]} GPUs${asked_only[$1]:+ of ${asked_only[$1]}}, and may use ${#candidates[@]}"
+    why="it asks for ${asked_gpus[$1]} GPU$s${asked_only[$1]:+ of ${asked_only[$1]}}, and may use ${#candidates[@]}"
   elif ((policy[cpus] && asked_cpus[$1] > policy[cpus])); then
     why="it asks for ${asked_cpus[$1]} cores, and may use ${policy[cpus]}"
   elif [[ $host_mib ]] && ((asked_memory[$1] > most)); then

@@ -82,7 +82,7 @@ room::on() { # <kind> <GPU> <session> [filter] : 1 when it can't have that GPU n
   elif ((load)) && promise::alone "$kind"; then
     room::because 2 gpu "says nothing of its gpu_memory, so it starts alone; on GPU $gpu are $load"
   elif ((gpus_limit && load >= gpus_limit)); then
-    room::because 3 gpu "on GPU $gpu are $load sessions, and limits.per_gpu is $gpus_limit"
+    room::because 3 gpu "sessions on GPU $gpu: $load, and limits.per_gpu is $gpus_limit"
   elif ((${gpus_cap[$gpu]:-0} && gpus_load[$gpu] >= gpus_cap[$gpu])); then
     room::because 3 cap "on GPU $gpu are ${gpus_load[$gpu]}, and no more than ${gpus_cap[$gpu]} for now"
   elif ((cap_gpu[kind] && ${group_gpu["$group $gpu"]:-0} + ${lease_group_gpu["$group $gpu"]:-0} >= cap_gpu[kind])); then

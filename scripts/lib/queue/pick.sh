@@ -48,13 +48,15 @@ launch::held_back() { # <session> : it does not wait for its turn only
 }
 
 launch::stuck() { # nothing runs, and quarantine leaves somebody too few GPUs
-  local kind name usable
+  local kind name usable s
   ((${#refused[@]} && ${#quarantine_of[@]} && ${#retry_at_ms[@]} + ${#short_of[@]} == 0)) || return 0
   gpus::usable
   for kind in "${!refused[@]}"; do
     name=${refused[$kind]}
     ((asked_gpus[kind] > usable)) || continue
-    dispatch::halt "$name asks for ${asked_gpus[kind]} GPUs, and $usable of ${#gpus_allowed[@]} are in no quarantine"
+    s=s
+    ((asked_gpus[kind] != 1)) || s=''
+    dispatch::halt "$name asks for ${asked_gpus[kind]} GPU$s, and $usable of ${#gpus_allowed[@]} are in no quarantine"
     return
   done
 }
