@@ -29,6 +29,16 @@ step() { # <title> <command>...
   "$@"
 }
 
+# Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
+# runs once more, one after another, and what fails there, too, has failed. Both are shown.
+all_tests() {
+  local code=0
+  python -m pytest --numprocesses 4 --dist worksteal --durations 10 || code=$?
+  [ "$code" -eq 1 ] || return "$code"
+  printf '== %s\n' 'pytest: what failed beside others, once more by itself'
+  python -m pytest --last-failed --last-failed-no-failures none
+}
+
 step 'ruff' ruff check .
 step 'ruff format' ruff format --check .
 step 'mypy' mypy
@@ -36,4 +46,4 @@ step 'pyright' pyright
 step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
 step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 step 'bats' bats --recursive tests/bats
-step 'pytest' python -m pytest --numprocesses 4 --dist worksteal --durations 10
+step 'pytest' all_tests
