@@ -14,7 +14,8 @@ import pytest
 from box import until
 from desk import Desk, desk
 
-from comborun.cli.starting import Request, start_run
+from comborun.cli.request import Request
+from comborun.cli.starting import start_run
 from comborun.cli.where import Where
 from comborun.transport import MIB, Completed
 from remote.local import LocalTransport

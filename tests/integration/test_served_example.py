@@ -58,13 +58,14 @@ def test_four_simulators_and_a_server_that_dies_give_the_records_of_the_policy_i
     launched = desk.json("launch", shipped(desk))
     (run,) = desk.runs
     server = run / "servers/gaits/attempt-1"
-    until(lambda: len(desk.records(run)) == 4, f"four simulators have a record, of {launched['sessions']}", 60)
+    until((server / "ready").exists, "the server is ready", 60)
     assert parse_record((server / "ready").read_text())["url"].startswith("http://127.0.0.1:")
     (told,) = desk.json("status")["servers"]
     assert (told["name"], told["state"], told["attempt"]) == ("gaits", "ready", 1)
-    assert "POST" not in desk.combo("logs", "gaits").stderr
+    until(lambda: len(desk.records(run)) == 4, f"four simulators have a record, of {launched['sessions']}", 60)
     os.kill(Begin.parse((server / "begin").read_text()).pid, signal.SIGKILL)
     until((run / "dispatch/done").exists, "the run is done", 120)
+    assert "POST" not in desk.combo("logs", "gaits").stderr
     assert parse_record((run / "dispatch/done").read_text())["succeeded"] == "4"
 
     assert not (run / "servers/gaits/attempt-3").exists()
