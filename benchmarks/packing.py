@@ -152,7 +152,7 @@ def ways(program: Program, jobs: int) -> dict[str, Callable[[Path], float]]:
 def compare(program: Program, jobs: int) -> None:
     rows = []
     for way, run in ways(program, jobs).items():
-        with tempfile.TemporaryDirectory(prefix="packing-") as folder:
+        with tempfile.TemporaryDirectory(prefix="packing-", ignore_cleanup_errors=True) as folder:
             rows.append(Row(way, run(Path(folder)), written(Path(folder))))
         print(f"{way}: {rows[-1].seconds:.1f} s, {rows[-1].episodes} episodes", file=sys.stderr)
     cores = len(os.sched_getaffinity(0))
@@ -175,7 +175,7 @@ def main() -> None:
         *("--episodes", "{episodes}", "--first-episode", "{first_episode}", "--output-dir", "{output_dir}"),
     )
     compare(Program("the example grid", example, EXAMPLE, options.episodes), options.jobs)
-    with tempfile.TemporaryDirectory(prefix="packing-") as folder:
+    with tempfile.TemporaryDirectory(prefix="packing-", ignore_cleanup_errors=True) as folder:
         script = Path(folder, "threaded.py")
         script.write_text(THREADED)
         threaded = (sys.executable, str(script), "{first_episode}", "{episodes}", "{output_dir}")

@@ -39,11 +39,21 @@ all_tests() {
   python -m pytest --last-failed --last-failed-no-failures none
 }
 
+lint() {
+  step 'mypy' mypy
+  step 'pyright' pyright
+  step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
+}
+
 step 'ruff' ruff check .
 step 'ruff format' ruff format --check .
-step 'mypy' mypy
-step 'pyright' pyright
-step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
-step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
+told=$(mktemp)
+lint >"$told" 2>&1 & # beside bats, which mostly waits
+linting=$!
+trap 'kill "$linting" 2>/dev/null; rm -f "$told"' EXIT
 step 'bats' bats --recursive tests/bats
+wait "$linting" || linted=$?
+cat "$told"
+[ -z "${linted-}" ] || exit "$linted"
 step 'pytest' all_tests
