@@ -299,7 +299,7 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
 def test_ctrl_c_in_a_screen_window_is_one_too(screen_box: Box) -> None:
     screen_box.plan({"stairs_flat": python(INTERRUPTED)})
     screen_box.start()
-    until(lambda: "ready" in screen_box.log("stairs_flat"), "the program is ready")
+    until(lambda: "ready\n" in screen_box.log("stairs_flat"), "the program is ready")
     begin = screen_box.begun("stairs_flat")
     keys = ["screen", "-S", begin.address, "-p", "0", "-X", "stuff", "\x03"]
     assert subprocess.run(keys, env=screen_box.environment, timeout=20, check=False).returncode == 0
