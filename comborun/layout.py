@@ -1,6 +1,6 @@
 """Every file name of a run directory, in one place (docs/architecture.md says what each file holds).
 
-The bash half knows the same names; tests/unit/test_layout.py holds the two together.
+The bash half knows the same names; tests/unit/project/test_layout.py holds the two together.
 """
 
 from __future__ import annotations

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-TESTS = Path(__file__).parents[1]
-for folder in ("integration", "testbed"):
-    if str(TESTS / folder) not in sys.path:
-        sys.path.insert(0, str(TESTS / folder))
-
-from desk import Desk, desk  # noqa: E402
-from ground import Ground, ground_at  # noqa: E402
-from hosts import Site, site  # noqa: E402
-from network import missing  # noqa: E402
-from sshd import Sshd, fresh_user, running_sshd, ssh_place  # noqa: E402
+from desk import Desk, desk
+from ground import Ground, ground_at
+from hosts import Site, site
+from network import missing
+from sshd import Sshd, fresh_user, running_sshd, ssh_place
 
 __all__ = ["desk", "ssh_place"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from report_runs import RUN, RunDirectory, row
 
 from comborun.cli.frame import INTERRUPTED
 from comborun.cli.reporting import report_on
@@ -19,10 +19,6 @@ from comborun.library import scripts_directory
 from comborun.plan import ResultRules
 from comborun.transport import Completed
 from remote.local import LocalTransport
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
-from report_runs import RUN, RunDirectory, row
 
 ID = "grid-20260509T073525Z-1a2b"
 LOST = ("broken", "round")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from report_runs import RUN, RunDirectory, row
 
 from comborun.library import scripts_directory
 from comborun.plan import ResultRules
 from reporter.collect import collect_run
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
-from report_runs import RUN, RunDirectory, row
 
 FILES = (
     *("top", "b", "c", "[b]", "two words", "back\\slash", "é", "file_link"),

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from comborun.layout import AttemptLayout, RunLayout
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 
 
 def test_names_are_below_the_run_directory() -> None:

@@ -11,7 +11,7 @@ import pytest
 from comborun.cli import combo
 from comborun.grid import load_grid
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 README = CHECKOUT / "README.md"
 EXAMPLES = CHECKOUT / "examples"
 """they have programs of their own"""

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("mujoco", reason="the example's simulator is not installed")
 pytest.importorskip("PIL", reason="Pillow is not installed")
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "quadruped"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "quadruped"
 
 # A background job starts with SIGINT ignored and would pass that on: give the program what a terminal would.
 AS_FROM_A_TERMINAL = (

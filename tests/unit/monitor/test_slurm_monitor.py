@@ -30,7 +30,7 @@ from monitor.showing.jsonform import to_json
 from monitor.status import RunStatus
 from monitor.table import Look, render
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
+GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")
 PLAN = replace(
     a_plan([replace(a_session("act", name), gpus=1, request=Request(cpus=4)) for name in NAMES], parallel=5),

@@ -18,7 +18,7 @@ from remote.doctor.gpus import parse_gpu
 from remote.doctor.grid import named_files
 from remote.doctor.machine import Clock
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests/golden/doctor"
 
 GIB = 1 << 20

@@ -16,7 +16,7 @@ from comborun.planner import lay_out
 
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
 HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
-GOLDEN = Path(__file__).parents[1] / "golden" / "grid"
+GOLDEN = Path(__file__).parents[2] / "golden" / "grid"
 
 
 def grid(text: str) -> Grid:

@@ -26,7 +26,7 @@ from comborun.script import server_script, session_script
 from remote.provenance import preset_origin
 from reporter.adapters.sniff import Format
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets"
 DOCUMENT = (CHECKOUT / "docs" / "presets.md").read_text()
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))

@@ -34,7 +34,7 @@ from comborun.session.command import PLAN_TIME, START_TIME
 from comborun.state import Failure
 from comborun.survival import DEFAULT_RETRY
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()
 FENCES = re.findall(r"^```(\w[^\n]*)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for kind, text in FENCES if kind == "yaml"]

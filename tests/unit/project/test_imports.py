@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 ALLOWED = {
     "comborun": {"comborun"},
     "remote": {"comborun", "remote"},

@@ -32,8 +32,8 @@ from reporter.figures.sheet import drawing, measure
 from reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
 from reporter.summary import summarize
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "report"
-CHECKOUT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+CHECKOUT = Path(__file__).parents[3]
 TEXTS = (
     *("episodes.csv", "final_benchmark_report.json", "report.html", "report.md", "report.tex", "summary.csv"),
     "final_benchmark_report.schema.json",

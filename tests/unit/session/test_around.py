@@ -26,7 +26,7 @@ from comborun.session.command import CommandError
 from comborun.session.inputs import FileText, Number, file_word
 from comborun.session.launcher import Launcher, launched
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2), "5.2", "3.4", "4.9", ())
 AXES = "policies: {flat: {checkpoint: ~/c/flat.pt, envs: 4}}\nenvironments: [grass]\nepisodes: 8\n"
 

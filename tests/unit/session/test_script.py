@@ -21,7 +21,7 @@ from comborun.state import Failure
 from comborun.survival import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from reporter.adapters import Context, jsonl_rows
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "scripts"
+GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 
 COMMAND = (
     "./isaaclab.sh -p ~/4_env_test/src/run_capstone_eval.py --headless --num_episodes {episodes} "

@@ -14,7 +14,7 @@ from comborun.facts import Card, HostFacts
 from comborun.grid import load_grid
 
 Planned = Callable[..., Result]
-GUIDES = Path(__file__).parents[2] / "examples" / "guides"
+GUIDES = Path(__file__).parents[3] / "examples" / "guides"
 GRIDS = sorted(path.stem for path in GUIDES.glob("*.yaml"))
 H100 = 81559
 GH200 = 97871

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 DEFINED = re.compile(r"^ *([a-z_]+::[a-z0-9_]+)\(\)", re.MULTILINE)
 USED = re.compile(r"(?<![$\w{:])([a-z_]+::[a-z0-9_]+)\b")
 COMMENT = re.compile(r"(^|\s)#.*$", re.MULTILINE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 PAGE = (CHECKOUT / "docs/guarantees.md").read_text()
 PROMISED, _, REFUSED = PAGE.partition("\n## What is not promised\n")
 PROMISE = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |^#|\Z)", re.MULTILINE | re.DOTALL)

@@ -21,7 +21,7 @@ from comborun.library import library_files
 from comborun.plan import Plan
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "slurm"
+GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
 """a machine without GPUs, tmux and screen"""
 HEAD = "policies: [flat, rough]\nenvironments: [grass, stairs]\nepisodes: 3\ncommand: run {episodes} {output_dir}\n"
@@ -142,7 +142,7 @@ def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
 
 
 def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_document_says() -> None:
-    page = (Path(__file__).parents[2] / "docs/slurm.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/slurm.md").read_text()
     text = page.split("```yaml\n")[1].split("```")[0]
     laid = lay_out_on_slurm(parse_grid(text, Path("grid.yaml")), LOGIN)
     first, stairs = (files(laid)[f"slurm/array-{number}.sh"] for number in (1, 2))

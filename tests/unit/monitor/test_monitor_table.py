@@ -26,7 +26,7 @@ from monitor.status import Link, RunStatus
 from monitor.table import MOST_ROWS, Look, render
 from monitor.wording import SYMBOLS, brief, clock, duration
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
+GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
 
 def busy(host: Sequence[str] = HOST) -> RunStatus:

@@ -21,7 +21,7 @@ from monitor.showing.jsonform import document, to_json
 from monitor.showing.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
 from monitor.status import Link, RunStatus
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "monitor"
+GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
 
 

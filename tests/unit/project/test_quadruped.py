@@ -15,7 +15,7 @@ import pytest
 mujoco = pytest.importorskip("mujoco", reason="the example's simulator is not installed")
 pytest.importorskip("PIL", reason="Pillow is not installed")
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "quadruped"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "quadruped"
 MODULES = (
     "robot",
     "terrain",

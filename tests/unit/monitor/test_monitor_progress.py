@@ -21,7 +21,7 @@ from monitor.history import MOST_MARKS, History, fold
 from monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
 from monitor.status import SessionStatus
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "grid.md").read_text()
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "grid.md").read_text()
 HUNDRED = Share(0, 100)
 ISAAC = (
     "\x1b[3g\r\x1bH\n  Stabilize step 80/80\n"

@@ -9,7 +9,7 @@ import pytest
 from comborun.errors import GridError
 from comborun.grid import parse_grid
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "grid"
+GOLDEN = Path(__file__).parents[2] / "golden" / "grid"
 BAD = [path for path in sorted(GOLDEN.glob("*.yaml")) if path.stem != "warnings"]
 HEAD = """\
 policies: [flat, rough]
