@@ -65,7 +65,9 @@ def _run(asked: Question) -> Iterator[str]:
         yield f"the run is {held(status.hold)}"
         yield f"nothing new starts{since}, until it is resumed"
     gone = status.dispatcher is None and not status.stopped and not (status.hold and status.hold.ends)
-    if gone and status.scheduler:
+    if gone and status.hold and not status.scheduler:  # it had left a run that was halted, or was killed: no matter now
+        yield "no dispatcher, which starts sessions, is there either: resuming the run starts one"
+    elif gone and status.scheduler:
         yield "Slurm has none of the run's jobs any more: nobody will start the rest"
     elif gone and not any(one.attempt for one in status.sessions):
         yield "no dispatcher, which starts sessions, is there, nor has one started any: the launch did not get so far"

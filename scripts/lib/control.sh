@@ -62,9 +62,11 @@ control::tell() { # <message> : the dispatcher, if there is one; <> never waits 
 }
 
 control::hold() { # <kind> <why>
-  hold::set "$1" "$2" || control::die 73 "can't write in $run/dispatch"
+  local hold hold_why hold_halted
+  hold::look
+  hold::order "$1" "$2" || control::die 73 "can't write in $run/dispatch"
   control::tell 'reread run 0'
-  printf '%s: %s\n' "$run_id" "$1: nothing new starts; what runs goes on"
+  printf '%s: %s\n' "$run_id" "$1: nothing new starts; what runs goes on${hold:+; it was $hold ($hold_why)}"
 }
 
 control::resume() { # and what led to a hold is forgiven

@@ -115,12 +115,16 @@ dispatch::journal() { # <words>
 }
 
 dispatch::halt() { # <why> : nothing new starts until a person says `resume`; the first reason stays
-  hold::look
-  [[ $hold != halted ]] || return 0
-  hold::set halted "$1" || halted_why=$1 # on a full disk the hold is in memory only, until there is room
-  hold=halted
+  local ordered
+  [[ ! $halted_why ]] || return 0
+  hold::halt "$1"
+  case $?/$hold in
+    2/*) return 0 ;;
+    1/) halted_why=$1 ;; # on a full disk the hold is in memory only, until there is room
+  esac
+  ordered=$hold hold=${hold:-halted}
   dispatch::journal "halted $1"
-  notify::tell host '' "the run is halted: $1"
+  notify::tell host '' "the run is ${ordered:+$ordered, and }halted: $1"
 }
 
 dispatch::work() { # until nothing is left, or the run was stopped, or is held and nothing runs

@@ -124,15 +124,34 @@ text() { # <text> <JSON>
 }
 
 @test "a hold is told by its kind and why, and anything else holds nothing" {
-  local hold hold_why
+  local hold hold_why hold_halted
   hold::look
   same "$hold" ''
-  hold::set paused $'two\nlines'
+  hold::order paused $'two\nlines'
   hold::look
   same "$hold/$hold_why" 'paused/two lines'
   printf 'kind=forever\nwhy=x\n' >"$run/dispatch/hold"
   hold::look
   same "$hold" ''
+}
+
+@test "a run that is halted stays what a person has ordered, with both reasons, whichever came first" {
+  local hold hold_why hold_halted
+  hold::order paused 'our turn later'
+  hold::halt 'two failed'
+  hold::look
+  same "$hold/$hold_why/$hold_halted" 'paused/our turn later; halted besides: two failed/two failed'
+  ! hold::halt 'three failed' # the first reason stays
+  hold::order draining 'tonight'
+  hold::look
+  same "$hold/$hold_why" 'draining/tonight; halted besides: two failed'
+  rm "$run/dispatch/hold"
+  hold::halt 'two failed'
+  hold::look
+  same "$hold/$hold_why/$hold_halted" 'halted/two failed/two failed'
+  hold::order paused 'our turn later'
+  hold::look
+  same "$hold/$hold_why" 'paused/our turn later; halted besides: two failed'
 }
 
 @test "the newest plan is the one with the highest number" {
@@ -149,7 +168,7 @@ text() { # <text> <JSON>
   cd "$run"
   printf '%s\t%s\t%s\t%s\n' a_b retry 12.5 'crashed, attempt 1' c_d gpu '' 'asks for 1 of 2 GPUs' >dispatch/waiting
   printf '1\tcrashed\t3.5\nx\ty\tz\n' >dispatch/quarantine
-  hold::set halted 'because of it'
+  hold::halt 'because of it'
   run_out=$(probe::held)
   [[ $run_out == 'hold kind=halted at='*' why=because of it
 quarantine gpu=1 class=crashed at=3.5

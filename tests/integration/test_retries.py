@@ -336,6 +336,22 @@ def test_a_resume_forgives_failures_in_a_dispatcher_that_lives(box: Box) -> None
     box.write("go", "")
 
 
+def test_a_run_that_a_person_has_paused_stays_theirs_when_too_many_fail(box: Box) -> None:
+    box.plan({f"env_p{i}": bash(HOLD + "exit 1") for i in range(4)}, parallel=2, policy={"fail_fast": 2})
+    box.start()
+    box.begun("env_p1")
+    box.library("control.sh", "pause", "ours tomorrow")
+    box.write("go", "")
+    until(lambda: box.told("^halted"), "the limit is met")
+    until(lambda: len(box.told("^ended")) == 2, "both are told")
+    hold = box.fields("dispatch/hold")
+    assert hold["kind"] == "paused"
+    assert hold["why"] == "ours tomorrow; halted besides: 2 of 4 sessions ended without success; the limit is 2"
+    assert box.dispatcher_lives
+    assert "it was paused (ours tomorrow; halted besides: 2 of 4" in box.library("control.sh", "resume").stdout
+    until(lambda: len(launches(box)) == 4, "the rest starts")
+
+
 @pytest.mark.parametrize("dispatcher", ["that lives", "that comes after it"])
 def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatcher: str) -> None:
     box.plan(

@@ -47,8 +47,8 @@ launch::fill() { # start what may start now -> pause_ms: when to look again, if 
 }
 
 launch::hold_in_memory() {
+  hold::halt "$halted_why" && halted_why=''
   hold=halted
-  hold::set halted "$halted_why" && halted_why=''
 }
 
 launch::read_slots() { # the file may be edited at any moment; what is no number changes nothing

@@ -89,12 +89,11 @@ slurm_run::journal() { # <words>
 dispatch::journal() { slurm_run::journal "$@"; }
 
 dispatch::halt() { # <why> : nothing new starts until a person says `resume`; tasks that come to their turn leave
-  hold::look
-  [[ $hold != halted ]] || return 0
-  hold::set halted "$1" || return
-  hold=halted
+  local ordered
+  hold::halt "$1" || return 0
+  ordered=$hold hold=${hold:-halted}
   slurm_run::journal "halted $1"
-  notify::tell host '' "the run is halted: $1"
+  notify::tell host '' "the run is ${ordered:+$ordered, and }halted: $1"
 }
 
 queue::size() { # -> all: sessions that count

@@ -103,6 +103,12 @@ def test_a_dispatcher_that_never_was_is_not_said_to_have_been_killed() -> None:
     assert not [one for one in reasons if "killed" in one]
 
 
+def test_a_held_run_without_a_dispatcher_is_not_said_to_have_lost_it() -> None:
+    reasons = told("maze_act", GRASS, header=(f"hold kind=paused at={NOW - 120} why=mine",), dispatcher="").reasons
+    assert "no dispatcher, which starts sessions, is there either: resuming the run starts one" in reasons
+    assert not [one for one in reasons if "killed" in one]
+
+
 def test_no_holder_of_a_gpu_is_a_reason_where_only_slots_lack() -> None:
     maze = replace(a_session("act", "maze"), gpus=1)
     plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
