@@ -8,9 +8,9 @@ from functools import cache
 from types import MappingProxyType
 
 from comborun.errors import Problem
+from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.axis import AxisEntry, Match
 from comborun.grid.layers import settings_of
-from comborun.grid.mistakes import Draft, Path
 from comborun.grid.model import AXES, GridFile
 from comborun.grid.settings import Settings
 from comborun.grid.yaml_tree import Place

@@ -27,6 +27,7 @@ from comborun.grid.combos import (
     match_problems,
     session_problems,
 )
+from comborun.grid.draft import Draft
 from comborun.grid.globbed import Found, glob_of, with_policies
 from comborun.grid.keys.server import ServerKeys
 from comborun.grid.keys.slurm import slurm_settings
@@ -40,7 +41,7 @@ from comborun.grid.layering import (
     with_defaults,
 )
 from comborun.grid.layers import reserve, retries, settings_of
-from comborun.grid.mistakes import Draft, read_draft
+from comborun.grid.mistakes import read_draft
 from comborun.grid.model import GridFile
 from comborun.grid.server_presets import with_server_presets
 from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped, stop_request

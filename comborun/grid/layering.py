@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.about import AboutKeys, PresetOwnKeys
+from comborun.grid.draft import Draft
 from comborun.grid.keys.axis import AxisEntry
 from comborun.grid.keys.server import SERVER_KEYS
-from comborun.grid.mistakes import Draft, read_keys
+from comborun.grid.mistakes import read_keys
 from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.yaml_source import read_source
 from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree

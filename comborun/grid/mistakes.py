@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.shapes import Keys
 from comborun.grid.keys.survival import LimitKeys
 from comborun.grid.keys.values import MISTAKE, no_value
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from comborun.errors import Problem
-    from comborun.grid.about import AboutKeys
 
 K = TypeVar("K", bound=Keys)
-
-Path = tuple[str | int, ...]
 
 MOST = 200
 """mistakes that are told; a file with more of them is no grid"""
@@ -47,20 +45,6 @@ _OTHER_WORDS = {
     "retries": "retry",
     "notifications": "notify",
 }
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A grid file as far as it is right."""
-
-    source: Source
-    """without what was cut out"""
-    file: GridFile
-    broken: frozenset[str]
-    """top-level keys in which something was wrong: what is missing there says nothing"""
-    problems: tuple[Problem, ...]
-    about: AboutKeys | None = None
-    """what its preset says of the program"""
 
 
 @dataclass(frozen=True)

@@ -174,8 +174,9 @@ class Override(SettingKeys):
 
 
 class GridFile(SettingKeys):
-    """A grid file. Every key has a default, so that one mistake never hides another; grid.py asks for what must be."""
+    """Policies, the environments that they are evaluated in, and how that is done."""
 
+    # Every key has a default, so that one mistake never hides another: the checks ask for what must be there.
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
     name: Name | None = Field(default=None, description="name of the grid and of its runs; else the file's")

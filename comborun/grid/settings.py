@@ -19,6 +19,7 @@ from comborun.grid.model import DEFAULT_SHIPPED, SyncKeys
 from comborun.plan import ProgressRules, ResultRules, Unit
 from comborun.resources import NOTHING, PinMode, Request
 from comborun.session.around import Runtime
+from comborun.session.command import takes_range
 from comborun.session.display import Display
 from comborun.session.inputs import FileText
 from comborun.session.launcher import Launcher
@@ -96,6 +97,11 @@ class Settings:
         """All by which the program can be told what to do: its command, and the placeholders of its files."""
         asked = dict.fromkeys(name for content in self.files.values() for name in content.asks)
         return " ".join([self.command, *(f"{{{name}}}" for name in asked)])
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the program can be told to do any range of episodes."""
+        return self.unit == "episode" and takes_range(self.told)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from comborun.planner.furnished import check_displays, filled, furnished, unfill
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.placing import hydra_overrides, with_components
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
-from comborun.session.command import FILE, fill, takes_count, takes_range
+from comborun.session.command import FILE, fill, takes_count
 from comborun.session.word import BashWord
 from comborun.slurm import NO_SLURM
 from comborun.stopping import stop_rule
@@ -110,7 +110,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         failures=tuple((failure, text) for failure, texts in settings.failures.items() for text in texts),
         watch=settings.watch,
         counted=bool(settings.episodes) and takes_count(settings.told),
-        ranged=bool(settings.episodes) and settings.unit == "episode" and takes_range(settings.told),
+        ranged=bool(settings.episodes) and settings.ranged,
         unpaired=grid.preset.about.unpaired if grid.preset else "",
     )
     session = furnished(with_components(session, combo, grid, host))

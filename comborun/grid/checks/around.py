@@ -10,7 +10,8 @@ from itertools import groupby
 from comborun.errors import Problem
 from comborun.grid.checks.commands import Use, check_filled, some, uses
 from comborun.grid.combos import Combo
-from comborun.grid.mistakes import Draft, Path
+from comborun.grid.draft import Draft, Path
+from comborun.grid.model import Layer
 from comborun.session.command import FILE, CommandError, placeholders, split_command
 from comborun.session.launcher import check_arguments, launched
 
@@ -19,8 +20,8 @@ _SEVERAL_GPUS = ("cvd", "both")
 
 
 def around_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
-    for path in layers(draft):
-        yield from _layer_problems(draft, path)
+    for path, layer in draft.layers:
+        yield from _layer_problems(draft, path, layer)
     yield from _file_problems(draft, combos)
     if not draft.broken & {"launcher", "overrides", "command", "resources", "pin"}:
         yield from _launcher_problems(draft, [combo for combo in combos if combo.settings.launcher])
@@ -32,8 +33,7 @@ def around_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem
     read = {name for use in uses(draft, combos) for name in placeholders(use.text)}
     read |= {name for combo in combos for text in combo.settings.variables.values() for name in placeholders(text)}
     setups = " ".join([draft.file.setup, *(entry.setup for entry in draft.file.overrides)])
-    for path in layers(draft):
-        layer = draft.file.overrides[int(path[1])] if path else draft.file
+    for path, layer in draft.layers:
         for name in layer.files:
             if FILE + name not in read and "COMBORUN_FILES" not in setups:
                 message = f"no command reads the file `{name}`"
@@ -46,8 +46,8 @@ def around_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem
         if ranks > 1 and episodes % ranks and "episodes_per_rank" in placeholders(combo.settings.command):
             each = -(-episodes // ranks)
             message = f"{episodes} {combo.settings.unit}s are no multiple of {ranks} ranks: each makes {each}"
-            yield _at(
-                draft, ("launcher",), f"`launcher`: {message}, {each * ranks} in all", f"`episodes: {each * ranks}`"
+            yield draft.at_key(
+                ("launcher",), f"`launcher`: {message}, {each * ranks} in all", f"`episodes: {each * ranks}`"
             )
 
 
@@ -57,13 +57,7 @@ def ranks_of(combo: Combo) -> int:
     return (launcher.processes or combo.settings.gpus) if launcher else 0
 
 
-def layers(draft: Draft) -> Iterator[Path]:
-    yield ()
-    yield from (("overrides", index) for index in range(len(draft.file.overrides)))
-
-
-def _layer_problems(draft: Draft, path: Path) -> Iterator[Problem]:
-    layer = draft.file.overrides[int(path[1])] if path else draft.file
+def _layer_problems(draft: Draft, path: Path, layer: Layer) -> Iterator[Problem]:
     workdir, place = layer.workdir, draft.source.key_place(*path, "workdir")
     if workdir.folder and workdir.link_from:
         yield draft.source.problem(place, "`workdir`: `folder` and `link_from`", "leave one of them")
@@ -80,8 +74,8 @@ def _layer_problems(draft: Draft, path: Path) -> Iterator[Problem]:
             )
 
 
-def _option_texts(layer: object) -> Iterator[tuple[tuple[str, str], str]]:
-    launcher, container = getattr(layer, "launcher", None), getattr(layer, "container", None)
+def _option_texts(layer: Layer) -> Iterator[tuple[tuple[str, str], str]]:
+    launcher, container = layer.launcher, layer.container
     if launcher:
         yield ("launcher", "arguments"), launcher.arguments
         yield ("launcher", "program"), launcher.program
@@ -91,8 +85,7 @@ def _option_texts(layer: object) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _file_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     """Placeholders in files that nothing fills for a combo that gets the file."""
-    for path in layers(draft):
-        layer = draft.file.overrides[int(path[1])] if path else draft.file
+    for path, layer in draft.layers:
         for name, content in layer.files.items():
             users = tuple(combo for combo in combos if combo.settings.files.get(name) is content)
             place_of = (*path, "files", name)
@@ -111,41 +104,37 @@ def _launcher_problems(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
             if combo.settings.command and combo.settings.launcher:
                 launched(combo.settings.command, combo.settings.launcher)
         except CommandError as error:
-            yield _at(draft, at, f"`launcher`: {error.message}", error.hint)
+            yield draft.at_key(at, f"`launcher`: {error.message}", error.hint)
     if idle := [combo.label for combo in combos if not ranks_of(combo)]:
         message = f"`launcher`: {some(idle)} asks for no GPU: how many processes?"
-        yield _at(draft, at, message, "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`")
+        yield draft.at_key(at, message, "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`")
     if pinned := [combo.label for combo in combos if combo.settings.gpus and combo.settings.pin not in _SEVERAL_GPUS]:
         message = (
             f"`launcher`: rank r takes the r-th GPU that it sees, and with `pin` so that is another's: {some(pinned)}"
         )
-        yield _at(draft, at, message, "`pin: cvd`, the default")
+        yield draft.at_key(at, message, "`pin: cvd`, the default")
 
 
 def _container_problems(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     if imageless := [
         combo.label for combo in combos if combo.settings.container and not combo.settings.container.image
     ]:
-        yield _at(
-            draft, ("container",), f"`container` without an `image` for {some(imageless)}", "`container: {image: NAME}`"
+        yield draft.at_key(
+            ("container",), f"`container` without an `image` for {some(imageless)}", "`container: {image: NAME}`"
         )
     docked = [combo for combo in combos if combo.settings.container and combo.settings.container.runtime == "docker"]
     if numbered := [combo.label for combo in docked if combo.settings.gpus and combo.settings.pin == "device-arg"]:
         message = f"`pin: device-arg` counts the host's GPUs, and in a container they count from 0: {some(numbered)}"
-        yield _at(draft, ("container",), message, "`pin: both`, and {gpu} counts within")
+        yield draft.at_key(("container",), message, "`pin: both`, and {gpu} counts within")
     relative = [
         combo.label for combo in combos if combo.settings.workdir and not combo.settings.workdir.startswith(("/", "~"))
     ]
     if relative:
         message = f"`workdir` is a folder inside the container, and relative for {some(relative)}"
-        yield _at(draft, ("workdir",), message, "write it out: /workspace/...")
+        yield draft.at_key(("workdir",), message, "write it out: /workspace/...")
 
 
 def _first_each(combos: list[Combo]) -> Iterator[Combo]:
     """One combo for each set of settings, which many share."""
     for _, same in groupby(combos, key=lambda combo: id(combo.settings)):
         yield next(same)
-
-
-def _at(draft: Draft, path: Path, message: str, hint: str) -> Problem:
-    return draft.source.problem(draft.source.key_place(*path), message, hint)

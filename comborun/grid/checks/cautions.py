@@ -16,9 +16,8 @@ from comborun.grid.checks.shard import shard_warnings
 from comborun.grid.checks.stopping import stopping_warnings
 from comborun.grid.checks.survival import survival_warnings
 from comborun.grid.combos import Combo
+from comborun.grid.draft import Draft, Path
 from comborun.grid.globbed import found_by_glob
-from comborun.grid.mistakes import Draft, Path
-from comborun.grid.yaml_tree import Scalar
 from comborun.session.command import PLAN_TIME, START_TIME, TELLS_HOW_MANY, placeholders, split_command
 from comborun.session.furnishing import fillable
 
@@ -37,7 +36,7 @@ def warnings_of(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
                 if "variables" in path and _filled(draft, text, name):
                     continue
                 message = f"`{path[0]}`: {{{name}}} is not filled here"
-                yield _at(draft, path, f"{{{name}}}", message, "move it into the command")
+                yield draft.at_piece(path, f"{{{name}}}", message, "move it into the command")
     yield from _count_warnings(draft, combos)
     yield from _gpu_warnings(draft, combos)
     yield from memory_warnings(draft, combos)
@@ -59,19 +58,19 @@ def _command_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     if counted and not names & TELLS_HOW_MANY:
         message = "`command` has no {episodes}: how many are run is up to the program"
         hint = f"hand the number over, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
-        yield _at(draft, use.path, "", message, hint)
+        yield draft.at_piece(use.path, "", message, hint)
     if recorded and "output_dir" not in names:
         message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
-        yield _at(draft, use.path, "", message, "have the program write there, or say `results: none`")
+        yield draft.at_piece(use.path, "", message, "have the program write there, or say `results: none`")
     if "-c" not in arguments and (match := _SHELL.search(use.text)):
         message = f"`command`: {match.group()} stays as it is: no shell reads the command"
         hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"
-        yield _at(draft, use.path, match.group(), message, hint)
+        yield draft.at_piece(use.path, match.group(), message, hint)
     for match in _BRACED.finditer(use.text):
         meant = f"{{{match[1].lower()}}}"
         if match[1].lower() in {*PLAN_TIME, *START_TIME} and match.group() != meant:
             message = f"`command`: {match.group()} is text, not a placeholder"
-            yield _at(draft, use.path, match.group(), message, f"write {meant}")
+            yield draft.at_piece(use.path, match.group(), message, f"write {meant}")
 
 
 def _filled(draft: Draft, text: str, name: str) -> bool:
@@ -85,8 +84,7 @@ def _filled(draft: Draft, text: str, name: str) -> bool:
 
 def _unfilled_texts(draft: Draft) -> Iterator[tuple[Path, str]]:
     """Texts that people expect placeholders in, and that have none."""
-    layers = [((), draft.file), *((("overrides", index), entry) for index, entry in enumerate(draft.file.overrides))]
-    for path, layer in layers:
+    for path, layer in draft.layers:
         yield from (((*path, "variables", name), text) for name, text in layer.variables.items())
         yield from (
             ((*path, key), text or "") for key, text in (("workdir", layer.workdir.folder), ("setup", layer.setup))
@@ -124,9 +122,3 @@ def _include_warnings(draft: Draft) -> Iterator[Problem]:
     if draft.file.include and not draft.file.exclude:
         message = "`include` brings back what `exclude` took out; nothing is excluded, so it does nothing"
         yield draft.source.problem(draft.source.key_place("include"), message, "remove it, or add `exclude`")
-
-
-def _at(draft: Draft, path: Path, piece: str, message: str, hint: str) -> Problem:
-    tree = draft.source.at(*path)
-    place = draft.source.locate(tree, piece) if isinstance(tree, Scalar) else tree.place
-    return draft.source.problem(place, message, hint)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from comborun.errors import Problem
 from comborun.grid.combos import Combo, matching
+from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.furnish import UNCAPPED
-from comborun.grid.mistakes import Draft, Path
 from comborun.grid.settings import Settings
-from comborun.grid.yaml_tree import Scalar
 from comborun.servers import FIELDS
 from comborun.session.command import (
     FILE,
@@ -206,10 +205,8 @@ def _after_problems(draft: Draft, text: str) -> Iterator[Problem]:
 
 def _at(draft: Draft, path: Path, error: CommandError, text: str) -> Problem:
     """The problem, where the offending piece stands if it can be found."""
-    tree = draft.source.at(*path)
-    assert isinstance(tree, Scalar)
-    place = draft.source.locate(tree, "" if error.text == text else error.text)
-    return draft.source.problem(place, f"`{path[-1]}`: {error.message}", error.hint)
+    piece = "" if error.text == text else error.text
+    return draft.at_piece(path, piece, f"`{path[-1]}`: {error.message}", error.hint)
 
 
 def some(names: Iterable[str]) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from comborun.errors import Problem
 from comborun.grid.checks.commands import some
-from comborun.grid.checks.survival import layers
 from comborun.grid.combos import Combo
-from comborun.grid.mistakes import Draft, Path
+from comborun.grid.draft import Draft, Path
 
 _NAMES_ITS_GPU = ("{gpu}", "{gpus}", "COMBORUN_GPU")
 _TOLD = ("device-arg", "both")
@@ -25,7 +24,9 @@ def furnish_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Proble
     ]
     if without and "display" not in draft.broken:
         message = f"`display` goes by the GPU, and {some(without)} asks for none"
-        yield _at(draft, _setter(draft, "display"), message, '`resources: {gpus: 1}`, or one display: `display: ":1"`')
+        yield draft.at_key(
+            _setter(draft, "display"), message, '`resources: {gpus: 1}`, or one display: `display: ":1"`'
+        )
 
 
 def furnish_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
@@ -35,7 +36,9 @@ def furnish_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Proble
     ]
     if silent:
         message = f"`pin`: the command is to say which GPU it takes, and that of {some(silent)} does not"
-        yield _at(draft, _setter(draft, "pin"), message, "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument")
+        yield draft.at_key(
+            _setter(draft, "pin"), message, "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
+        )
 
 
 def _names(combo: Combo) -> bool:
@@ -46,8 +49,4 @@ def _names(combo: Combo) -> bool:
 
 def _setter(draft: Draft, key: str) -> Path:
     """Where a key stands, last in the overrides and else at the top."""
-    return next(((*path, key) for path, layer in reversed([*layers(draft)]) if key in layer.model_fields_set), (key,))
-
-
-def _at(draft: Draft, path: Path, message: str, hint: str) -> Problem:
-    return draft.source.problem(draft.source.key_place(*path), message, hint)
+    return next(((*path, key) for path, layer in reversed(draft.layers) if key in layer.model_fields_set), (key,))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from comborun.errors import Problem
-from comborun.grid.mistakes import Draft
+from comborun.grid.draft import Draft
 
 _EVERYBODYS = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
 """a secret is taken out of the environment of everything but the commands"""

@@ -11,9 +11,9 @@ from comborun.errors import Problem, UserError
 from comborun.grid.checks.commands import some, uses
 from comborun.grid.checks.count import no_number, number
 from comborun.grid.combos import Combo
+from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.placement import MOST_GPUS, Wanted
-from comborun.grid.mistakes import Draft, Path
-from comborun.grid.yaml_tree import Scalar
+from comborun.grid.model import Layer
 from comborun.placement import parse_placement
 from comborun.session.command import CommandError, placeholders, split_command
 from comborun.suggest import did_you_mean
@@ -27,8 +27,8 @@ def placement_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Prob
     """Components named twice or nowhere, counts that nothing fills, copies that can't be shared out, a pin mode that
     would number the GPUs anew.
     """
-    for path in _layers(draft):
-        yield from _twice(draft, path)
+    for path, layer in draft.layers:
+        yield from _twice(draft, path, layer)
     yield from _strangers(draft, combos)
     if draft.broken & {"placement", "components", "overrides", "policies", "environments"}:
         return
@@ -37,7 +37,7 @@ def placement_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Prob
     yield from _uneven(draft, placed)
     if pinned := [combo.label for combo in placed if combo.settings.pin != "none"]:
         message = f"`placement` names the host's GPUs, and `pin` shows a session only its own, from 0: {some(pinned)}"
-        yield _at(draft, ("placement",), message, "`pin: none`: the program finds its GPUs by the placement itself")
+        yield draft.at_key(("placement",), message, "`pin: none`: the program finds its GPUs by the placement itself")
 
 
 def placement_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
@@ -45,31 +45,23 @@ def placement_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Prob
     for use in uses(draft, combos):
         if untold := [combo.label for combo in use.combos if combo.settings.placement and not _told(combo)]:
             message = f"`command` has no {{placement}}: the program of {some(untold)} is not told where to run"
-            yield _at(draft, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides")
+            yield draft.at_key(use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides")
         if _BY_HAND.search(use.text):
-            tree = draft.source.at(*use.path)
-            place = draft.source.locate(tree, "component_placement") if isinstance(tree, Scalar) else tree.place
             message = "`command` writes cluster.component_placement itself, which is not checked"
             hint = (
                 "write it under `placement`, and {placement} into the command; a key such as `rollout,env` has no path"
             )
-            yield draft.source.problem(place, message, hint)
+            yield draft.at_piece(use.path, "component_placement", message, hint)
     if late := [combo.label for combo in combos if _simulates_late(combo)]:
         message = (
             f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({some(late)}), where Isaac Sim is known to hang"
         )
-        yield _at(
-            draft, ("placement",), message, f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
+        yield draft.at_key(
+            ("placement",), message, f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
         )
 
 
-def _layers(draft: Draft) -> Iterator[Path]:
-    yield ()
-    yield from (("overrides", index) for index in range(len(draft.file.overrides)))
-
-
-def _twice(draft: Draft, path: Path) -> Iterator[Problem]:
-    layer = draft.file.overrides[int(path[1])] if path else draft.file
+def _twice(draft: Draft, path: Path, layer: Layer) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for key in layer.placement:
         for name in (part.strip() for part in key.split(",")):
@@ -83,8 +75,7 @@ def _twice(draft: Draft, path: Path) -> Iterator[Problem]:
 def _strangers(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     """Components that take something and are placed nowhere, where the grid itself says so."""
     known = {name for combo in combos for entry in combo.settings.placement for name in entry.names}
-    for path in _layers(draft):
-        layer = draft.file.overrides[int(path[1])] if path else draft.file
+    for path, layer in draft.layers:
         for name in layer.components:
             place = draft.source.key_place(*path, "components", name)
             if known and name not in known and not place.file:
@@ -96,7 +87,7 @@ def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
         for name, needs in combo.settings.components.items():
             for key in ("copies", "videos"):
                 if problem := no_number(getattr(needs, key), combo):
-                    yield _at(draft, ("components", name), f"`{key}` of `{name}`: {problem.message}", problem.hint)
+                    yield draft.at_key(("components", name), f"`{key}` of `{name}`: {problem.message}", problem.hint)
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
@@ -117,7 +108,7 @@ def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processe
     message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes of it"
     lower, higher = copies // processes * processes, -(-copies // processes) * processes
     several = f"{lower} or {higher}" if lower else f"{higher}"
-    return _at(draft, ("placement",), message, f"RLinf gives each process as many: {several} copies would do")
+    return draft.at_key(("placement",), message, f"RLinf gives each process as many: {several} copies would do")
 
 
 def _processes(entry: Wanted) -> int:
@@ -146,7 +137,3 @@ def _simulates_late(combo: Combo) -> bool:
 def _begins(text: str) -> bool:
     """Whether the first process has the first GPU."""
     return 0 in next(iter(parse_placement(text, MOST_GPUS).values()))
-
-
-def _at(draft: Draft, path: Path, message: str, hint: str) -> Problem:
-    return draft.source.problem(draft.source.key_place(*path), message, hint)

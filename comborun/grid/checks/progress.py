@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from comborun.errors import Problem
 from comborun.grid.checks.count import no_number
 from comborun.grid.combos import Combo, matching
-from comborun.grid.mistakes import Draft, Path
+from comborun.grid.draft import Draft, Path
 
 
 def progress_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:

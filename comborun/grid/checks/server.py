@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from comborun.errors import Problem
 from comborun.grid.combos import AXIS_OF, Combo
+from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.server import ServerKeys
-from comborun.grid.mistakes import Draft, Path
-from comborun.grid.yaml_tree import Scalar
 from comborun.servers import ASKED, OF_SERVERS
 from comborun.session.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.suggest import did_you_mean
@@ -31,7 +30,7 @@ def server_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem
                 continue
             if "servers" not in draft.broken:
                 hint = did_you_mean(server, [*draft.file.servers]) or "{server.NAME.url}, .host or .port"
-                yield _at(draft, path, match.group(), f"{match.group()} names nothing of `servers`", hint)
+                yield draft.at_piece(path, match.group(), f"{match.group()} names nothing of `servers`", hint)
 
 
 def server_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
@@ -60,7 +59,7 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
         split_command(keys.command)
         _check_placeholders(keys.command, keys)
     except CommandError as error:
-        yield _at(draft, path, error.text, f"`servers.{name}.command`: {error.message}", error.hint)
+        yield draft.at_piece(path, error.text, f"`servers.{name}.command`: {error.message}", error.hint)
         return
     told = (keys.command, keys.setup, *keys.variables.values())
     if not any("{port}" in text or START_TIME["port"] in text for text in told):
@@ -103,9 +102,3 @@ def _texts(draft: Draft) -> Iterator[tuple[Path, str]]:
     yield from ((("variables", key), text) for key, text in draft.file.variables.items())
     for index, override in enumerate(draft.file.overrides):
         yield from ((("overrides", index, "variables", key), text) for key, text in override.variables.items())
-
-
-def _at(draft: Draft, path: Path, piece: str, message: str, hint: str) -> Problem:
-    tree = draft.source.at(*path)
-    place = draft.source.locate(tree, piece) if isinstance(tree, Scalar) else tree.place
-    return draft.source.problem(place, message, hint)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.grid.checks.commands import some
-from comborun.session.command import takes_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
-    from comborun.grid.mistakes import Draft, Path
+    from comborun.grid.draft import Draft, Path
     from comborun.grid.settings import Settings
 
 _UNCUT = "none"
@@ -29,7 +28,7 @@ def shard_problems(draft: Draft, combos: Sequence[Combo]) -> Iterator[Problem]:
         hint = "`block` for comparisons that stop early, `shards` to fill the host"
         yield _at(draft, f"`shards` and `block` both cut {some(both)}: one of the two can", hint)
     preset = draft.about.shards if draft.about else ""
-    unable = [combo.label for combo in cut if preset.startswith(_UNCUT) or not _ranged(combo.settings)]
+    unable = [combo.label for combo in cut if preset.startswith(_UNCUT) or not combo.settings.ranged]
     if unable:
         hint = f"its preset says: {preset}" if preset else f"hand it over, such as `{_EXAMPLE}`"
         yield _at(draft, f"`shards`: the command of {some(unable)} takes no range of episodes", hint)
@@ -50,13 +49,7 @@ def _wanted(settings: Settings) -> int:
     return settings.shards if isinstance(settings.shards, int) else 0
 
 
-def _ranged(settings: Settings) -> bool:
-    return settings.unit == "episode" and takes_range(settings.told)
-
-
 def _at(draft: Draft, message: str, hint: str) -> Problem:
     """Where the first `shards` of the file stands."""
-    paths: list[Path] = [("shards",)] if "shards" in draft.file.model_fields_set else []
-    overrides = enumerate(draft.file.overrides)
-    paths += [("overrides", index, "shards") for index, entry in overrides if "shards" in entry.model_fields_set]
-    return draft.source.problem(draft.source.key_place(*paths[0]) if paths else None, message, hint)
+    setters: Iterator[Path] = ((*path, "shards") for path, layer in draft.layers if "shards" in layer.model_fields_set)
+    return draft.at_key(next(setters, ()), message, hint)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from comborun.grid.checks.commands import some
 from comborun.grid.combos import MOST_COMBOS, Combo
 from comborun.grid.settings import Settings
-from comborun.session.command import CommandError, placeholders, takes_range
+from comborun.session.command import placeholders
 from comborun.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from comborun.errors import Problem
+    from comborun.grid.draft import Draft
     from comborun.grid.keys.stopping import StopKeys
-    from comborun.grid.mistakes import Draft, Path
 
 MANY_STARTS = 3
 """sessions of one combo; more often than that a simulator's start is worth a word"""
@@ -30,15 +30,15 @@ def stopping_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Probl
         return
     if draft.about and draft.about.unpaired:
         message = f"`stop_early` compares pairs of episodes, and there are none: {draft.about.unpaired}"
-        yield _at(draft, ("stop_early",), message, "leave it out: all episodes run, and are compared without pairs")
+        yield draft.at_key(("stop_early",), message, "leave it out: all episodes run, and are compared without pairs")
     found = [*_stranger_problems(draft, stop), *_pair_problems(draft, stop)]
     yield from found
     compared = [combo for combo in combos if _compared(stop, combo)]
     if not found and not _meeting(stop, compared):
-        yield _at(draft, ("stop_early",), "`stop_early`: no two policies to compare meet in an environment", "")
+        yield draft.at_key(("stop_early",), "`stop_early`: no two policies to compare meet in an environment", "")
     for need, message, hint in _NEEDS:
         if lacking := [combo.label for combo in compared if not need(combo.settings)]:
-            yield _at(draft, ("stop_early",), f"`stop_early` needs {message}: not so for {some(lacking)}", hint)
+            yield draft.at_key(("stop_early",), f"`stop_early` needs {message}: not so for {some(lacking)}", hint)
 
 
 def stopping_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
@@ -52,35 +52,28 @@ def stopping_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Probl
 
 def _block_problems(draft: Draft, combos: Sequence[Combo]) -> Iterator[Problem]:
     cut = [combo for combo in combos if _sessions(combo.settings) > 1]
-    if unable := [combo.label for combo in cut if not _ranged(combo.settings)]:
+    if unable := [combo.label for combo in cut if not combo.settings.ranged]:
         message = f"`block`: the command of {some(unable)} takes no range of episodes"
         hint = "hand it over, such as `--first {first_episode} --episodes {episodes}`"
-        yield _at(draft, ("block",), message, hint)
+        yield draft.at_key(("block",), message, hint)
     if (count := sum(_sessions(combo.settings) for combo in combos)) > MOST_COMBOS:
         message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
-        yield _at(draft, ("block",), message, "make the blocks larger")
+        yield draft.at_key(("block",), message, "make the blocks larger")
 
 
 def _sessions(settings: Settings) -> int:
     return -(-(settings.episodes or 1) // (settings.block or settings.episodes or 1))
 
 
-def _ranged(settings: Settings) -> bool:
-    return settings.unit == "episode" and takes_range(settings.told)
-
-
 def _takes_seed(settings: Settings) -> bool:
-    try:
-        return "seed" in placeholders(settings.told)
-    except CommandError:
-        return False
+    return "seed" in placeholders(settings.told)
 
 
 _NEEDS: tuple[tuple[Callable[[Settings], bool], str, str], ...] = (
     (lambda settings: bool(settings.episodes), "a number of episodes", "such as `episodes: 100`"),
     (lambda settings: settings.results.told, "records", "say in `results` where they are"),
     (
-        _ranged,
+        lambda settings: settings.ranged,
         "a program that takes a range of episodes",
         "hand it over, such as `--first {first_episode} --episodes {episodes}`",
     ),
@@ -134,7 +127,3 @@ def _meeting(stop: StopKeys, combos: Sequence[Combo]) -> bool:
     if stop.comparisons is None:
         return len(found) > len(environments)
     return any((a, one) in found and (b, one) in found for one in environments for a, b in stop.comparisons)
-
-
-def _at(draft: Draft, path: Path, message: str, hint: str) -> Problem:
-    return draft.source.problem(draft.source.key_place(*path), message, hint)

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from comborun.errors import Problem
 from comborun.grid.checks.commands import some
 from comborun.grid.combos import Combo, matching
-from comborun.grid.mistakes import Draft, Path
-from comborun.grid.model import Layer
-from comborun.grid.yaml_tree import Scalar
+from comborun.grid.draft import Draft, Path
 from comborun.session.command import CommandError, placeholders, split_command
 from comborun.state import Failure
 from comborun.suggest import listed
@@ -26,7 +24,7 @@ def survival_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Probl
     """
     yield from _notify_problems(draft)
     yield from _uncounted(draft, combos)
-    for path, layer in layers(draft):
+    for path, layer in draft.layers:
         for name, patterns in layer.failures.items():
             if not patterns and "failures" not in draft.broken:
                 place = draft.source.place(*path, "failures", name)
@@ -37,14 +35,7 @@ def _uncounted(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
     lines = [combo.label for combo in combos if PLANNED in combo.settings.evidence.line and not combo.settings.episodes]
     if lines:
         message = f"`evidence.line` counts {PLANNED}, and {some(lines)} has no number of them"
-        yield _at(draft, _setter(draft, "evidence", "line"), message, "say how many, such as `episodes: 100`")
-
-
-def layers(draft: Draft) -> Iterator[tuple[Path, Layer]]:
-    """The file itself and its overrides, each with its path."""
-    yield (), draft.file
-    for index, entry in enumerate(draft.file.overrides):
-        yield ("overrides", index), entry
+        yield draft.at_key(_setter(draft, "evidence", "line"), message, "say how many, such as `episodes: 100`")
 
 
 def _notify_problems(draft: Draft) -> Iterator[Problem]:
@@ -55,10 +46,8 @@ def _notify_problems(draft: Draft) -> Iterator[Problem]:
         place = draft.source.place("notify")
         yield draft.source.problem(place, "`notify` without a `command`", "such as `command: python tell_me.py`")
     elif found := _command_problem(notify.command):
-        tree = draft.source.at("notify", "command")
-        assert isinstance(tree, Scalar)
-        place = draft.source.locate(tree, "" if found.text == notify.command else found.text)
-        yield draft.source.problem(place, f"`notify`: {found.message}", found.hint)
+        piece = "" if found.text == notify.command else found.text
+        yield draft.at_piece(("notify", "command"), piece, f"`notify`: {found.message}", found.hint)
     if not notify.on:
         yield draft.source.problem(
             draft.source.place("notify", "on"), "`notify.on` is empty", "remove it for all kinds"
@@ -80,29 +69,29 @@ def survival_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Probl
     """What is allowed and still looks like a mistake."""
     yield from _evidence_warnings(draft, combos)
     yield from _retry_warnings(draft)
-    for path, layer in layers(draft):
+    for path, layer in draft.layers:
         if 0 < layer.limits.stall_after < SHORT_SILENCE:
             message = f"`stall_after`: {layer.limits.stall_after} s are short: programs take that long to start"
-            yield _at(draft, (*path, "limits", "stall_after"), message, "1 min at least, 20 min for most simulators")
+            yield draft.at_key((*path, "limits", "stall_after"), message, "1 min at least, 20 min for most simulators")
     silent = [combo.label for combo in combos if combo.settings.progress.silent and combo.settings.watch.stall_s]
     if silent:
         message = f"`stall_after` for {some(silent)}, which `progress: {{silent: true}}` says to print nothing"
         hint = "make it longer than such a session takes, or say `stall_after: 0` for it in `overrides`"
-        yield _at(draft, _setter(draft, "limits", "stall_after"), message, hint)
+        yield draft.at_key(_setter(draft, "limits", "stall_after"), message, hint)
 
 
 def _evidence_warnings(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
-    for path, layer in layers(draft):
+    for path, layer in draft.layers:
         asked = "records" in layer.evidence.model_fields_set and layer.evidence.records
         without = [combo.label for combo in combos if asked and _applies(draft, path, combo) and not _records(combo)]
         if without:
             message = f"`evidence`: records are asked for, and {some(without)} has none (`results: none`)"
-            yield _at(draft, (*path, "evidence", "records"), message, "say which files they are in, or remove it")
+            yield draft.at_key((*path, "evidence", "records"), message, "say which files they are in, or remove it")
     nothing = [combo.label for combo in combos if _records(combo) and _shows_nothing(combo)]
     if nothing:
         message = f"`evidence: {{records: false}}` names nothing else for {some(nothing)}: the exit code decides alone"
         hint = "name a `line` of the log or `files`; programs end with 0 without having done their work"
-        yield _at(draft, _setter(draft, "evidence", "records"), message, hint)
+        yield draft.at_key(_setter(draft, "evidence", "records"), message, hint)
 
 
 def _applies(draft: Draft, path: Path, combo: Combo) -> bool:
@@ -127,19 +116,15 @@ def _retry_warnings(draft: Draft) -> Iterator[Problem]:
             " they end bias the success rate"
         )
         hint = "leave it out where that is possible; the report says which episodes took more than one attempt"
-        yield _at(draft, ("retry", failure.value), message, hint)
+        yield draft.at_key(("retry", failure.value), message, hint)
     if draft.file.limits.attempts == 1 and (some_times := [name for name, keys in named.items() if keys.times]):
         message = f"`attempts: 1` allows no second start, so `retry` does nothing for {listed(some_times)}"
-        yield _at(draft, ("limits", "attempts"), message, "remove one of the two")
+        yield draft.at_key(("limits", "attempts"), message, "remove one of the two")
 
 
 def _setter(draft: Draft, section: str, key: str) -> Path:
     """Where a key of a section stands, first at the top and then in the overrides."""
-    for path, layer in layers(draft):
+    for path, layer in draft.layers:
         if key in getattr(layer, section).model_fields_set:
             return (*path, section, key)
     return (section,)
-
-
-def _at(draft: Draft, path: Path, message: str, hint: str) -> Problem:
-    return draft.source.problem(draft.source.key_place(*path), message, hint)
