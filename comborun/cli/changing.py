@@ -12,6 +12,7 @@ from comborun.again.amend import Kind
 from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.plaintext import harmless
+from comborun.planner import name_of_combo
 from comborun.work import combo_of, episodes_of
 from monitor.wording import several
 
@@ -95,7 +96,7 @@ def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     told = [
         f"{' in '.join(combo)}: {several(len(sessions), 'session')}, not {len(meant[combo])}"
         for combo, sessions in had.items()
-        if combo in meant and len(sessions) != len(meant[combo]) and episodes_of(sessions) == episodes_of(meant[combo])
+        if combo in meant and _cut_otherwise(sessions, meant[combo])
     ]
     if not told:
         return ()
@@ -103,6 +104,13 @@ def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     return (
         f"stay cut as the run has them ({', '.join(told[:_MOST])}{more}); --new starts a run with the grid's own cut",
     )
+
+
+def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
+    """A session for gaps, or for episodes that were added, is no cut: then the combo's own, which has no range in its
+    name, is there as well."""
+    added_to = len(meant) == 1 and any(one.name == name_of_combo(one) for one in had)
+    return len(had) != len(meant) and episodes_of(had) == episodes_of(meant) and not added_to
 
 
 def _live(plan: Plan) -> dict[Combo, list[Session]]:

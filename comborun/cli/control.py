@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_argument, run_option
+from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, json_option, program, run_argument, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
 from comborun.plaintext import harmless
@@ -56,7 +56,7 @@ def retry(
 
 
 @click.command()
-@click.argument("count", metavar="N", type=click.IntRange(min=1))
+@click.argument("count", metavar="N", type=SLOTS)
 @run_option
 @where_options
 @root_option

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SOME_DID_NOT = 1
 INTERRUPTED = 130
+SLOTS = click.IntRange(1, 999_999)
+"""what the host reads as a number of sessions at once: six digits"""
 
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
 run_argument = click.argument("run", required=False, metavar="[RUN]")

@@ -17,7 +17,6 @@ from comborun.plaintext import harmless
 from comborun.spans import describe
 from comborun.state import Life
 from monitor.observe import load_run
-from monitor.reasons.hints import held
 from monitor.watch import Source, once
 from remote.control import revive, steer
 from remote.publish import Draft, Found, Publication, amend
@@ -133,10 +132,10 @@ def _lines(going: _Going) -> Iterator[str]:
         return
     yield f"{going.view.id}:"
     if seen.hold:
-        yield f"  no longer {held(seen.hold)}"
-    elif seen.stopped:
+        yield f"  no longer {seen.hold.kind}" + (f": {seen.hold.why}" if seen.hold.why else "")
+    if seen.stopped:
         yield "  no longer stopped"
-    elif going.kept:
+    if going.kept and not seen.hold and not seen.stopped:
         yield f"  {going.kept} tasks that Slurm holds are let go"
     yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
     for one in what.again:

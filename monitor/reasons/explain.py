@@ -213,12 +213,12 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
     if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
+    when = " when the run goes on" if status.stopped or status.hold else ""
     slots = status.slots or view.plan.limits.parallel
     busy = sum(one.alive for one in status.sessions)
     full = seen.task.reason == "JobArrayTaskLimit" if seen.task else status.dispatcher and busy >= slots
     if seen.life is Life.QUEUED and full:
-        resumed = " when the run goes on" if status.hold else ""
-        yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{resumed}")
+        yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{when or ''}")
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
     if seen.alive:
@@ -226,4 +226,4 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         yield Command(f"attach {name} {run}", shown)
         yield Command(f"stop {name} {run}", "ends it")
     elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER:
-        yield Command(f"retry {name} {run}", "starts it again now")
+        yield Command(f"retry {name} {run}", f"starts it again{when or ' now'}")

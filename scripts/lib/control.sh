@@ -62,11 +62,12 @@ control::tell() { # <message> : the dispatcher, if there is one; <> never waits 
 }
 
 control::hold() { # <kind> <why>
-  local hold hold_why hold_halted
+  local hold hold_why hold_halted goes_on='what runs goes on'
   hold::look
+  [[ ! -e $run/dispatch/done ]] || goes_on='the run has ended, so what may be added to it later waits'
   hold::order "$1" "$2" || control::die 73 "can't write in $run/dispatch"
   control::tell 'reread run 0'
-  printf '%s: %s\n' "$run_id" "$1: nothing new starts; what runs goes on${hold:+; it was $hold ($hold_why)}"
+  printf '%s: %s\n' "$run_id" "$1: nothing new starts; $goes_on${hold:+; it was $hold ($hold_why)}"
 }
 
 control::resume() { # and what led to a hold is forgiven

@@ -33,6 +33,14 @@ def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: B
     assert box.done["succeeded"] == "2"
 
 
+def test_who_pauses_a_run_that_has_ended_is_told_so(box: Box) -> None:
+    box.plan({"env_one": bash("true")})
+    box.start()
+    box.await_done()
+    told = box.library("control.sh", "pause").stdout
+    assert told == f"{box.id}: paused: nothing new starts; the run has ended, so what may be added to it later waits\n"
+
+
 def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_box: Box) -> None:
     any_box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     any_box.start()

@@ -103,6 +103,12 @@ def test_a_dispatcher_that_never_was_is_not_said_to_have_been_killed() -> None:
     assert not [one for one in reasons if "killed" in one]
 
 
+@pytest.mark.parametrize(("fields", "when"), [({}, "now"), ({"stopped": 1}, "when the run goes on")])
+def test_a_retry_starts_it_now_unless_nothing_starts(fields: dict[str, object], when: str) -> None:
+    failed = told("maze_act", Seen("maze_act").ended("exited", "none", started=NOW - 60), **fields)  # type: ignore[arg-type]
+    assert [one.does for one in failed.commands if one.words.startswith("retry")] == [f"starts it again {when}"]
+
+
 def test_a_held_run_without_a_dispatcher_is_not_said_to_have_lost_it() -> None:
     reasons = told("maze_act", GRASS, header=(f"hold kind=paused at={NOW - 120} why=mine",), dispatcher="").reasons
     assert "no dispatcher, which starts sessions, is there either: resuming the run starts one" in reasons

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from monitor_stage import StagedHost
 
+from comborun.again.amend import amend, compare
 from comborun.cli.changing import cut_kept
 from comborun.errors import UserError
 from comborun.facts import HostFacts
@@ -26,9 +27,9 @@ episodes: 12
 """
 
 
-def plan(tmp_path: Path, text: str, host: HostFacts = HERE) -> Plan:
+def plan(tmp_path: Path, text: str, host: HostFacts = HERE, episodes: int = 12) -> Plan:
     file = tmp_path / "grid.yaml"
-    file.write_text(GRID + text)
+    file.write_text(GRID.replace("episodes: 12", f"episodes: {episodes}") + text)
     return lay_out(load_grid(file), host)
 
 
@@ -65,3 +66,12 @@ def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
     assert "--new" in told
     longer = replace(four, sessions=tuple(replace(one, count=one.count + 1) for one in four.sessions))
     assert cut_kept(two, longer) == ()
+
+
+def test_a_session_for_episodes_that_were_added_is_no_other_cut(tmp_path: Path) -> None:
+    six, eight = (plan(tmp_path, "", episodes=count) for count in (6, 8))
+    run = amend(compare(six, eight)).plan
+    assert len(run.sessions) == 2 * len(eight.sessions)
+    assert cut_kept(run, eight) == ()
+    (told,) = cut_kept(run, plan(tmp_path, "shards: 4\n", episodes=8))
+    assert "flat in stairs: 2 sessions, not 4" in told
