@@ -119,6 +119,50 @@ many() { # <how often> <line>
   news '12:00:04 Waiting for the server\n' 1
 }
 
+round() { # <how often> <count it begins with> ; a traceback and what the program does about it
+  local i
+  for ((i = 0; i < $1; i++)); do
+    printf '%s' "12:00:$((10 + i)) INFO step $2\\nTraceback:\\n  File x.py, line 3\\nConnectionError at 0x7f0$i\\n"
+  done
+}
+
+@test "a complaint that comes again in a round of lines is nothing new, wherever the round is looked at" {
+  news "$(round 3 7)" 0
+  news "$(round 2 7)" 1
+  same "$repeated|$repeated_line|$repetition_loop" '5|connectionerror at |'
+  news "12:00:59 INFO step 7\\nTraceback:\\n" 1
+  news "  File x.py, line 3\\nConnectionError at 0x1\\n$(round 20 7)" 1
+  same "$repetition_loop" 1
+  news 'found it\n' 0
+  same "$repetition_loop" ''
+}
+
+@test "a round in which something counts, or nothing complains, is progress" {
+  news "$(round 4 1)" 0
+  news "$(round 1 2)" 0
+  news "$(round 1 3)" 0
+  news "$(many 9 'moved to its goal\\nreached it')" 0
+  news 'moved to its goal\nreached it\n' 0
+}
+
+@test "a complaint that tells which episode it is about, or how many of all, is progress" {
+  unit=step count=50
+  news "$(many 30 'Episode 7: failure, retry 1')" 0
+  news 'Episode 7: failure, retry 2\n' 1
+  news 'Episode 8: failure, retry 1\n' 0
+  news '[ 8/50] stairs TIMEOUT\n' 0
+  news '[ 9/50] stairs TIMEOUT\n' 0
+  news 'attempt 1/5 failed\n' 0
+  news 'attempt 2/5 failed\n' 1
+}
+
+@test "a line that complains of nothing is no loop, however often it comes" {
+  news "$(many 30 'WARNING: joint limit')" 0
+  same "$repeated|$repetition_loop" '30|'
+  news "$(many 30 'lost the target')" 0
+  same "$repeated|$repetition_loop" '30|1'
+}
+
 @test "a log that is full of one line stays so" {
   news "$(many 4000 'the same old line')" 0
   news "$(many 1000 'the same old line')" 1

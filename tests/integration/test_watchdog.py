@@ -57,11 +57,59 @@ while True:
     print(f"[{time.time()}] retry {i}: connection refused at {id(i):#x}", flush=True)
     time.sleep(0.01)
 """
-ECHO = """
-print("loading")
+TRACEBACKS = """
+import time, traceback
 while True:
-    print("rendering", flush=True)
+    try:
+        raise ConnectionError(f"no answer at {time.monotonic()}")
+    except ConnectionError:
+        traceback.print_exc()
+        print("the step is tried again", flush=True)
     sum(range(20_000))
+"""
+NAVIGATION = """
+import time
+while True:
+    print(f"{time.strftime('%H:%M:%S')} INFO step {7} of 20")
+    print(f"<HTTPConnection object at {id(object()):#x}>: Max retries exceeded")
+    print("retrying...", flush=True)
+    time.sleep(0.02)
+"""
+WARNINGS = """
+import time
+began = time.monotonic()
+while time.monotonic() - began < 9:
+    print("WARNING: joint 3 is near its limit", flush=True)
+    sum(range(200_000))
+"""
+COMPLAINS_FIRST = """
+import time
+for i in range(40):
+    print("[Error] failed to load an extension", flush=True)
+began = time.monotonic()
+while time.monotonic() - began < 9: pass
+"""
+FAILS_ALWAYS = """
+import time
+for i in range(90):
+    print(f"Episode {i}: failure", flush=True)
+    time.sleep(0.1)
+"""
+TIMES_OUT_ALWAYS = """
+import time
+for i in range(90):
+    print(f"[ {i + 1:3d}/90] stairs TIMEOUT", flush=True)
+    time.sleep(0.1)
+"""
+MOVING = """
+import os, time
+from pathlib import Path
+out = Path(os.environ["COMBORUN_OUTPUT_DIR"])
+for i in range(45):
+    (out / "draft").write_text("{}\\n")
+    os.utime(out / "draft", (1e9, 1e9))
+    (out / "draft").rename(out / f"{i}.jsonl")
+    time.sleep(0.2)
 """
 OVERTIME = """
 import time
@@ -96,8 +144,8 @@ def records(then: str, *constants: str) -> Script:
     return bash(RECORDS + then, count=3, results=("*.jsonl",), constants=constants)
 
 
-def works(text: str) -> Script:
-    return python(text, count=50, results=("*.jsonl",), constants=("stall_s=2",))
+def works(text: str, count: int = 50) -> Script:
+    return python(text, count=count, results=("*.jsonl",), constants=("stall_s=2",))
 
 
 SESSIONS = {
@@ -105,19 +153,32 @@ SESSIONS = {
     "finishes_later": records("sleep 2.5; echo finished", "hang_s=1", "evidence_line='^finished$'"),
     "makes_videos": records(VIDEOS, "hang_s=2"),
     "may_hang": records("sleep 2", "hang_s=0"),
+    "hangs_talking": records("while :; do echo waiting for the simulator; sleep 0.1; done", "hang_s=1", "max_s=20"),
     "does_nothing": bash("echo loading; sleep 60", constants=("stall_s=1",)),
     "computes": works(QUIET_WORK),
     "chats": works(CHATTER),
     "saves": works(SAVING),
     "has_children": works(CHILDREN),
     "retries": python(RETRIES, constants=("stall_s=2",)),
-    "echoes": python(ECHO, constants=("stall_s=2",)),
+    "tracebacks": python(TRACEBACKS, constants=("stall_s=2", "max_s=20")),
+    "navigates": python(NAVIGATION, constants=("stall_s=2", "max_s=20")),
+    "warns": works(WARNINGS),
+    "complains_first": works(COMPLAINS_FIRST),
+    "fails_always": works(FAILS_ALWAYS),
+    "times_out_always": works(TIMES_OUT_ALWAYS, count=90),
+    "moves_results": works(MOVING),
     "takes_long": python(OVERTIME, constants=("max_s=1",)),
     "is_stubborn": python(STUBBORN, constants=("stall_s=1",)),
     "is_polite": python(POLITE, constants=("stall_s=1",)),
     "takes_memory": python(MEMORY),
     "is_short": bash("true"),
 }
+
+
+WORKING = (
+    *("computes", "chats", "saves", "has_children", "moves_results"),
+    *("warns", "complains_first", "fails_always", "times_out_always"),
+)
 
 
 def start(box: Box, name: str) -> subprocess.Popen[bytes]:
@@ -159,8 +220,9 @@ def test_whatever_ends_leaves_no_process_and_nothing_of_the_watch(all_ended: Box
     assert left == {"claim", "begin", "log", "end", "out"}
 
 
-def test_a_program_that_hangs_after_its_work_is_ended_and_has_succeeded(all_ended: Box) -> None:
-    record = end(all_ended, "hangs")
+@pytest.mark.parametrize("name", ["hangs", "hangs_talking"])
+def test_a_program_that_hangs_after_its_work_is_ended_and_has_succeeded(all_ended: Box, name: str) -> None:
+    record = end(all_ended, name)
     assert (record["cause"], record["class"], record["completeness"]) == ("hung", "", "complete")
     assert record["note"] == "it did not end within 1 s after its work was done"
     assert int(record["signal"]) == signal.SIGINT
@@ -182,13 +244,15 @@ def test_a_program_that_does_nothing_is_stalled_and_ended(all_ended: Box) -> Non
     assert re.search(r"no new result, no new line and 0 % of a core for [0-9]+ s", record["note"])
 
 
-@pytest.mark.parametrize("name", ["computes", "chats", "saves", "has_children"])
+@pytest.mark.parametrize("name", WORKING)
 def test_a_program_that_works_in_whatever_way_is_not_stalled(all_ended: Box, name: str) -> None:
     assert (end(all_ended, name)["cause"], end(all_ended, name)["code"]) == ("exited", "0")
 
 
-@pytest.mark.parametrize("name", ["retries", "echoes"])
-def test_to_say_the_same_again_and_again_is_no_progress_though_log_and_cpu_go_on(all_ended: Box, name: str) -> None:
+@pytest.mark.parametrize("name", ["retries", "tracebacks", "navigates"])
+def test_to_complain_of_the_same_again_and_again_is_no_progress_though_log_and_cpu_go_on(
+    all_ended: Box, name: str
+) -> None:
     record = end(all_ended, name)
     assert (record["cause"], record["class"]) == ("stalled", "stalled")
     assert "the same line at least" in record["note"]

@@ -13,6 +13,7 @@ progress::look() { # 1 when there is nothing more to look for
   progress::elapse
   watch::supervised || return 0
   awake_ms=$((awake_ms + elapsed)) quiet_ms=$((quiet_ms + elapsed)) silent_ms=$((silent_ms + elapsed))
+  unheard_ms=$((unheard_ms + elapsed))
   looks=$((looks + 1))
   progress::processes
   progress::files
@@ -43,12 +44,15 @@ progress::files() { # -> progress; what has changed since .watch was written: re
   local files file reference=$session_at/.watch
   evidence::files "$session_at/out" "${results[@]}" "${evidence_files[@]}"
   for file in "${files[@]}"; do
-    [[ $file -nt $reference ]] && progress=1 repeated=0 quiet_ms=0 whole='' && break
+    [[ $file -nt $reference ]] && progress=1 && break
   done
+  ((${#files[@]} == results_found)) || progress=1 # moved there, a file keeps the time at which it was written
+  results_found=${#files[@]}
+  [[ ! $progress ]] || repeated=0 repetition_loop='' quiet_ms=0 whole=''
   [[ ! $progress && $whole == 1 ]] && progress::output_changed && quiet_ms=0
   if [[ $session_at/log -nt $reference ]]; then
-    quiet_ms=0 whole=''
-    repetition::look "$session_at/log" && progress=1
+    unheard_ms=0
+    repetition::look "$session_at/log" && progress=1 quiet_ms=0 whole=''
   fi
   printf '%s\n' "$peak" 2>/dev/null >"$reference"
 }
@@ -63,9 +67,14 @@ progress::output_changed() { # whether anything at all in its folder has
   return "$rc"
 }
 
-progress::work() { # -> progress: more than 3 % of a core since the last progress; to say one thing again and again is none
+progress::work() { # -> progress: more than 3 % of a core since the last progress; to complain again and again is none
   worked=$((worked + ticks))
-  ((repeated < 20 && worked * 1000 > silent_ms * 3 + 5000)) && progress=1
+  ! progress::loops || worked=0
+  ((worked * 1000 <= silent_ms * 3 + 5000)) || progress=1
+}
+
+progress::loops() { # whether its log complains in a loop that still goes on: after one, a program may compute in silence
+  [[ $repetition_loop ]] && ((unheard_ms * 2 < (stall_ms ? stall_ms : tell_ms)))
 }
 
 progress::forgive() {

@@ -36,7 +36,7 @@ verdict::hung() { # nothing happens any more, and all that it had to do is there
 verdict::stalled() { # first it is told, and ended only where a limit says so
   ((silent_ms >= (stall_ms ? stall_ms : tell_ms))) || return
   if [[ ! $told ]]; then
-    ((repeated < 20)) && activity::on_gpu && progress::forgive && return 1
+    ! progress::loops && activity::on_gpu && progress::forgive && return 1
     verdict::why
     record::now
     record::write "$session_at/stalled" "since=$((${now%.*} - silent_ms / 1000))" "why=$cleaned" && told=$cleaned
@@ -48,7 +48,7 @@ verdict::stalled() { # first it is told, and ended only where a limit says so
 verdict::why() { # -> cleaned: what makes it look stalled
   local why
   why="no new result, no new line and $((worked * 1000 / silent_ms)) % of a core for $((silent_ms / 1000)) s"
-  ((repeated < 20)) || why="no new result for $((silent_ms / 1000)) s, and the same line at least $repeated times: $repeated_line"
+  ((repeated < repetition_often)) && [[ ! $repetition_loop ]] || why="no new result for $((silent_ms / 1000)) s, and the same line at least $repeated times: $repeated_line"
   ((held)) && why+="; $held of its processes are stopped by a signal"
   record::clean "$why"
 }

@@ -26,8 +26,8 @@ watch::main() { # looks every few seconds until the supervisor is gone
   trap '' HUP INT QUIT TERM TSTP
   exec 9>&- >/dev/null 2>&1
   local poll_ms hang_ms=$((${hang_s:-120} * 1000)) stall_ms=$((${stall_s:-0} * 1000)) max_ms=$((${max_s:-0} * 1000))
-  local tell_ms=$((${COMBORUN_STALLED_S:-1200} * 1000)) awake_ms=0 silent_ms=0 quiet_ms=0 looks=0
-  local worked=0 whole='' peak=0 told='' uptime last_uptime
+  local tell_ms=$((${COMBORUN_STALLED_S:-1200} * 1000)) awake_ms=0 silent_ms=0 quiet_ms=0 unheard_ms=0 looks=0
+  local results_found=0 worked=0 whole='' peak=0 told='' uptime last_uptime
   watch::milliseconds "${COMBORUN_WATCH_S:-5}"
   process::uptime || return
   last_uptime=$uptime
