@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, json_option, program, run_argument, run_option
+from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, json_option, program, repeatable, run_argument, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
 from comborun.plaintext import harmless
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--failed", is_flag=True, help="All that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All that were ended because they stalled.")
 @json_option
+@repeatable()
 def retry(
     sessions: tuple[str, ...], wanted: str | None, where: Where, root: str | None, as_json: bool, **which: bool
 ) -> int:
@@ -61,6 +62,7 @@ def retry(
 @where_options
 @root_option
 @json_option
+@repeatable()
 def slots(count: int, wanted: str | None, where: Where, root: str | None, as_json: bool) -> int:
     """Let N sessions run at once from now on. With fewer than now nothing ends: less is started.
 
@@ -83,6 +85,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     @root_option
     @_why_option
     @json_option
+    @repeatable()
     def hold(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
         line = " ".join(harmless(why).split())
         transport, found = where.find(run, root)

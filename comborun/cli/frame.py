@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -17,7 +18,7 @@ from comborun.errors import UserError
 from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SOME_DID_NOT = 1
 INTERRUPTED = 130
@@ -51,6 +52,16 @@ def guarded(command: click.Command) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """For commands that may be given again whatever came of them: an interruption says that. Also a decorator."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted, when it may have been done in part. The same command again does the rest.", err=True)
+        raise
 
 
 def colour() -> bool | None:

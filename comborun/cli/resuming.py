@@ -9,7 +9,7 @@ import click
 
 from comborun.again.amend import Amended
 from comborun.again.resumption import resumption, still_to_come
-from comborun.cli.frame import answer, json_option, run_argument
+from comborun.cli.frame import answer, json_option, repeatable, run_argument
 from comborun.cli.reporting import bring
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError
@@ -64,6 +64,7 @@ class _Going:
 @root_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @json_option
+@repeatable()
 def resume(run: str | None, where: Where, root: str | None, dry_run: bool, as_json: bool) -> None:
     """Go on with a run: what is missing runs, and no episode that is on record runs again.
 
