@@ -28,6 +28,11 @@ def says(line: str, then: str = "exit 1", *constants: str) -> Script:
     return session(f"{TWO_OF_THREE} printf '%s\\n' {shlex.quote(line)}; {then}", *constants)
 
 
+def went_on(*lines: str, constants: tuple[str, ...] = ()) -> Script:
+    """It says that, one line after the other, and then ends with an error that it doesn't explain."""
+    return bash(f"printf '%s\\n' {shlex.join(lines)}; exit 1", count=40, results=("*.jsonl",), constants=constants)
+
+
 CASES = {
     "error": (session("echo ValueError >&2; exit 2"), "exited", "error"),
     "no_result": (session("exit 0"), "exited", "no_result"),
@@ -43,7 +48,35 @@ CASES = {
     "jax": (says("RESOURCE_EXHAUSTED: Out of memory while trying", "kill -ABRT $$"), "gpu_memory", "gpu_memory"),
     "vulkan": (says("VkResult: ERROR_DEVICE_LOST"), "gpu_fault", "gpu_fault"),
     "ray": (says("ray.exceptions.RayActorError: died"), "server_lost", "server_lost"),
-    "port": (says("OSError: [Errno 98] Address already in use"), "launch_failed", "launch_failed"),
+    "port": (
+        session("echo 'OSError: [Errno 98] Address already in use'; exit 1"),
+        "launch_failed",
+        "launch_failed",
+    ),
+    "port_of_another": (says("tensorboard: Address already in use"), "exited", "error"),
+    "own_port": (
+        says("Address already in use", "exit 1", "signatures=('launch_failed already in use')"),
+        "launch_failed",
+        "launch_failed",
+    ),
+    "survived": (went_on("CUDA out of memory. Trying half of the batch", "[  9/40] stairs FELL"), "exited", "error"),
+    "survived_twice": (
+        went_on("Connection refused", "[  9/40] stairs FELL", "CUDA out of memory"),
+        "gpu_memory",
+        "gpu_memory",
+    ),
+    "quoted": (
+        went_on(
+            "Namespace(hint='No space left on device')", "done with 9", constants=("progress_line='done with (\\d+)'",)
+        ),
+        "exited",
+        "error",
+    ),
+    "drawn_again": (
+        went_on(" 9/40 |# | 9/40 [00:12<00:40, 1.2s/it]", "CUDA out of memory", " |# | 9/40 [00:13<00:41, 1.3s/it]"),
+        "gpu_memory",
+        "gpu_memory",
+    ),
     "quota": (says("OSError: [Errno 122] Disk quota exceeded"), "disk_full", "disk_full"),
     "python_limit": (python(GREEDY, setup="ulimit -v 400000"), "host_memory", "host_memory"),
     "cpp_limit": (

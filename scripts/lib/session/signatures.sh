@@ -1,8 +1,12 @@
 # shellcheck shell=bash
+# shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034 # values are handed on through variables that the callers name
 # signatures.sh: lines by which programs tell why they failed: `CLASS ERE`, in the order in which they are looked at. To
 # be sourced. They advise: they give a failure that is known from its evidence a name, and make nothing fail. A line that
-# matches an `ignore` is looked at by no other pattern: such lines are found in good runs too.
+# matches an `ignore` is looked at by no other pattern: such lines are found in good runs too. Nor is a line after which
+# the program went on: what it counts has grown since.
+
+source "${BASH_SOURCE[0]%/*}/counter.sh"
 
 builtin_signatures=(
   'ignore ERROR_INCOMPATIBLE_DRIVER|vkCreateInstance failed|Failed to create any GPU devices'
@@ -31,11 +35,11 @@ builtin_signatures=(
 )
 
 signature::lines() { # <log> <pattern>... -> lines: the last of its lines that match any, as they were written
-  local log=$1 words=() pattern
+  local log=$1 words=() pattern line_number
   shift
   for pattern in "$@"; do words+=(-e "$pattern"); done
-  mapfile -t lines < <(tail -c "${COMBORUN_LOG_TAIL:-131072}" -- "$log" 2>/dev/null | tr '\r\0' '\n' |
-    LC_ALL=C grep -aE "${words[@]}" 2>/dev/null | tail -n 200)
+  counter::advanced "$log"
+  mapfile -t lines < <(counter::tail "$log" | tail -n +$((line_number + 1)) | LC_ALL=C grep -aE "${words[@]}" 2>/dev/null | tail -n 200)
 }
 
 signature::usable() { # <signature>... -> usable flaws: without those whose pattern is no regular expression
@@ -51,10 +55,11 @@ signature::usable() { # <signature>... -> usable flaws: without those whose patt
 
 signature::find() { # <log> [signature of the grid]... -> signature line flaws: the class of the first that matches, and
   # the last line that does; 1 when none does
-  local log=$1 usable entry candidate pattern lines kept=() LC_ALL=C
+  local log=$1 known usable entry candidate pattern lines kept=() LC_ALL=C
   shift
   signature='' line=''
-  signature::usable "$@" "${builtin_signatures[@]}"
+  signature::known
+  signature::usable "$@" "${known[@]}"
   signature::lines "$log" "${usable[@]#* }"
   for candidate in "${lines[@]}"; do
     signature::ignored "$candidate" || kept+=("$candidate")
@@ -68,6 +73,14 @@ signature::find() { # <log> [signature of the grid]... -> signature line flaws: 
     [[ $signature ]] && return
   done
   return 1
+}
+
+signature::known() { # -> known: those of the table; what has left records was launched, and a port in use is another's
+  local entry
+  known=()
+  for entry in "${builtin_signatures[@]}"; do
+    ((${records:-0})) && [[ $entry == 'launch_failed '* ]] || known+=("$entry")
+  done
 }
 
 signature::ignored() { # <line> : reads usable
