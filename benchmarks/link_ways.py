@@ -14,9 +14,10 @@ from pathlib import Path
 import click
 from link_bed import EPISODES, Bed
 
+from comborun.amounts import MIB
 from comborun.cli.launching import Launched, Request, start_run
 from comborun.cli.where import Where
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from monitor.history import History
 from monitor.observe import load_run
 from monitor.watch import Source

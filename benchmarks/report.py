@@ -20,16 +20,15 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
-from comborun.layout import RunLayout  # noqa: E402 - after the path to it
+from comborun.layout import RUN  # noqa: E402 - after the path to it
 from comborun.plan import Limits, Plan, ResultRules, Session  # noqa: E402
 
 POLICIES = 8
-RUN = RunLayout(PurePosixPath())
 REPORT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
 READ = "import sys, pathlib; from reporter.collect import collect_run; collect_run(pathlib.Path(sys.argv[1]))"
 JSON = (

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from comborun.amounts import KIB
 from comborun.state import Cause, Completeness, Failure, Outcome, failure_of, outcome
+
+SLURM = "slurm"
+"""the multiplexer of a session that a task of an array runs: it has no window"""
 
 
 def parse_record(text: str) -> dict[str, str]:
@@ -47,7 +51,7 @@ class Begin:
     boot: str
     host: str
     multiplexer: str
-    """tmux, screen, or none when the script was started by hand"""
+    """tmux, screen, SLURM, or none when the script was started by hand"""
     address: str
     """what attaches to it: the exact tmux session name, or screen's PID.name"""
     screendir: str
@@ -130,7 +134,7 @@ class End:
             successes=integer(record, "successes") or 0,
             note=record.get("note", ""),
             failure=_failure(record.get("class")) or failure_of(completeness, cause, code, signal),
-            peak_memory=None if peak is None else peak * 1024,
+            peak_memory=None if peak is None else peak * KIB,
             gave_way=record.get("gave_way") == "1",
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comborun import __version__
 from comborun.instances import instances, table
 from comborun.jobs import policy_entries, texts
-from comborun.layout import RunLayout
+from comborun.layout import RUN
 from comborun.planner.furnished import kind
 from comborun.script import FRONT, SLURM_FRONT, notify_script, scripts, server_script
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.survival import RetryRule
 
-RUN = RunLayout(PurePosixPath())
-"""names relative to the run directory"""
 
 SCHEMA = 1
 _AT_ONCE = 500

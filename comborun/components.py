@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from comborun.amounts import several
+
 GPUS = "cluster"
 """RLinf's name for all GPUs, where a placement says nothing else"""
 NODES = "node"
@@ -114,7 +116,7 @@ class Layout:
 
 
 def _copies(component: Component) -> str:
-    return f" ({component.copies} cop{'y' if component.copies == 1 else 'ies'})" if component.copies else ""
+    return f" ({several(component.copies, 'copy', 'copies')})" if component.copies else ""
 
 
 def layouts(components: Sequence[Component], rooms: Sequence[Room]) -> tuple[Layout, ...]:

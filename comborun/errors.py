@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from comborun.amounts import several
+
 
 class UserError(Exception):
     """A mistake or a circumstance that the user can mend."""
@@ -48,7 +50,7 @@ class GridError(UserError):
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
         count = len(problems)
         first = file or problems[0].file
-        super().__init__(f"{first} has {count} mistake{'s' if count != 1 else ''}\n" + "\n".join(map(str, problems)))
+        super().__init__(f"{first} has {several(count, 'mistake')}\n" + "\n".join(map(str, problems)))
         self.problems = problems
 
 

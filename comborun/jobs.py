@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from comborun.layout import RunLayout
+from comborun.amounts import several
+from comborun.layout import RUN
 from comborun.slurm import Slurm
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from comborun.plan import Plan, Session
 
-RUN = RunLayout(PurePosixPath())
-"""names relative to the run directory"""
 MARGIN_S = 300
 """seconds that a task is asked for beyond the session's own limit, so that the session ends by that one: for its start,
 for Slurm's warning 1 to 2 minutes ahead, and for what ends a command that doesn't hear"""
@@ -48,8 +47,8 @@ class Kind:
 
     def __str__(self) -> str:
         """`1 GPU, 4 CPUs, 8192 MiB, 1 h 5 min`."""
-        amounts = [_several(self.gpus, f"{self.gpu_type} GPU".strip())] if self.gpus else []
-        amounts += [_several(self.cpus, "CPU")] if self.cpus else []
+        amounts = [several(self.gpus, f"{self.gpu_type} GPU".strip())] if self.gpus else []
+        amounts += [several(self.cpus, "CPU")] if self.cpus else []
         amounts += [f"{self.memory} MiB"] if self.memory else []
         amounts += [_span(self.minutes)] if self.minutes else []
         return ", ".join(amounts) or "what the cluster gives a job that asks for nothing"
@@ -139,10 +138,6 @@ def _slurm(plan: Plan) -> Slurm:
     if plan.slurm is None:
         raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
     return plan.slurm
-
-
-def _several(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _span(minutes: int) -> str:

@@ -12,6 +12,10 @@ AFTER = "after"
 """The session that runs the grid's `after` command; no combo can have this name, since theirs hold an underscore."""
 
 
+DEFAULT_ROOT = "~/comborun"
+"""the folder of the runs on a host, unless the grid says otherwise"""
+
+
 @dataclass(frozen=True)
 class AttemptLayout:
     directory: PurePosixPath
@@ -51,7 +55,7 @@ class AttemptLayout:
 
 @dataclass(frozen=True)
 class RunLayout:
-    """The files of one run directory; `RunLayout(PurePosixPath())` gives names relative to it."""
+    """The files of one run directory; RUN gives names relative to it."""
 
     directory: PurePosixPath
 
@@ -208,3 +212,7 @@ class RunLayout:
     @property
     def report(self) -> PurePosixPath:
         return self.directory / "report"
+
+
+RUN = RunLayout(PurePosixPath())
+"""names relative to the run directory"""

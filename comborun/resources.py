@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-MIB = 1 << 20
+from comborun.amounts import MIB
+
 DEFAULT_HEADROOM = 128
 """MiB of each GPU that are promised to nobody: contexts grow a little after they were measured"""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-MIB = 1 << 20
+from comborun.amounts import MIB
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from comborun.attempt import SLURM
 from comborun.layout import AFTER
 from comborun.plan import Session
 from comborun.state import Completeness, Failure, Life, Outcome
@@ -16,9 +17,6 @@ from monitor.lastline import last_line
 from monitor.reasons.causes import WRONG_GPU, note
 from monitor.status import SessionStatus
 from monitor.wording import brief
-
-SLURM = "slurm"
-"""the multiplexer of a session that has none: a task of an array runs it"""
 
 _CLOCKS_S = 5
 """seconds by which the clocks of a node and of the login node may differ"""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
+from comborun.amounts import GIB, MIB, several
 from comborun.state import Life, Outcome
 from monitor.status import Expected, HostEvent, SessionStatus
 
-_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"))
+_UNITS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 SYMBOLS: dict[str, str] = {
@@ -34,11 +35,6 @@ def state(session: SessionStatus) -> str:
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
     return ", ".join(f"{count} {word}" for word, count in counts.items())
-
-
-def several(count: int, word: str) -> str:
-    """`1 session`, `3 sessions`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def beyond(session: SessionStatus) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from comborun.attempt import Begin
+from comborun.attempt import SLURM, Begin
 from comborun.errors import UserError
 from comborun.session.launcher import RANKS
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from comborun.transport import Transport
 
 Stream = Literal["stdout", "stderr"]
-SLURM = "slurm"
-"""the multiplexer of a session that a task of an array runs: it has no window"""
 
 _NEWEST = """
 newest() { # <session> <file> -> n: its highest attempt that has the file, 0 for none

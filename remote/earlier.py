@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.amounts import MIB
 from comborun.attempt import End
 from comborun.errors import HostError
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, pace_key
-from comborun.resources import MIB
 from remote.fetch.transfer import mirror_directory
 from remote.runs import remembered
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from comborun.amounts import KIB
 from comborun.attempt import parse_record
 from comborun.errors import HostError
 from comborun.facts import Card, HostFacts
@@ -58,10 +59,10 @@ def _facts(host: str, record: Mapping[str, str]) -> HostFacts:
         host=host,
         hostname=record.get("hostname", ""),
         cpus=int(record.get("cpus") or 1),
-        memory=int(record.get("memory_kib") or 0) * 1024,
+        memory=int(record.get("memory_kib") or 0) * KIB,
         gpus=tuple(card.index for card in cards),
         cards=cards,
-        available=int(record["available_kib"]) * 1024 if record.get("available_kib") else None,
+        available=int(record["available_kib"]) * KIB if record.get("available_kib") else None,
         bash=record["bash"],
         tmux=record.get("tmux", ""),
         screen=record.get("screen", ""),

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from comborun.amounts import MIB
 from comborun.errors import HostError
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from comborun.transport import Transport
 
-DEFAULT_ROOT = "~/comborun"
-
 _LIST = """
 for root in "$@"; do
   [[ $root == [~] || $root == [~]/* ]] && root=$HOME${root:1}

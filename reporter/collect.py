@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Begin, End, own_end, parse_record
 from comborun.errors import UserError
-from comborun.layout import AttemptLayout, RunLayout
+from comborun.layout import RUN, AttemptLayout
 from comborun.plan import Plan, Session
 from comborun.stop_rule import StopRule
 from comborun.work import combo_of
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from comborun.work import Combo
     from reporter.adapters import Defect, Reject
     from reporter.records.shelf import ResultFile
-
-RUN = RunLayout(PurePosixPath())
-"""names relative to the run directory"""
 
 
 @dataclass(frozen=True)

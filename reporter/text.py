@@ -78,10 +78,6 @@ def clock(timestamp: float | None) -> str:
     return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def points(difference: float) -> str:
     """A difference of two rates in percentage points, with its sign: `+34.0`, `−0.5`, `0.0`."""
     size = fraction(abs(difference))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.bundle import RUN, File, policy, queue, serving, wanted_secrets
+from comborun.bundle import File, policy, queue, serving, wanted_secrets
 from comborun.errors import UserError
 from comborun.jobs import texts
+from comborun.layout import RUN
 from comborun.script import notify_script, scripts
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun import __version__
+from comborun.amounts import several
 from comborun.cli.frame import answer, grid_argument, json_option, program
 from comborun.cli.globbing import with_policies
 from comborun.cli.grids import check_setup, warn
@@ -40,7 +41,6 @@ from comborun.grid import load_grid
 from comborun.plaintext import harmless
 from comborun.planner import lay_out
 from comborun.planner.furnished import with_threads
-from monitor.wording import several
 from remote.host import ask, check
 from remote.secrets import asked_of_host, check_host, from_laptop
 from remote.shipping.survey import digest_of, survey

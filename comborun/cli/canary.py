@@ -9,6 +9,7 @@ from rich.console import Console
 
 from comborun import __version__
 from comborun.again.canary import OF, canary_plan
+from comborun.amounts import several
 from comborun.cli.beginning import await_beginning
 from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_argument, tell
 from comborun.cli.reporting import bring
@@ -18,7 +19,6 @@ from comborun.plaintext import harmless
 from monitor.observe import load_run
 from monitor.showing.screen import JsonScreen, open_screen
 from monitor.watch import Settings, Source, SystemClock, once, watch
-from monitor.wording import several
 from remote.launch import StartOptions, start
 from remote.publish import Draft, publish
 from remote.secrets import from_laptop

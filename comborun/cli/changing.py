@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.again.amend import Kind
+from comborun.amounts import several
 from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.plaintext import harmless
 from comborun.planner import name_of_combo
 from comborun.work import combo_of, episodes_of
-from monitor.wording import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,10 +16,10 @@ from comborun.cli.frame import SOME_DID_NOT, answer, json_option
 from comborun.cli.globbing import with_policies
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.grid import load_grid
+from comborun.layout import DEFAULT_ROOT
 from remote.doctor.examine import Examination, examine
 from remote.doctor.finding import Facts, Finding, Level, size
 from remote.doctor.grid import named_files, needed_programs
-from remote.runs import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

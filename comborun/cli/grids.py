@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comborun.amounts import several
 from comborun.cli.frame import answer, grid_argument, json_option, program, tell
 from comborun.cli.globbing import with_policies
 from comborun.cli.knowing import expected_data, expected_rows, known_of
@@ -20,7 +21,6 @@ from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_
 from comborun.instances import instances
 from comborun.planner import NOTHING_KNOWN, absent_gpus
 from comborun.script import says_something, scripts, server_script
-from monitor.wording import several
 from remote.host import ask
 from remote.local import LocalTransport
 from remote.runs import list_runs

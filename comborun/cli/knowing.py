@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from comborun.amounts import several
 from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
 from comborun.forecast.outlook import outlook
 from comborun.planner import lay_out
-from monitor.wording import duration, several
+from monitor.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

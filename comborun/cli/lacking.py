@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from monitor.observe import load_run
 from monitor.watch import Source, once
-from monitor.wording import several
 
 if TYPE_CHECKING:
     from comborun.transport import Transport

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.attempt import SLURM
 from comborun.cli.frame import answer, json_option, run_option
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.errors import UserError
@@ -22,7 +23,7 @@ from comborun.plaintext import harmless
 from comborun.state import Outcome
 from monitor.observe import load_run
 from monitor.watch import Source, once
-from remote.attempts import SLURM, Latest, attach_command, begins, latest, rank_log, step_command
+from remote.attempts import Latest, attach_command, begins, latest, rank_log, step_command
 from remote.follow import follow as follow_log
 
 if TYPE_CHECKING:

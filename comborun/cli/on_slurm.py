@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comborun.amounts import several
 from comborun.cli.frame import tell
 from comborun.cli.knowing import known_of
 from comborun.errors import HostError, UserError
 from comborun.jobs import kind_of, kinds, texts
 from comborun.plaintext import harmless
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
-from monitor.wording import several
 from remote.slurm import check_taken, consult, refusal
 
 if TYPE_CHECKING:

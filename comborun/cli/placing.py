@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.components import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import rooms
 
@@ -48,7 +49,7 @@ def _gpu_lines(components: Sequence[Component], free: Sequence[Room]) -> Iterato
 
 def _process(component: Component, number: int) -> str:
     copies = component.copies // len(component.processes)
-    return f"{component.name} {number}" + (f" ({copies} cop{'y' if copies == 1 else 'ies'})" if copies else "")
+    return f"{component.name} {number}" + (f" ({several(copies, 'copy', 'copies')})" if copies else "")
 
 
 def _component_lines(components: Sequence[Component]) -> Iterator[str]:
@@ -64,7 +65,7 @@ def _component_lines(components: Sequence[Component]) -> Iterator[str]:
 
 def _processes(component: Component) -> str:
     count = len(component.processes)
-    return f"{count} process{'' if count == 1 else 'es'}"
+    return several(count, "process", "processes")
 
 
 def _layout_lines(found: Sequence[Layout], free: Sequence[Room]) -> Iterator[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.instances import instances
-from monitor.wording import amount, several
+from monitor.wording import amount
 
 if TYPE_CHECKING:
     from comborun.plan import Plan
     from comborun.servers import Server
 
-MIB = 1 << 20
+from comborun.amounts import MIB
 
 
 def server_rows(plan: Plan) -> dict[str, str]:

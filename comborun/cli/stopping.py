@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.amounts import several
 from comborun.cli.control import check_names
 from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_option
 from comborun.cli.where import Where, root_option, where_options
@@ -14,7 +15,6 @@ from comborun.errors import HostError, UserError
 from comborun.suggest import close_to, did_you_mean
 from monitor.observe import load_run
 from monitor.watch import Source, once
-from monitor.wording import several
 from remote.control import stop as stop_sessions
 
 if TYPE_CHECKING:

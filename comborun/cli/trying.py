@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun import __version__
+from comborun.amounts import KIB, MIB
 from comborun.cli.beginning import await_beginning, first_wait, refuse_halted
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import Seen, Trial
 from comborun.plaintext import harmless
-from comborun.resources import MIB
 from comborun.state import Outcome
 from monitor.classify import classify
 from monitor.history import History
@@ -176,7 +176,7 @@ def _trial(found: Sequence[Attempt], held: Held, name: str, plan: Plan) -> Trial
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
         seen=tuple(Seen(mark.time - started, mark.done) for mark in attempt.marks if mark.time < end.ended),
-        memory=held.memory_kib[name] * 1024 // MIB,
+        memory=held.memory_kib[name] * KIB // MIB,
         gpu_memory=held.gpu_mib[name],
         cores=held.cpu_s[name] / elapsed if elapsed > 1 else None,
     )

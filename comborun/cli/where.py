@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.layout import DEFAULT_ROOT
 from comborun.plaintext import harmless
 from remote.local import LocalTransport
-from remote.runs import DEFAULT_ROOT, Launch, Run, choose, list_runs, remembered
+from remote.runs import Launch, Run, choose, list_runs, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from comborun.amounts import several
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks.around import around_problems
 from comborun.grid.checks.cautions import warnings_of
@@ -225,6 +226,6 @@ def _gpu_problems(draft: Draft, combos: tuple[Combo, ...]) -> Iterator[Problem]:
         yield draft.source.problem(place, "`use_gpus` names a GPU twice", "name each once")
     most = max((combo.settings.gpus for combo in combos), default=0)
     if most > len(set(allowed)):
-        asked = f"{most} GPU{'s' * (most > 1)}"
+        asked = several(most, "GPU")
         message = f"a session asks for {asked}, and `use_gpus` allows {len(set(allowed))}"
         yield draft.source.problem(place, message, "allow more, or lower `resources: {gpus: N}`")

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from comborun.amounts import GIB
 from comborun.errors import UserError
 from comborun.grid.about import AboutKeys, AttributeKeys, DefaultKeys
 from comborun.grid.keys.around import (
@@ -58,10 +59,10 @@ from comborun.grid.keys.values import (
     Workdir,
     refusal,
 )
+from comborun.layout import DEFAULT_ROOT
 
-DEFAULT_ROOT = "~/comborun"
 DEFAULT_POLL = 60.0
-DEFAULT_SHIPPED = 1 << 30
+DEFAULT_SHIPPED = GIB
 
 
 class ResultKeys(Keys):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.amounts import MIB, several
 from comborun.errors import UserError
-from comborun.resources import MIB, Request
+from comborun.resources import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,24 +42,16 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
 
 def _never(one: Asking, plan: Plan, host: HostFacts) -> Iterator[str]:
     if one.request.cpus > plan.cpus:
-        yield f"asks for {_cores(one.request.cpus)}; the host has {host.cpus}{_kept(plan.reserve.cpus)}"
+        yield f"asks for {several(one.request.cpus, 'core')}; the host has {host.cpus}{_kept(plan.reserve.cpus)}"
     memory = host.memory // MIB
     if memory and one.request.memory > memory - plan.reserve.memory:
         yield f"asks for {one.request.memory} MiB of memory; the host has {memory}{_kept(plan.reserve.memory)}"
     allowed = [gpu for gpu in plan.gpus if not one.request.only or gpu in one.request.only]
     if one.gpus > len(allowed):
         among = f" among {list(one.request.only)}" if one.request.only else ""
-        yield f"asks for {_gpus(one.gpus)}{among}; of these it may use {allowed}"
+        yield f"asks for {several(one.gpus, 'GPU')}{among}; of these it may use {allowed}"
     elif one.gpus and one.request.gpu_memory:
         yield from _too_small(one, allowed, plan, host)
-
-
-def _cores(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"
-
-
-def _gpus(count: int) -> str:
-    return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
 def _too_small(one: Asking, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:

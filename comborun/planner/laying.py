@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.errors import UserError
 from comborun.grid.checks.count import number
 from comborun.names import clean, session_name
@@ -149,7 +150,7 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     if not most:
         return ()
     allowed = allowed_gpus(grid, host)
-    asked = f"{most} GPU{'s' if most > 1 else ''}"
+    asked = several(most, "GPU")
     if most > len(allowed) and host.gpu_trouble:
         raise UserError(
             f"a session asks for {asked}, and on {host.called} {host.gpu_trouble}, so its GPUs are not known",

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.resources import MIB, NOTHING, Request
+from comborun.amounts import MIB
+from comborun.resources import NOTHING, Request
 
 if TYPE_CHECKING:
     from comborun.facts import HostFacts

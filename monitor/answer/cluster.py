@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comborun.attempt import integer, parse_record, seconds
+from comborun.attempt import integer, seconds
+from monitor.answer.fields import parted
 from monitor.lastline import visible
 
 PENDING = "PENDING"
 _BEGINNING = {"RUNNING", "CONFIGURING"}
-_BLANKS = re.compile(r"(?:^| )(?:reason|why)=(?P<rest>.*)")
-"""the one field of a line that may hold blanks; it is the last"""
 _REASONS: Mapping[str, str] = {
     "Resources": "no node has enough free for it now",
     "Priority": "other jobs come first",
@@ -110,13 +108,13 @@ class Scheduler:
 
 def scheduler_of(line: str) -> Scheduler:
     """From what follows `slurm ` in the probe's header."""
-    fields, why = _parted(line)
+    fields, why = parted(line)
     return Scheduler(seconds(fields, "at"), fields.get("answered") == "1", why)
 
 
 def task_of(line: str) -> Task | None:
     """From what follows `task `; None when it names no session or no attempt."""
-    fields, reason = _parted(line)
+    fields, reason = parted(line)
     attempt = integer(fields, "attempt")
     if not fields.get("session") or not attempt:
         return None
@@ -141,10 +139,3 @@ def _plain(reason: str) -> str:
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:
     """By session the task of the highest attempt: that of an earlier one is on its way out."""
     return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
-
-
-def _parted(line: str) -> tuple[Mapping[str, str], str]:
-    """The fields of a line, and the one that may hold blanks."""
-    last = _BLANKS.search(line)
-    words = line[: last.start()] if last else line
-    return parse_record("\n".join(words.split())), last["rest"].strip() if last else ""

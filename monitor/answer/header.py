@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from comborun.attempt import parse_record
 from comborun.errors import HostError
 from monitor.answer.cluster import Scheduler, Task, scheduler_of, task_of
+from monitor.answer.fields import fields_of
 from monitor.answer.holds import Hold, Quarantine, Waiting, hold_of, quarantine_of, waiting_of
 from monitor.answer.servers import ServerStatus, server_of
 
@@ -63,8 +64,3 @@ def read_record(lines: deque[str]) -> str:
             return "\n".join(record)
         record.append(line)
     raise HostError("the probe's answer is cut off in a record")
-
-
-def fields_of(line: str) -> dict[str, str]:
-    """The `key=value` words of a line."""
-    return parse_record("\n".join(line.split()))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from comborun.attempt import integer, parse_record, seconds
+from comborun.attempt import integer, seconds
+from monitor.answer.fields import parted
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-_LAST = re.compile(r"(?:^| )(?:why|detail)=(?P<rest>.*)")
-"""the one field of a line that may hold blanks; it is the last"""
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,3 @@ def waiting_of(line: str) -> Waiting:
     """From what follows `waiting `."""
     fields, detail = parted(line)
     return Waiting(fields.get("session", ""), fields.get("for", ""), seconds(fields, "until"), detail)
-
-
-def parted(line: str) -> tuple[Mapping[str, str], str]:
-    """The fields of a line, and the one that may hold blanks."""
-    last = _LAST.search(line)
-    words = line[: last.start()] if last else line
-    return parse_record("\n".join(words.split())), last["rest"].strip() if last else ""

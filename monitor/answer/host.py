@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from comborun.amounts import KIB, MIB
 from comborun.attempt import integer, seconds
-
-KIB = 1 << 10
-MIB = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from comborun.attempt import integer, seconds
-from monitor.answer.holds import parted
+from monitor.answer.fields import parted
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from comborun.attempt import Begin, End, integer, seconds
 from comborun.errors import HostError, UserError
-from comborun.layout import RunLayout
+from comborun.layout import RUN
 from monitor.answer.cluster import Scheduler, Task
-from monitor.answer.header import Header, fields_of, read_header, read_record
+from monitor.answer.fields import fields_of
+from monitor.answer.header import Header, read_header, read_record
 from monitor.answer.holds import Hold, Quarantine, Waiting
 from monitor.answer.host import HostUse, host_use
 from monitor.answer.progress import NOTHING, Counter
@@ -81,7 +81,7 @@ class Attempt:
     @property
     def log(self) -> str:
         """The log's path below the run directory."""
-        return str(RunLayout(PurePosixPath()).attempt(self.session, self.number).log)
+        return str(RUN.attempt(self.session, self.number).log)
 
 
 @dataclass(frozen=True)

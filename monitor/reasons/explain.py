@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
+from comborun.amounts import several
 from comborun.layout import AFTER
 from comborun.plan import Plan, Session
 from comborun.state import Life, Outcome
@@ -20,7 +21,7 @@ from monitor.reasons.turn import Question, label, queued
 from monitor.reasons.waits import budget
 from monitor.session import session_status
 from monitor.status import RunStatus, SessionStatus
-from monitor.wording import amount, beyond, brief, clock, duration, expectation, several, state
+from monitor.wording import amount, beyond, brief, clock, duration, expectation, state
 
 MOST_LINES = 10
 """of its log that are shown"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from comborun.amounts import several
 from comborun.instances import Instance, instances
 from comborun.plan import Plan
 from monitor.answer.servers import ServerStatus
@@ -14,7 +15,6 @@ from monitor.reasons.explain import Command, Explanation
 from monitor.reasons.hints import held
 from monitor.showing.serverline import happening
 from monitor.status import RunStatus
-from monitor.wording import several
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:

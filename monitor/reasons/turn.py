@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from comborun.amounts import several
 from comborun.jobs import kind_of
 from comborun.plan import Session
 from comborun.slurm import NO_SLURM
@@ -20,7 +21,7 @@ from monitor.reasons.waits import AGAIN, MEMORY, ROOM, SERVER, SMOKE, STAGGER, W
 from monitor.showing.clusterline import summary
 from monitor.showing.serverline import happening
 from monitor.status import RunStatus, SessionStatus
-from monitor.wording import brief, clock, duration, listed, several, sizes
+from monitor.wording import brief, clock, duration, listed, sizes
 
 _MOST_NAMED = 4
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from comborun.amounts import several
 from monitor.answer.cluster import Scheduler, Task
 from monitor.lastline import visible
-from monitor.wording import brief, several
+from monitor.wording import brief
 
 
 def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from comborun.amounts import several
 from monitor.answer.host import Gpu, HostUse, Room
 from monitor.showing.style import bar
 from monitor.wording import sizes
@@ -62,7 +63,7 @@ def _facts(use: HostUse, bars: int, *, apart: bool) -> list[_Fact]:
     gpus = [_gpu(gpu, bars) for gpu in use.gpus] if apart else _sum(use.gpus)
     facts = [_Fact(text, 9) for text in gpus]
     if use.load is not None:
-        cpus = "" if use.cpus is None else f" on {use.cpus} cpu{'s' if use.cpus != 1 else ''}"
+        cpus = "" if use.cpus is None else f" on {several(use.cpus, 'cpu')}"
         facts.append(_Fact(Text(f"load {use.load:.3g}{cpus}"), 3))
     facts += [_room("memory", use.memory, 1)] if use.memory else []
     return facts + ([_room("disk", use.disk, 2)] if use.disk else [])

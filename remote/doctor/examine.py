@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
+from comborun.layout import DEFAULT_ROOT
 from comborun.library import script_text
 from remote.doctor import gpus, leases, machine, rendering, sessions
 from remote.doctor.finding import Facts, Finding, Level
 from remote.doctor.machine import Clock
 from remote.host import NEEDED
-from remote.runs import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

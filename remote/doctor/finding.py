@@ -94,7 +94,3 @@ def version(text: str) -> tuple[int, ...]:
     """The first dotted number in a text: `tmux 3.3a` is (3, 3)."""
     match = re.search(r"[0-9]{1,9}(\.[0-9]{1,9})*", text)
     return tuple(map(int, match[0].split("."))) if match else ()
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from remote.doctor.finding import Facts, Finding, Level, integer, plural, size
+from comborun.amounts import several
+from remote.doctor.finding import Facts, Finding, Level, integer, size
 
 WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _FAULTS = (
@@ -57,7 +58,7 @@ def gpus(facts: Facts) -> Iterator[Finding]:
         for gpu in (parsed for line in facts.all("gpu") if (parsed := parse_gpu(line))):
             yield from _gpu(gpu, users.get(gpu.uuid, ()))
     for line in facts.all("xid")[-1:]:
-        found = f"the kernel log has {plural(len(facts.all('xid')), 'fault')} of a GPU, the last: {line[-150:]}"
+        found = f"the kernel log has {several(len(facts.all('xid')), 'fault')} of a GPU, the last: {line[-150:]}"
         cost = "what ran on it then was lost, and may be again"
         yield Finding("xid", Level.WARNING, found, cost, "sudo dmesg | grep -i xid")
 
@@ -96,7 +97,7 @@ def _driver(facts: Facts) -> Iterator[Finding]:
     else:
         first = next((gpu for line in facts.all("gpu") if (gpu := parse_gpu(line))), None)
         count = len(facts.all("gpu"))
-        yield Finding("driver", Level.OK, f"{loaded or (first.driver if first else '?')}, {plural(count, 'GPU')}")
+        yield Finding("driver", Level.OK, f"{loaded or (first.driver if first else '?')}, {several(count, 'GPU')}")
 
 
 def _users(facts: Facts) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from remote.doctor.finding import Facts, Finding, Level, integer, plural
+from comborun.amounts import several
+from remote.doctor.finding import Facts, Finding, Level, integer
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ def _holder(lease: Lease) -> Holder:
 
 
 def _finding(holder: Holder, promised: list[Lease]) -> Finding:
-    parts = [f"{holder.run} of {holder.user} has {plural(len(promised), 'session')}", *_gpus(promised)]
+    parts = [f"{holder.run} of {holder.user} has {several(len(promised), 'session')}", *_gpus(promised)]
     if cpus := sum(one.cpus for one in promised):
-        parts.append(plural(cpus, "core"))
+        parts.append(several(cpus, "core"))
     if memory := sum(one.memory for one in promised):
         parts.append(f"{memory} MiB of memory")
     parts += sorted({token for one in promised for token in one.tokens})

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from comborun.amounts import GIB, KIB, several
 from remote.doctor.finding import Facts, Finding, Level, real, size, version
 from remote.doctor.rendering import XVFB
 
-GIB = 1024 * 1024
-"""in KiB"""
+_GIB = GIB // KIB
+"""KiB, as the kernel and df count"""
 OLDEST_BASH = (4, 4)
 ATTRIBUTES_CACHED = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "9p")
 """file systems whose other users see a change late, or whose locks depend on a server"""
@@ -78,9 +79,9 @@ def _disk(folder: str, fields: list[str]) -> Iterator[Finding]:
     text = f"{size(free)} of {size(total)} free at {folder}"
     cost = "logs, records and videos are cut off when it is full, and no session can start"
     fix = f"du -xh --max-depth=2 {shlex.quote(fields[5])} | sort -h | tail -20"
-    if free < GIB:
+    if free < _GIB:
         yield Finding("disk", Level.ERROR, text, cost, fix)
-    elif free < 10 * GIB or free < 0.02 * total:
+    elif free < 10 * _GIB or free < 0.02 * total:
         yield Finding("disk", Level.WARNING, text, cost, fix)
     else:
         yield Finding("disk", Level.OK, text)
@@ -149,9 +150,9 @@ def memory(facts: Facts) -> Iterator[Finding]:
         text += f"; a control group allows this user {size(min(limits))}"
         free = min(free, *limits)
     cost = "the kernel ends processes when it runs out: simulators first"
-    if free < GIB:
+    if free < _GIB:
         yield Finding("memory", Level.ERROR, text, cost, fix)
-    elif free < 4 * GIB or free < 0.05 * total:
+    elif free < 4 * _GIB or free < 0.05 * total:
         yield Finding("memory", Level.WARNING, text, cost, fix)
     else:
         yield Finding("memory", Level.OK, text)
@@ -165,7 +166,7 @@ def processors(facts: Facts) -> Iterator[Finding]:
     cpus, load = facts.number("cpus"), real(facts.one("load"))
     if not cpus or load is None:
         return
-    text = f"load {load:g} on {cpus} CPU{'' if cpus == 1 else 's'}"
+    text = f"load {load:g} on {several(cpus, 'CPU')}"
     if load > 1.5 * cpus:
         fix = "ps -eo user,pid,pcpu,args --sort=-pcpu | head"
         yield Finding("load", Level.WARNING, text, "simulators share the CPUs with it: fewer episodes per hour", fix)

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from remote.doctor.finding import Facts, Finding, Level, integer, plural, version
+from comborun.amounts import several
+from remote.doctor.finding import Facts, Finding, Level, integer, version
 
 LONGEST_SOCKET = 107
 """bytes of a Unix socket's path"""
@@ -213,7 +214,7 @@ def earlier_runs(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "runs",
             Level.NOTE,
-            f"{plural(len(old), 'launch')} that broke off left files below .incoming",
+            f"{several(len(old), 'launch')} that broke off left files below .incoming",
             "room on the disk",
             fix,
         )

@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.layout import RUN
 from remote.fetch.answer import is_run_file
-from remote.fetch.request import RUN, Held
+from remote.fetch.request import Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

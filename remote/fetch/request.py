@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from comborun.layout import AFTER, RunLayout
+from comborun.layout import AFTER, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from remote.fetch.answer import Piece
-
-RUN = RunLayout(PurePosixPath())
-"""names relative to the run directory"""
 
 
 @dataclass(frozen=True)

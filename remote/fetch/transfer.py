@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from comborun.amounts import MIB
 from comborun.errors import HostError
+from comborun.layout import RUN
 from comborun.names import clean
-from comborun.transport import MIB
 from remote.fetch.answer import HEAD, Piece, Skipped, parse_answer
 from remote.fetch.mirror import Draft, Mirror
-from remote.fetch.request import RUN, Held, Request
+from remote.fetch.request import Held, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.attempt import parse_record
 from comborun.errors import HostError, UserError
 from comborun.library import library_files
@@ -92,7 +93,7 @@ def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
     """What was shipped, a sentence for each entry of `sync`."""
     for delivery in deliveries:
         shipment = delivery.shipment
-        many = f"{len(shipment.items)} file{'' if len(shipment.items) == 1 else 's'}"
+        many = several(len(shipment.items), "file")
         size = sum(item.content.size for item in delivery.missing if isinstance(item, ShippedFile))
         sent = f"{len(delivery.missing)} sent, {told(size)}" if delivery.missing else "nothing had changed"
         if delivery.in_place:

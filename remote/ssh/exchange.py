@@ -8,8 +8,9 @@ import time
 from abc import ABC, abstractmethod
 from typing import Protocol, Self
 
+from comborun.amounts import MIB
 from comborun.errors import HostError
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from remote.ssh.shell import Answer, Request, program
 
 ANSWER_S = 20.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paramiko import AuthenticationException, BadAuthenticationType, SSHException
 
+from comborun.amounts import several
 from comborun.errors import HostError
 from remote.ssh.errors import no_key
 from remote.ssh.host_keys import keys_of, verify
@@ -55,7 +56,7 @@ def _open_agent(target: Target) -> tuple[Agent | None, str]:
     except (OSError, SSHException) as error:
         return None, f"the ssh agent at {target.agent} does not answer: {error}"
     count = len(agent.get_keys())
-    return agent, f"an ssh agent with {count} key{'s' if count != 1 else ''}"
+    return agent, f"an ssh agent with {several(count, 'key')}"
 
 
 def _offer_all(transport: Transport, target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, agent: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.errors import UserError
 from reporter.comparing.comparison import Comparison, Side, comparison_of
 from reporter.comparing.deciding import merged_of
@@ -12,7 +13,7 @@ from reporter.comparing.early import spared
 from reporter.comparing.pairing import Counted, arm
 from reporter.counting.tallies import tallies
 from reporter.statistics.multiplicity import holm
-from reporter.text import combo_name, p_value, plural, points, points_interval
+from reporter.text import combo_name, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,9 @@ class Between:
         """What is decided, and how much is not."""
         told = [_sentence(policy, one) for policy, one in self.rows if one.decided]
         if undecided := sum(not one.decided for one in self.comparisons):
-            told.append(f"{plural(undecided, 'comparison')} not decided, which does not mean that nothing has changed.")
+            told.append(
+                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
+            )
         return tuple(told)
 
 

@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from comborun.amounts import several
 from reporter.comparing.pairing import same_start
 from reporter.merge import merge
 from reporter.spans import describe, spans
@@ -55,7 +56,7 @@ class CanaryCombo:
     def words(self) -> str:
         found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
         told = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
-        counted = f"{self.compared} episode{'s' if self.compared != 1 else ''}"
+        counted = several(self.compared, "episode")
         return f"{counted} run alone once more: {'; '.join(told) or 'all went the same'}{self._unseen}"
 
     @property
@@ -101,7 +102,7 @@ def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[
 def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
     """What of a canary's records was rejected: at least one of `rejects`."""
     count, first = len(rejects), rejects[0]
-    records = f"{count} record{'s' if count != 1 else ''} of the canary {'were' if count != 1 else 'was'} rejected"
+    records = f"{several(count, 'record')} of the canary {'were' if count != 1 else 'was'} rejected"
     nothing = "" if canary.combos else " and none is left, so nothing can be said"
     return f"{records}{nothing}; the first, {first.path}:{first.line}: {first.reason}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.text import fraction, p_value, plural, points, points_interval
+from comborun.amounts import several
+from reporter.text import fraction, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +94,7 @@ def _basis(comparison: Comparison) -> str:
     n_a, n_b = comparison.rate_a.n, comparison.rate_b.n
     if planned := comparison.sequential:
         return f"paired ({comparison.test}), {'stopped at ' if planned.stopped else ''}{n_a} of {planned.n_max} pairs"
-    episodes = f"{plural(n_a, 'episode')} each" if n_a == n_b else f"{n_a} and {n_b} episodes"
+    episodes = f"{several(n_a, 'episode')} each" if n_a == n_b else f"{n_a} and {n_b} episodes"
     return f"{'paired' if comparison.paired else 'unpaired'} ({comparison.test}), {episodes}"
 
 
@@ -118,6 +119,6 @@ def _limit(group: EnvironmentComparisons, family: int) -> str:
     among = "the one comparison made" if family == 1 else f"{family} comparisons"
     gap, n = group.detectable.in_family, group.detectable.n
     if gap is None:
-        return f"With {plural(n, 'episode')} and {among}, no difference at all could have been found."
+        return f"With {several(n, 'episode')} and {among}, no difference at all could have been found."
     size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
-    return f"With {plural(n, 'episode')} and {among}, a true gap of {size} points would be found 4 times in 5."
+    return f"With {several(n, 'episode')} and {among}, a true gap of {size} points would be found 4 times in 5."

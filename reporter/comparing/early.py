@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.spans import minus
 from comborun.state import Cause
 from reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
@@ -15,7 +16,6 @@ from reporter.counting.quality import Finding
 from reporter.spans import Spans, spans, union
 from reporter.statistics.proportion import proportion
 from reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
-from reporter.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ def prevented(comparisons: Comparisons) -> Iterator[Finding]:
     found = Counter((one.environment, one.prevented) for group in comparisons.environments for one in group.comparisons)
     for (environment, why), count in found.items():
         if why:
-            these = f"{plural(count, 'comparison')} of `stop_early`"
+            these = f"{several(count, 'comparison')} of `stop_early`"
             yield Finding(
                 environment,
                 f"{these} could not be tested after every pair of episodes, so that nothing could stop early: {why};"

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from reporter.adapters import RejectKind
 from reporter.spans import Spans, describe, size, spans
 from reporter.text import combo_name
@@ -138,7 +139,7 @@ def _replay_findings(combo: MergedCombo, where: str) -> Iterator[Finding]:
 
 def _episodes(indices: Spans) -> str:
     count = size(indices)
-    return f"{count} episode{'s' if count != 1 else ''} ({describe(indices)})"
+    return f"{several(count, 'episode')} ({describe(indices)})"
 
 
 def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.state import Outcome
 from reporter.figures import strips
 from reporter.figures.colours import ink_on
@@ -71,7 +72,7 @@ def _words(schedule: Schedule) -> str:
     words += f"; one after another: {duration(schedule.work)} ({schedule.work / span:.1f} times as long)"
     if schedule.bound is None or schedule.slots is None:
         return f"{words}."
-    slots = f"{schedule.slots} slot{'' if schedule.slots == 1 else 's'}"
+    slots = several(schedule.slots, "slot")
     return f"{words}; no order of the same sessions in {slots} takes less than {duration(schedule.bound)}."
 
 

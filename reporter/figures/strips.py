@@ -8,12 +8,13 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from reporter.figures.colours import SERIES
 from reporter.figures.frame import SMALL, Frame, ticks
 from reporter.figures.key import Entry
 from reporter.figures.sheet import INK
 from reporter.records.usage import gpu_at, gpu_indexes, track
-from reporter.text import number, plural
+from reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +68,7 @@ def draw(sheet: Sheet, found: Sequence[Strip], above: Frame, started: float) -> 
 def _strips(samples: Sequence[Sample]) -> Iterator[Strip]:
     cpus = max((sample.cpus or 0 for sample in samples), default=0)
     memory = max((sample.memory_kib or 0 for sample in samples), default=0)
-    yield Strip(f"Load, % of {plural(cpus, 'CPU')}", _known((BUSY, track(samples, _load))))
+    yield Strip(f"Load, % of {several(cpus, 'CPU')}", _known((BUSY, track(samples, _load))))
     yield Strip(f"Main memory, % of {number(memory / 2**20)} GiB", _known((MEMORY, track(samples, _memory))))
     for index in gpu_indexes(samples):
         found = [gpu for sample in samples if (gpu := gpu_at(sample, index))]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from comborun.state import Completeness, Outcome
-from reporter.text import duration, plural
+from reporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,12 +39,12 @@ def _canary(summary: Summary) -> Iterator[str]:
     compared = sum(combo.compared for combo in found.combos)
     if found.differing:
         yield (
-            f"Warning: of {plural(compared, 'episode')} that {'was' if compared == 1 else 'were'} run alone once more,"
-            f" some went otherwise in {len(found.differing)} of {plural(len(found.combos), 'combo')}: the program is"
+            f"Warning: of {several(compared, 'episode')} that {'was' if compared == 1 else 'were'} run alone once more,"
+            f" some went otherwise in {len(found.differing)} of {several(len(found.combos), 'combo')}: the program is"
             " not repeatable, or sessions that run side by side change each other's results."
         )
     elif compared:
-        yield f"{plural(compared, 'episode')} run alone once more went the same."
+        yield f"{several(compared, 'episode')} run alone once more went the same."
 
 
 def _unfinished(summary: Summary) -> Sequence[str]:
@@ -56,9 +57,9 @@ def _episodes(summary: Summary) -> str:
     if not counted:
         return ""
     if not summary.planned:
-        errored = f" and {plural(counts.errored, 'errored one')}" if counts.errored else ""
+        errored = f" and {several(counts.errored, 'errored one')}" if counts.errored else ""
         return (
-            f"{plural(counts.completed, 'completed episode')}{errored} of {plural(len(counted), 'combo')};"
+            f"{several(counts.completed, 'completed episode')}{errored} of {several(len(counted), 'combo')};"
             " no plan says how many there should be."
         )
     whole = sum(combo.counts.completeness is Completeness.COMPLETE for combo in counted if combo.counts)
@@ -79,7 +80,7 @@ def _early(summary: Summary) -> Iterator[str]:
         return
     spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
     yield (
-        f"{stopped} of {plural(len(found), 'comparison')} decided before the last pair of episodes;"
+        f"{stopped} of {several(len(found), 'comparison')} decided before the last pair of episodes;"
         f" {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
     )
 
@@ -91,7 +92,7 @@ def _sessions(summary: Summary) -> Iterator[str]:
     if summary.planned and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
     if steps := sum(combo.unit == "step" for combo in summary.combos):
-        yield f"{plural(steps, 'combo')} counted in steps: outcome and duration, no rate."
+        yield f"{several(steps, 'combo')} counted in steps: outcome and duration, no rate."
 
 
 def _times(summary: Summary) -> Sequence[str]:

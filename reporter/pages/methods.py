@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from reporter.comparing.comparison import ALPHA
-from reporter.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ def _sequential(planned: Sequence[Sequential], printed: int, family: int) -> str
         f"{_share(len(planned), printed)} of policies {'was' if printed == 1 else 'were'} tested after every pair of"
         " episodes, in the order of their index, by a conditional alpha-spending McNemar test (CASM) of at most"
         f" {max(one.n_max for one in planned)} pairs with linear spending; {planned[0].alpha:g} two-sided is shared"
-        f" equally among {plural(family, 'comparison')}, and all of this was fixed before the first episode. Pairs"
+        f" equally among {several(family, 'comparison')}, and all of this was fixed before the first episode. Pairs"
         " start from equal seeds or initial states and are taken as independent of each other. p-values are"
         " sequential, the smallest of a fixed list of levels, and valid whenever one stops; intervals join"
         " Clopper-Pearson limits at 97 % by square and add. Estimates after an early stop lean away from zero. Episodes"

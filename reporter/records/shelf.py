@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from reporter.adapters import CautionKind, Context, Defect, Reading, RejectKind, filename_encoded, job_rows, videos
 from reporter.adapters.findings import refused
 from reporter.adapters.reading import read
@@ -156,7 +157,7 @@ class Shelf:
 
 
 def _others(count: int) -> str:
-    return f", like {count} other file{'s' if count > 1 else ''}" if count else ""
+    return f", like {several(count, 'other file')}" if count else ""
 
 
 def _collisions(numbered: Iterable[set[str]]) -> Iterator[Defect]:

@@ -14,10 +14,11 @@ import pytest
 from box import until
 from desk import Desk, desk
 
+from comborun.amounts import MIB
 from comborun.cli.request import Request
 from comborun.cli.starting import start_run
 from comborun.cli.where import Where
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from remote.local import LocalTransport
 
 __all__ = ["desk"]

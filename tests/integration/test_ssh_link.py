@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sshd import Sshd, until
 
+from comborun.amounts import MIB
 from comborun.errors import HostError
-from comborun.transport import MIB
 from remote.ssh.openssh import OpensshTransport
 from remote.ssh.transport import SshTransport
 

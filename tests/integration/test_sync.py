@@ -14,10 +14,11 @@ from box import until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comborun.amounts import MIB
 from comborun.errors import HostError, UserError
 from comborun.grid import Shipped
 from comborun.library import library_files
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from remote.local import LocalTransport
 from remote.shipping.survey import Shipment, survey
 from remote.shipping.sync import compare, deliver, lines, stream

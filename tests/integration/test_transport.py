@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sshd import until
 
+from comborun.amounts import MIB
 from comborun.errors import HostError
-from comborun.transport import MIB, Transport
+from comborun.transport import Transport
 from remote.local import LocalTransport
 from remote.ssh.openssh import OpensshTransport
 from remote.ssh.transport import SshTransport

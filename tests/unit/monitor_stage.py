@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from comborun.amounts import MIB
 from comborun.plan import After, Limits, Plan, ProgressRules, ResultRules, Session
 from comborun.session.word import BashWord
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from monitor.observe import RunView
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC

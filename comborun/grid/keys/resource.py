@@ -6,12 +6,13 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from comborun.amounts import MIB
 from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_size
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import GpuCount, NotNegative, Positive, guarded, line_of, scalar_of
 from comborun.names import clean
-from comborun.resources import DEFAULT_HEADROOM, MIB, PIN_MODES, PinMode
+from comborun.resources import DEFAULT_HEADROOM, PIN_MODES, PinMode
 from comborun.suggest import did_you_mean
 
 

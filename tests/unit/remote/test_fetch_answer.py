@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comborun.amounts import MIB
 from comborun.errors import HostError, UserError
-from comborun.transport import MIB, Completed
+from comborun.transport import Completed
 from remote.fetch.answer import Piece, Skipped, parse_answer, safe_path
 from remote.fetch.request import Held, Request, digest
 from remote.fetch.transfer import Fetched, fetch, mirror_directory
