@@ -136,7 +136,7 @@ settle::end() { # all have ended for good
     "failed=${count[failed]}" "cancelled=${count[cancelled]}" "lost=${count[lost]}" "not_needed=${count[not_needed]}" \
     "after=${outcome_of[after]-}" || settle::die 73 "can't write $run/dispatch/done"
   slurm_run::journal 'done'
-  notify::tell finished '' "${count[succeeded]} of ${#kept[@]} sessions succeeded"
+  notify::finished "${count[succeeded]}" "${#kept[@]}"
 }
 
 settle::after() { # in a job of its own; 1 when it is not over yet

@@ -68,7 +68,7 @@ def test_sessions_that_were_amended_away_are_not_among_those_that_could_succeed(
     box.start()
     box.await_done()
     until(lambda: notices(box), "the notice is there")
-    assert [told["note"] for told in notices(box)] == ["1 of 1 sessions succeeded"]
+    assert [told["note"] for told in notices(box)] == ["1 of 1 session succeeded"]
 
 
 NOISE = r"""printf 'one \\ "two"\ttab\n\033[31mred\033[0m \377\376 \303\251\n10%%\r55%%\r99%%\r\n'; """

@@ -32,6 +32,12 @@ notify::tell() { # <kind> <session or nothing> <note>
   fi
 }
 
+notify::finished() { # <succeeded> <all>
+  local s=s
+  (($2 != 1)) || s=''
+  notify::tell finished '' "$1 of $2 session$s succeeded"
+}
+
 notify::flush() { # what was held back, when its time has come
   local kind names now_ms
   ((${#held_back[@]})) || return 0

@@ -7,7 +7,7 @@
 
 count_files=()              # result files of all that runs, those of an attempt side by side
 declare -gA count_parts=()  # success pattern -> `FIRST HOW_MANY` in count_files of each attempt that has it
-declare -gA records_of=()   # attempt directory -> lines that are records
+declare -gA records_of=()   # attempt directory, below the run's -> lines that are records
 declare -gA successes_of=() # attempt directory -> lines that match its success pattern
 
 count::add() { # <success pattern or nothing> <result file of an attempt>...
@@ -33,7 +33,8 @@ count::lines() { # <array> <pattern> <file>... : array[attempt directory] += mat
   local pattern=$2 file matches at i
   for ((i = 3; i <= $#; i += 500)); do
     while IFS= read -r -d '' file && IFS= read -r matches; do
-      at=${file%%/out/*}
+      at=${file#"${run-}/"}
+      at=${at%%/out/*}
       # shellcheck disable=SC2004 # an associative array
       [[ ! $matches =~ ^[0-9]{1,18}$ ]] || sums[$at]=$((${sums[$at]:-0} + matches))
     done < <(grep -HZacE -- "$pattern" "${@:i:500}" 2>/dev/null)

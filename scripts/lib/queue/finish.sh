@@ -75,7 +75,7 @@ finish::done() { # the run has ended; told only when it is on disk. 1 when someb
   lease::flush
   dispatch::journal 'done'
   queue::size
-  notify::tell finished '' "${count[succeeded]} of $all sessions succeeded"
+  notify::finished "${count[succeeded]}" "$all"
   mux::finish
 }
 
