@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -357,12 +356,40 @@ def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> Non
     assert end.clean
 
 
-def test_what_is_left_of_the_commands_group_ends_with_it_and_gets_no_grace(box: Box) -> None:
-    box.environment["COMBORUN_GRACE_S"] = "30"
-    began = time.monotonic()
-    by_hand(box, bash("trap '' HUP INT TERM; sleep 60 & echo $!"))
-    assert not alive(int(box.log("stairs_flat")))
-    assert time.monotonic() - began < 15
+WRITES_ON = {
+    "in the background": "{ sleep 0.7; " + RECORDS.format(n=3).strip() + "; } & exit 0",
+    "at the end of a pipe": "exec > >(sleep 0.7; cat >$COMBORUN_OUTPUT_DIR/records.jsonl); "
+    "printf '{\"episode\": %d}\\n' 0 1 2",
+}
+
+
+@pytest.mark.parametrize("how", WRITES_ON)
+def test_what_a_child_in_the_commands_group_still_writes_when_it_has_ended_counts(box: Box, how: str) -> None:
+    box.environment["COMBORUN_GRACE_S"] = "20"
+    by_hand(box, bash(WRITES_ON[how], count=3, results=("*.jsonl",)))
+    end = box.end("stairs_flat")
+    assert end
+    assert (end.completeness, end.records, end.note) == (Completeness.COMPLETE, 3, "")
+
+
+@pytest.mark.parametrize("leaves", ["sleep 60 &", "setsid sleep 60 &", "sleep 60 & setsid sleep 60 &"])
+def test_what_goes_on_after_the_grace_is_ended_and_a_failure_says_so(box: Box, leaves: str) -> None:
+    by_hand(box, bash(f"trap '' HUP INT TERM; {leaves} exit 0", count=3, results=("*.jsonl",)))
+    assert box.marked() == []
+    end = box.end("stairs_flat")
+    assert end
+    assert end.note == f"processes that it left behind were ended after 1 s: {leaves.count('&')}"
+
+
+def test_of_a_session_that_is_stopped_nothing_gets_a_grace(box: Box) -> None:
+    box.environment["COMBORUN_GRACE_S"] = "60"
+    box.plan({"env_one": bash("trap 'exit 0' INT; (trap '' HUP INT TERM; sleep 60) & while :; do sleep 0.1; done")})
+    assert box.start().returncode == 0
+    box.begun("env_one")
+    until(lambda: len(box.marked("env_one")) > 2, "its child has begun")
+    assert box.stop().returncode == 0
+    assert box.ended("env_one").cause is Cause.STOPPED
+    assert box.marked() == []
 
 
 @pytest.mark.parametrize("setup", ["", "true"])

@@ -40,7 +40,7 @@ supervise::missed() { # whether bash has reaped the command and doesn't know: a 
 }
 
 supervise::end() { # tell that the slot is free before anything else: somebody waits for it
-  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5} peak_memory_kib='' signature=''
+  local now cause=exited note='' pids=() grace=${COMBORUN_GRACE_S:-5} peak_memory_kib='' signature='' behind=0
   record::now
   supervise::end_group
   [[ ! -e $session_at/container ]] || container::end "$session_at"
@@ -49,17 +49,42 @@ supervise::end() { # tell that the slot is free before anything else: somebody w
   [[ ! ${display_held-} ]] || display::close
   [[ $session_mux == none ]] || kill "$follower" 2>/dev/null
   supervise::cause
-  supervise::alone || marker::sweep "$session_marker" "$grace" 5 || note+=" processes survive: ${pids[*]}"
+  supervise::alone || supervise::sweep
   supervise::judge
   [[ ! -e $session_at/wrong_gpu ]] || supervise::misplaced
   end::write "$session_at" "$started" "$now" "$code" "$cause" "$note" && watch::clear # else who buries it reads the verdict
   session::tell ended
 }
 
-supervise::end_group() { # what is left of it, unless its number is another's by now
-  local state start
+supervise::end_group() { # -> behind: what is left of it, unless its number is another's by now
+  local state start i
   process::look "$pid" && [[ $start != "$pid_start" ]] && return
+  if [[ ! $interrupted && ! -e $session_at/.verdict && ! -e $session_at/stop ]]; then
+    for ((i = 0; i < grace * 10; i++)); do # a child may be writing results, or the end of a video
+      supervise::group || return 0
+      [[ ! -e $session_at/stop ]] || break
+      sleep 0.1
+    done
+    supervise::group && behind=${#pids[@]}
+  fi
   kill -KILL -- "-$pid" 2>/dev/null
+}
+
+supervise::group() { # -> pids: those of the command's group that live; a zombie that nobody reaps does not
+  local candidate fields left=()
+  pids=()
+  kill -0 -- "-$pid" 2>/dev/null && marker::pids "$session_marker" || return
+  for candidate in "${pids[@]}"; do
+    process::fields "$candidate" && [[ ${fields[2]} == "$pid" && ${fields[0]} != [ZX] ]] && left+=("$candidate")
+  done
+  pids=("${left[@]}")
+  ((${#pids[@]}))
+}
+
+supervise::sweep() { # what left the group; after its grace it is ended
+  marker::gone "$session_marker" "$grace" && return
+  behind=$((behind + ${#pids[@]}))
+  marker::sweep "$session_marker" 0 5 || note+=" processes survive: ${pids[*]}"
 }
 
 supervise::alone() { # whether the command left nothing behind, for one that was short enough to tell without a search
@@ -88,6 +113,7 @@ supervise::judge() { # -> records successes completeness, and why it failed if i
   end::judge "$session_at" "$witness"
   note+=$flaws
   [[ $completeness == complete || $cause == @(stopped|launch_failed|preempted) ]] && return
+  ((behind == 0 || grace == 0)) || note+="${note:+; }processes that it left behind were ended after $grace s: $behind"
   source "$session_library/session/cause.sh"
   cause::refine "$session_at"
 }
