@@ -17,7 +17,7 @@ from comborun.suggest import did_you_mean
 class Keys(BaseModel):
     """A map of a grid file: nothing but the keys that are named."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # most are built as a part of others only
 
 
 class OneOrMany:

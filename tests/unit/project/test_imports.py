@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,10 @@ ROOMS = {
     "reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
 }
 """of each package, from the ground up: a room imports of the others only those before it"""
+
+HEAVY = {"paramiko", "scipy", "matplotlib", "numpy", "jinja2", "libtmux"}
+OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.model"}
+"""slow to load, too, and only commands that read a grid file need them"""
 
 
 def home(module: str) -> str:
@@ -68,17 +73,28 @@ def test_a_room_stands_on_those_below_it(path: Path) -> None:
         assert not above, f"{path.relative_to(CHECKOUT)} imports {sorted(above)}"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["monitor", "--help"]])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], HEAVY),
+        (["plan", "--help"], HEAVY),
+        (["monitor", "--help"], {*HEAVY, *OF_GRIDS}),
+        (["stop", "--help"], {*HEAVY, *OF_GRIDS}),
+        (["report", "--help"], {*HEAVY, *OF_GRIDS}),
+    ],
+)
+def test_help_loads_nothing_that_it_does_without(arguments: list[str], heavy: set[str]) -> None:
     script = (
-        "import sys; sys.argv = ['combo', *sys.argv[1:]]\n"
+        "import gc, json, sys; sys.argv = ['combo', *sys.argv[1:]]\n"
         "from comborun.cli import combo\n"
         "try:\n    combo.main(standalone_mode=False)\nfinally:\n"
-        "    heavy = {'paramiko', 'scipy', 'matplotlib', 'numpy', 'jinja2', 'libtmux'} & set(sys.modules)\n"
-        "    print('HEAVY', sorted(heavy))\n"
+        "    print('LOADED', json.dumps({'modules': sorted(sys.modules), 'collects': gc.isenabled()}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, cwd=CHECKOUT
     )
-    assert "HEAVY []" in done.stdout
-    assert "Usage:" in done.stdout
+    usage, _, loaded = done.stdout.partition("LOADED ")
+    assert "Usage:" in usage
+    found = json.loads(loaded)
+    assert found["collects"], "garbage is collected again when a command runs"
+    assert not heavy & set(found["modules"])
