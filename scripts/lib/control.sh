@@ -96,7 +96,8 @@ control::slots() { # <number>
 
 control::notify() { # in the foreground: what the command prints is the answer
   [[ -e $run/dispatch/notify.sh ]] || control::die 69 'the grid of this run has no notify'
-  notice::hand_over test '' 'a test: this is what a notice looks like' ''
+  notice::hand_over test '' 'a test: this is what a notice looks like' '' || return
+  printf '%s: %s\n' "$run_id" 'the command took a test notice, and ended with 0'
 }
 
 control::main "$@"

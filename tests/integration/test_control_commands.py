@@ -163,6 +163,6 @@ def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
     launched(desk, 4, command=evaluate(pace=30), notify=f"bash {str(hook)!r}")
     told = desk.combo("notify")
     assert told.returncode == 0, told.stdout + told.stderr
-    assert "told" in told.stdout
+    assert told.stdout == f"told\n{desk.runs[-1].name}: the command took a test notice, and ended with 0\n"
     notice = json.loads(Path(desk.home / "notice.json").read_text())
     assert (notice["kind"], notice["run"]) == ("test", desk.runs[-1].name)

@@ -143,6 +143,25 @@ def test_a_command_that_hangs_holds_up_nobody_and_is_ended(box: Box) -> None:
     until(lambda: not alive(int((box.directory / "pid").read_text())), "it is ended")
 
 
+def test_what_the_command_prints_is_kept_up_to_a_bound_and_that_it_failed_is_told(box: Box) -> None:
+    policy = hook(box, 'cat >/dev/null; yes | head -c 3000000; echo "$BASHPID" >"$COMBORUN_RUN_DIR/through"; exit 3')
+    box.plan({"env_one": bash("true")}, policy=policy)
+    box.start()
+    box.await_done()
+    out = box.directory / "dispatch/notify.out"
+    until(lambda: out.read_text().endswith("notify: the command ended with code 3\n"), "its end is told")
+    assert (box.directory / "through").exists(), "it could print all that it wanted"
+    assert out.stat().st_size < 70_000
+
+
+def test_a_test_notice_that_takes_too_long_is_ended_and_that_is_said(box: Box) -> None:
+    box.environment["COMBORUN_NOTIFY_S"] = "1"
+    hook(box, "setsid sleep 30 & exec sleep 60")
+    box.plan({"env_one": bash("true")})
+    tried = box.library("control.sh", "notify")
+    assert (tried.returncode, tried.stderr) == (124, "notify: the command was ended: it took longer than 1 s\n")
+
+
 def test_only_the_kinds_that_the_grid_names_are_told(box: Box) -> None:
     policy = hook(box) | {"notify_kinds": "finished"}
     box.plan({"env_one": bash("exit 1")}, policy=policy)

@@ -7,10 +7,30 @@
 source "${BASH_SOURCE[0]%/*}/../base/json.sh"
 source "${BASH_SOURCE[0]%/*}/sums.sh"
 
-notice::hand_over() { # <kind> <session or nothing> <note> <sessions that were held back> : the command's code
-  local json
+notice_output=65536 # bytes of what the command prints that are kept
+
+notice::hand_over() { # <kind> <session or nothing> <note> <sessions that were held back> : the command's code. What it prints
+  # goes on, up to a bound: the folder of the run is no place for a gigabyte of it
+  local json code pump i longest=${COMBORUN_NOTIFY_S:-60}
   notice::build "$@"
-  timeout -k 5 "${COMBORUN_NOTIFY_S:-60}" bash "$run/dispatch/notify.sh" <<<"$json"
+  timeout -k 5 "$longest" bash "$run/dispatch/notify.sh" <<<"$json" > >(notice::bound) 2>&1
+  code=$? pump=$!
+  for ((i = 0; i < 20; i++)); do # what the command has left behind may hold its output open for ever
+    kill -0 "$pump" 2>/dev/null || break
+    sleep 0.05
+  done
+  case $code in
+    0) ;;
+    124 | 137) printf 'notify: the command was ended: it took longer than %s s\n' "$longest" >&2 ;;
+    *) printf 'notify: the command ended with code %s\n' "$code" >&2 ;;
+  esac
+  return "$code"
+}
+
+notice::bound() {
+  trap '' PIPE # who asked for a test may be gone
+  head -c "$notice_output"
+  cat >/dev/null
 }
 
 notice::build() { # <kind> <session> <note> <sessions> -> json
