@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from comborun.amounts import several
 from comborun.reasons import FAILURES
 from comborun.state import Life, Outcome
 from monitor.answer.cluster import Task
@@ -11,7 +12,6 @@ from monitor.answer.holds import DRAINING, PAUSED, Hold, Quarantine
 from monitor.answer.snapshot import Snapshot
 from monitor.observe import RunView
 from monitor.status import SessionStatus
-from monitor.wording import several
 
 _NEVER_STARTED = "nothing has started, and no dispatcher is there to start it"
 _HELD = {
@@ -32,8 +32,10 @@ def hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *
         return _of_hold(view, snapshot.hold, rest) if lacking else ""
     if not finished and snapshot.use.disk and not snapshot.use.disk.free:
         return "the disk of the run is full: free some room, and the run goes on by itself"
-    if finished or snapshot.stopped:
+    if finished:
         return ""
+    if snapshot.stopped:  # while it is being stopped, or since that was interrupted
+        return f"stopped: nothing new starts; `combo stop {view.id}` ends what still runs"
     if snapshot.dispatcher is None and snapshot.scheduler:
         return f"Slurm has none of its jobs any more, and nothing new starts: {by_command(view)}"
     if snapshot.dispatcher is None:

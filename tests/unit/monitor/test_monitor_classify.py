@@ -219,13 +219,16 @@ def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
         assert run(answer).hint == f"stopped with 1 of 1 session left: `combo resume {VIEW.id}` goes on"
 
 
+def test_a_run_whose_stop_was_interrupted_comes_with_the_command_that_ends_the_rest() -> None:
+    status = run(an_answer(Seen("grass_act"), stopped=1, dispatcher=""))
+    assert status.hint == f"stopped: nothing new starts; `combo stop {VIEW.id}` ends what still runs"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         an_answer(),
         an_answer(ENDED, done="", dispatcher=""),
-        an_answer(Seen("grass_act"), stopped=1),
-        an_answer(Seen("grass_act"), stopped=1, dispatcher=""),
     ],
 )
 def test_a_run_that_goes_its_way_needs_no_hint(answer: bytes) -> None:
