@@ -169,7 +169,7 @@ def _never_began(seen: SessionStatus) -> bool:
 def _evidence(session: Session) -> str:
     """What shows that its work is done."""
     rules = session.evidence
-    wanted = [f"{session.count} records in {', '.join(session.results.files)}"] if _records(session) else []
+    wanted = [f"{several(session.count, 'record')} in {', '.join(session.results.files)}"] if _records(session) else []
     wanted += [f"a log line that matches {rules.line}"] if rules.line else []
     wanted += [f"a file {glob}" for glob in rules.files]
     return " and ".join(wanted) or "exit code 0"
