@@ -25,7 +25,8 @@ from pathlib import Path
 
 from comborun.bundle import bundle
 from comborun.library import library_files
-from comborun.plan import Limits, Plan, ResultRules, Session
+from comborun.plan import Limits, Plan, Session
+from comborun.results import ResultRules
 from comborun.session.word import BashWord
 
 STAMP = """\

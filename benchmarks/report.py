@@ -26,7 +26,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
 from comborun.layout import RUN  # noqa: E402 - after the path to it
-from comborun.plan import Limits, Plan, ResultRules, Session  # noqa: E402
+from comborun.plan import Limits, Plan, Session  # noqa: E402
+from comborun.results import ResultRules  # noqa: E402
 
 POLICIES = 8
 REPORT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"

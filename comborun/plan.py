@@ -8,7 +8,9 @@ from typing import Any, Literal, Self
 
 from comborun.components import Component
 from comborun.policy_files import PolicyFiles
+from comborun.progress import ANY_PROGRESS, ProgressRules
 from comborun.resources import NO_RESERVE, NOTHING, PinMode, Request, Reserve
+from comborun.results import ResultRules
 from comborun.servers import Server
 from comborun.session.around import BARE, Around
 from comborun.session.display import Display
@@ -25,67 +27,11 @@ Flag = Literal["", "smoke", "dropped"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
 
 SCHEMA = 1
-Source = Literal["output", "log"]
-"""of records: files below the output folder, or the log"""
-ProgramKind = Literal["evaluation", "training", "server"]
-Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
-"""which episodes a program counts: all, one after another; all of each batch; all, of one length; the first K that
-end"""
-FORMATS = (
-    *("jsonl-rows", "completion-rows", "job-rows", "json-per-file", "json-list-last", "eval-info"),
-    *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
-)
-"""how programs write their records; each is read by a module of its own in reporter/adapters"""
-ROWS = {"", "jsonl-rows", "completion-rows", "job-rows"}
-"""formats with one record a line, which the host can count"""
-
-
-@dataclass(frozen=True)
-class ResultRules:
-    """Where a session's records are and which of their fields say what."""
-
-    files: tuple[str, ...] = ("**/*.jsonl",)
-    """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
-    success: str = "success"
-    episode: str = "episode"
-    metrics: tuple[str, ...] = ()
-    """the fields to report, in this order; empty: every numeric field"""
-    format: str = ""
-    """one of FORMATS; empty: told by what stands in each file"""
-    source: Source = "output"
-    videos: tuple[str, ...] = ()
-    """globs below the output folder of what shows its episodes; no part of the work"""
-
-    @property
-    def told(self) -> bool:
-        """Whether the program leaves records at all."""
-        return bool(self.files) or self.source == "log"
-
-    @property
-    def lines(self) -> bool:
-        """Whether the host can count them; of a format that is not named that is taken for granted."""
-        return bool(self.files) and self.format in ROWS
-
-
-@dataclass(frozen=True)
-class ProgressRules:
-    """What a session's log tells of how much it has done, where its records don't say so yet. For watchers alone."""
-
-    pattern: str | None = None
-    """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
-    counts_from: int | None = None
-    """None: the number is how many are done. Else it names the one that has just begun, with this for the first"""
-    silent: bool = False
-    """prints nothing for long stretches: silence says nothing"""
-    guess: bool = True
-    """without a pattern, a counter up to the planned number is taken for one of episodes"""
-    each: int = 0
-    """what the pattern's total stands for, in episodes (or steps), before the bar starts again; 0: for all of them"""
 
 
 @dataclass(frozen=True)
 class Session:
-    """One detached session: a combo, or (later) one shard of it."""
+    """One detached session: a combo, or a range of its episodes."""
 
     name: str
     policy: str
@@ -106,7 +52,7 @@ class Session:
     around: Around = BARE
     servers: tuple[tuple[str, str], ...] = ()
     """model servers that it asks: name, and the digest of what each runs"""
-    progress: ProgressRules = ProgressRules()
+    progress: ProgressRules = ANY_PROGRESS
     """not part of the digest, as all that follows: it changes nothing of the work"""
     evidence: EvidenceRules = BY_RECORDS
     failures: tuple[Signature, ...] = ()
@@ -129,6 +75,11 @@ class Session:
     """where its program puts its parts, as its command tells it; empty: comborun does not know"""
     unpaired: str = ""
     """why its episodes are no pairs of another policy's, as the program's preset knows; else records decide"""
+
+    @property
+    def episodes(self) -> range:
+        """The indices of its planned episodes (or steps)."""
+        return range(self.first, self.first + self.count)
 
 
 @dataclass(frozen=True)

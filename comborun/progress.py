@@ -1,13 +1,35 @@
-"""The pattern that finds progress in a log: what it has to look like, for the grid that names it and the monitor."""
+"""What a log tells of progress: the rules of a session, and what a pattern that finds it has to look like."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass
 
 from comborun.errors import UserError
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
+
+
+@dataclass(frozen=True)
+class ProgressRules:
+    """What a session's log tells of how much it has done, where its records don't say so yet. For watchers alone."""
+
+    pattern: str | None = None
+    """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
+    counts_from: int | None = None
+    """None: the number is how many are done. Else it names the one that has just begun, with this for the first"""
+    silent: bool = False
+    """prints nothing for long stretches: silence says nothing"""
+    guess: bool = True
+    """without a pattern, a counter up to the planned number is taken for one of episodes"""
+    each: int = 0
+    """what the pattern's total stands for, in episodes (or steps), before the bar starts again; 0: for all of them"""
+
+
+ANY_PROGRESS = ProgressRules()
+NO_PROGRESS = ProgressRules(guess=False)
+"""`progress: none`: the log tells nothing"""
 
 
 def has_total(pattern: re.Pattern[str]) -> bool:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from comborun.instances import Instance
-    from comborun.plan import After, Notify, Plan, ResultRules, Session
+    from comborun.plan import After, Notify, Plan, Session
+    from comborun.results import ResultRules
     from comborun.session.word import BashWord
 
 FRONT = """\
@@ -156,6 +157,8 @@ def _judging(session: Session) -> Iterator[str]:
         yield f"episode={shlex.quote(session.results.episode)}"
     if session.results.files and not (evidence.records and session.results.lines):
         yield "evidence_records=0"
+    if session.results.files and evidence.records and not session.results.lines:
+        yield "evidence_results=1"
     if evidence.line:
         yield f"evidence_line={shlex.quote(evidence.line)}"
     if evidence.files:

@@ -46,19 +46,16 @@ def combo_of(session: Session) -> Combo:
 
 def episodes_of(sessions: Iterable[Session]) -> Spans:
     """All episodes (or steps) that are planned in them."""
-    return union(range(session.first, session.first + session.count) for session in sessions)
+    return union(session.episodes for session in sessions)
 
 
 def _difference(key: str, before: Any, now: Any) -> str:
     if key == "command":
         return f"command: {_words(before, now)}"
-    if key == "variables":
-        names = sorted({name for name, _ in {*before} ^ {*now}})
-        return f"variables: {', '.join(names)}"
+    if key in {"variables", "servers"}:
+        return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
     if key in {"setup", "results"}:
         return key
-    if key == "servers":
-        return f"servers: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
     if key == "around":
         return "files, links, launcher or container"
     return f"{key}: {_shown(before)} before, {_shown(now)} now"

@@ -142,9 +142,9 @@ def _forecast(view: RunView, history: History, sessions: Sequence[SessionStatus]
     assert snapshot
     progress = []
     for status in sessions:
-        latest = next(reversed(history.of(status.name)), None)
-        done, marks, whole = (latest.done, latest.marks, latest.whole) if latest else (0, (), True)
-        ended = latest.end.ended if latest and latest.end else None
+        last = next(reversed(history.of(status.name)), None)
+        done, marks, whole = (last.done, last.marks, last.whole) if last else (0, (), True)
+        ended = last.end.ended if last and last.end else None
         progress.append(Progress(status, done, length(status.started, ended, snapshot.now), marks, whole))
     starts = snapshot.dispatcher is not None and not snapshot.stopped and snapshot.hold is None
     starts = starts and not snapshot.scheduler  # when Slurm starts what it has is nobody's to tell

@@ -17,7 +17,7 @@ from rich.text import Text
 from comborun.state import Life, Outcome
 from monitor.lastline import visible
 from monitor.showing.clusterline import summary
-from monitor.showing.columns import Column, columns
+from monitor.showing.columns import LAST_LINE, PADDING, Column, columns
 from monitor.showing.hostline import GAP, host_lines, packed
 from monitor.showing.serverline import server_line
 from monitor.showing.style import STYLES, bar, note_style
@@ -53,7 +53,7 @@ def render(status: RunStatus, look: Look) -> RenderableType:
     ordered = sorted(status.sessions, key=_urgency)
     chosen = columns(status, look.width)
     above = _title(status, look)
-    told = any(column.title == "last line" for column in chosen)
+    told = any(column.title == LAST_LINE for column in chosen)
     below = _footer(status, look, problems=() if told else ordered)
     faded = "" if status.link.reachable else "dim"
     rows = _room(look, len(ordered), [*above, *below])
@@ -72,7 +72,7 @@ def _urgency(session: SessionStatus) -> tuple[bool, int]:
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, PADDING, 0, 0), header_style="dim")
     for column in chosen:
         table.add_column(column.title, width=column.width, justify=column.justify, no_wrap=True, overflow="ellipsis")
     for session in sessions:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,71 +13,16 @@ from comborun.errors import UserError
 from comborun.layout import RUN, AttemptLayout
 from comborun.plan import Plan, Session
 from comborun.stop_rule import StopRule
-from comborun.work import combo_of
 from reporter.adapters import Context, filename_encoded, videos
 from reporter.adapters.sniff import candidate
+from reporter.collected import Attempt, Collected, SessionHistory
 from reporter.comparing.canary import Canary
 from reporter.records.found import attempt_in, distinct, empty, matching, walk
 from reporter.records.shelf import Shelf
-from reporter.records.usage import Sample, parse_usage
+from reporter.records.usage import parse_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from comborun.episode import Aggregate, EpisodeRecord
-    from comborun.work import Combo
-    from reporter.adapters import Defect, Reject
-    from reporter.records.shelf import ResultFile
-
-
-@dataclass(frozen=True)
-class Attempt:
-    number: int
-    begin: Begin | None
-    end: End | None
-
-
-@dataclass(frozen=True)
-class SessionHistory:
-    session: Session
-    attempts: tuple[Attempt, ...]
-    """by number"""
-
-
-@dataclass(frozen=True)
-class Collected:
-    name: str
-    """the run's id, or the folder's name"""
-    plan: Plan | None
-    """None for a folder of records that nobody planned"""
-    sessions: tuple[SessionHistory, ...]
-    records: tuple[EpisodeRecord, ...]
-    rejects: tuple[Reject, ...]
-    defects: tuple[Defect, ...]
-    files: tuple[ResultFile, ...]
-    done: Mapping[str, str]
-    """the dispatcher's last record; empty while the run lasts"""
-    provenance: Mapping[str, str]
-    aside: tuple[SessionHistory, ...] = ()
-    """sessions whose records count for nothing: smoke tests, and what the grid has changed since"""
-    aggregates: tuple[Aggregate, ...] = ()
-    """of programs that tell no more than counts"""
-    unpaired: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
-    """(policy, environment) -> why neither index nor seed says how its episodes started"""
-    stop_early: StopRule | None = None
-    """as the manifest has it"""
-    canary: Canary | None = None
-    """how some episodes went when they were run alone once more"""
-    usage: tuple[Sample, ...] = ()
-    """how busy the machine was while the run lasted, by time"""
-
-    @property
-    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
-        """Its sessions, in the plan's order."""
-        combos: defaultdict[Combo, list[SessionHistory]] = defaultdict(list)
-        for history in self.sessions:
-            combos[combo_of(history.session)].append(history)
-        return dict(combos)
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:

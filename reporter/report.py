@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from reporter.adapters.sniff import READABLE
-from reporter.collect import Collected, collect_folder, collect_run
+from reporter.collect import collect_folder, collect_run
+from reporter.collected import Collected
 from reporter.counting.schedule import schedule
 from reporter.summary import Summary, summarize
 

@@ -11,9 +11,9 @@ from comborun.spans import minus
 from comborun.work import episodes_of
 from reporter.comparing.claims import Claims, claims
 from reporter.comparing.comparison import Side
-from reporter.comparing.comparisons import Comparisons, compare
+from reporter.comparing.comparisons import Comparisons, compare, prevented
 from reporter.comparing.deciding import last_arms
-from reporter.comparing.early import as_run, early, prevented, spared
+from reporter.comparing.early import as_run, early, spared
 from reporter.comparing.pairing import Counted, arm
 from reporter.counting.aggregates import MacroMean, macro_means
 from reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from comborun.episode import EpisodeRecord
     from comborun.work import Combo
-    from reporter.collect import Collected, SessionHistory
+    from reporter.collected import Collected, SessionHistory
     from reporter.comparing.canary import Canary
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]

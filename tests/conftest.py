@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
+import os
 import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+COMPUTING = Path(__file__).parent / "unit"
+"""the tests without processes"""
 
 
 def pytest_configure() -> None:
@@ -10,3 +20,42 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for one in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(one, signal.SIG_DFL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests, and the libraries that they import, stay to the end: they are no garbage to look for."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each worker its share of what takes long first: whole modules of tests that run processes, and mostly wait.
+
+    Workers begin with neighbouring tests, an equal number each, and take each other's last ones when they have no more
+    (pytest-xdist's `worksteal`). Tests that only compute are short and come last, so no worker is left alone at the end.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = dealt(items, workers)
+
+
+def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The same tests, those of the first worker first."""
+    hands: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for _, module in itertools.groupby(
+        (item for item in items if not item.path.is_relative_to(COMPUTING)), key=lambda item: item.path
+    ):
+        min(hands, key=len).extend(module)
+    rest = iter([item for item in items if item.path.is_relative_to(COMPUTING)])
+    left = len(items)
+    for place, hand in enumerate(hands):
+        share = left // (workers - place)
+        hand.extend(itertools.islice(rest, max(0, share - len(hand))))
+        left -= len(hand)
+    return [*itertools.chain.from_iterable(hands), *rest]

@@ -15,7 +15,7 @@ from comborun.errors import UserError
 from comborun.names import clean
 
 if TYPE_CHECKING:
-    from reporter.collect import Collected
+    from reporter.collected import Collected
 
 
 @click.command()

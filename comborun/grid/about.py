@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import AsWritten, AttributeName, Line, Text, guarded, line_of
-from comborun.plan import Counting, ProgramKind
 from comborun.suggest import did_you_mean
+
+ProgramKind = Literal["evaluation", "training", "server"]
+Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
+"""which episodes a program counts: all, one after another; all of each batch; all, of one length; the first K that
+end"""
 
 KINDS: tuple[ProgramKind, ...] = get_args(ProgramKind)
 COUNTINGS: tuple[Counting, ...] = get_args(Counting)

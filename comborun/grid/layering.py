@@ -119,8 +119,8 @@ def merge(over: Map, under: Map, deeper: frozenset[str] = frozenset()) -> Map:
     entries: dict[str, Tree] = dict(under)
     for key, value in over.items():
         below = under.get(key)
-        both = key in deeper and isinstance(value, Map) and isinstance(below, Map)
-        entries[key] = merge(value, below) if both and isinstance(value, Map) and isinstance(below, Map) else value
+        deep = key in deeper
+        entries[key] = merge(value, below) if deep and isinstance(value, Map) and isinstance(below, Map) else value
     merged = Map(over.place)
     merged.update(entries)
     merged.written = {key: (over if key in over.written else under).written[key] for key in entries}

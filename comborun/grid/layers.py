@@ -16,9 +16,10 @@ from comborun.grid.keys.survival import (
     RetryKeys,
 )
 from comborun.grid.model import Layer, SettingKeys
-from comborun.grid.settings import DEFAULT_RECORDS, NO_PROGRESS, NO_RECORDS, Settings
-from comborun.plan import ProgressRules, ResultRules
+from comborun.grid.settings import DEFAULT_RECORDS, NO_RECORDS, Settings
+from comborun.progress import NO_PROGRESS, ProgressRules
 from comborun.resources import Request, Reserve, mebibytes
+from comborun.results import ResultRules
 from comborun.state import Failure
 from comborun.survival import DEFAULT_RETRY, EvidenceRules, RetryRule, WatchRules
 

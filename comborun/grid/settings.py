@@ -16,8 +16,10 @@ from comborun.grid.keys.survival import (
 )
 from comborun.grid.keys.survival_values import NEVER, FailFast
 from comborun.grid.model import DEFAULT_SHIPPED, SyncKeys
-from comborun.plan import ProgressRules, ResultRules, Unit
+from comborun.plan import Unit
+from comborun.progress import ANY_PROGRESS, ProgressRules
 from comborun.resources import NOTHING, PinMode, Request
+from comborun.results import ResultRules
 from comborun.session.around import Runtime
 from comborun.session.command import takes_range
 from comborun.session.display import Display
@@ -29,9 +31,6 @@ from comborun.survival import BY_RECORDS, NO_LIMITS, EvidenceRules, NoticeKind, 
 DEFAULT_RECORDS = ResultRules()
 NO_RECORDS = ResultRules(files=())
 """`results: none`: the exit code has to do"""
-ANY_PROGRESS = ProgressRules()
-NO_PROGRESS = ProgressRules(guess=False)
-"""`progress: none`: the log tells nothing"""
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class _Host:
 
     def _gpu_reason(self, task: Task) -> str:
         """Of GPUs that have no room: memory where that would be the only thing missing."""
-        if task.request.gpu_memory and _Host.choose(self, replace(task, request=replace(task.request, gpu_memory=1))):
+        if task.request.gpu_memory and self.choose(replace(task, request=replace(task.request, gpu_memory=1))):
             return "GPU memory"
         return "GPUs"
 

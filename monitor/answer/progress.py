@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from comborun.errors import UserError
-from comborun.plan import ProgressRules
-from comborun.progress import compile_pattern
+from comborun.progress import ProgressRules, compile_pattern
 from monitor.answer.restarts import ALL_SEEN, UNSEEN, Bar, Look
 from monitor.lastline import without_escapes
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,7 @@ from reporter.adapters import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.plan import ResultRules
+    from comborun.results import ResultRules
 
 HEAD = 1 << 16
 """bytes from the beginning: enough for a row or the keys of a document"""

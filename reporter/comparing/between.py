@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.work import Combo
-    from reporter.collect import Collected
+    from reporter.collected import Collected
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from comborun.amounts import several
 from reporter.comparing.comparison import ALPHA, Comparison, Side, comparison_of
+from reporter.counting.quality import Finding
 from reporter.statistics.detectable import paired_gap, unpaired_gap
 from reporter.statistics.multiplicity import holm, letters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reporter.comparing.early import Early
 
@@ -126,3 +129,16 @@ def _gap(comparisons: Sequence[Comparison], alpha: float) -> float | None:
     gaps += [unpaired_gap(max(sizes, key=lambda pair: (1 / pair[0] + 1 / pair[1], pair)), alpha)] if sizes else []
     found = [gap for gap in gaps if gap is not None]
     return max(found) if len(found) == len(gaps) else None
+
+
+def prevented(comparisons: Comparisons) -> Iterator[Finding]:
+    """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
+    found = Counter((one.environment, one.prevented) for group in comparisons.environments for one in group.comparisons)
+    for (environment, why), count in found.items():
+        if why:
+            these = f"{several(count, 'comparison')} of `stop_early`"
+            yield Finding(
+                environment,
+                f"{these} could not be tested after every pair of episodes, so that nothing could stop early: {why};"
+                f" {'it was' if count == 1 else 'each was'} made once, of all episodes",
+            )

@@ -8,18 +8,18 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.work import episodes_of
 from reporter.collect import collect_run
 from reporter.comparing.pairing import arm
 from reporter.comparing.stopping import not_needed, settled, standings, with_last_words
 from reporter.merge import merge
-from reporter.spans import union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from comborun.work import Combo
-    from reporter.collect import Collected
+    from reporter.collected import Collected
     from reporter.comparing.pairing import Arm
     from reporter.comparing.stopping import Standing
     from reporter.merge import MergedCombo
@@ -63,8 +63,7 @@ def last_arms(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict
 def merged_of(collected: Collected) -> dict[Combo, MergedCombo]:
     """All of its planned episodes, needed or not."""
     planned = {
-        combo: union(range(one.session.first, one.session.first + one.session.count) for one in histories) or None
-        for combo, histories in collected.by_combo.items()
+        combo: episodes_of(one.session for one in histories) or None for combo, histories in collected.by_combo.items()
     }
     return {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.spans import minus
 from comborun.state import Cause
 from reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
 from reporter.comparing.pairing import Arm, Pairing
 from reporter.comparing.stopping import side_level, standings
-from reporter.counting.quality import Finding
 from reporter.spans import Spans, spans, union
 from reporter.statistics.proportion import proportion
 from reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.stop_rule import StopRule
     from comborun.work import Combo
-    from reporter.collect import SessionHistory
+    from reporter.collected import SessionHistory
     from reporter.comparing.comparison import Side
-    from reporter.comparing.comparisons import Comparisons
     from reporter.comparing.stopping import Standing
     from reporter.statistics.paired import PairCounts
 
@@ -91,19 +87,6 @@ def early(rule: StopRule | None, arms: Mapping[Combo, Arm]) -> Early | None:
     return None if rule is None else Early(rule, standings(rule, arms))
 
 
-def prevented(comparisons: Comparisons) -> Iterator[Finding]:
-    """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
-    found = Counter((one.environment, one.prevented) for group in comparisons.environments for one in group.comparisons)
-    for (environment, why), count in found.items():
-        if why:
-            these = f"{several(count, 'comparison')} of `stop_early`"
-            yield Finding(
-                environment,
-                f"{these} could not be tested after every pair of episodes, so that nothing could stop early: {why};"
-                f" {'it was' if count == 1 else 'each was'} made once, of all episodes",
-            )
-
-
 def _within(arm: Arm, episodes: range) -> Arm:
     """The episodes of an arm that a decision stands on."""
     used = frozenset(episodes)
@@ -112,12 +95,8 @@ def _within(arm: Arm, episodes: range) -> Arm:
 
 def spared(histories: Iterable[SessionHistory], recorded: Iterable[int]) -> Spans:
     """Episodes that were not needed, and have no record of an earlier attempt either."""
-    ranges = (
-        range(history.session.first, history.session.first + history.session.count)
-        for history in histories
-        if _not_needed(history)
-    )
-    return minus(union(ranges), spans(recorded))
+    unneeded = union(history.session.episodes for history in histories if _not_needed(history))
+    return minus(unneeded, spans(recorded))
 
 
 def as_run(histories: Sequence[SessionHistory]) -> tuple[SessionHistory, ...]:

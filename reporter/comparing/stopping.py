@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comborun.plan import Session
     from comborun.stop_rule import PlannedComparison, StopRule
     from comborun.work import Combo
-    from reporter.collect import SessionHistory
+    from reporter.collected import SessionHistory
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,7 @@ def not_needed(rule: StopRule, found: Sequence[Standing], sessions: Iterable[Ses
 
 def settled(histories: Iterable[SessionHistory], *, run_over: bool) -> Spans:
     """Episodes of which no other attempt will be made: an errored one among them is its last word."""
-    return union(
-        range(history.session.first, history.session.first + history.session.count)
-        for history in histories
-        if run_over or _complete(history)
-    )
+    return union(history.session.episodes for history in histories if run_over or _complete(history))
 
 
 def _complete(history: SessionHistory) -> bool:

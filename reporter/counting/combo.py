@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import Unit
     from comborun.work import Combo
-    from reporter.collect import SessionHistory
+    from reporter.collected import SessionHistory
     from reporter.counting.tallies import Tally
     from reporter.merge import MergedCombo
     from reporter.statistics.first_k import Balanced

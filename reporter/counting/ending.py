@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from comborun.attempt import End
     from comborun.plan import Session
-    from reporter.collect import Attempt, SessionHistory
+    from reporter.collected import Attempt, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """as Linux numbers them: the host's, not those of the machine that makes the report"""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from reporter.adapters import Defect, Reject
-    from reporter.collect import Collected, SessionHistory
+    from reporter.collected import Collected, SessionHistory
     from reporter.merge import MergedCombo
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.state import Outcome
-    from reporter.collect import Attempt, Collected, SessionHistory
+    from reporter.collected import Attempt, Collected, SessionHistory
 
 
 @dataclass(frozen=True)

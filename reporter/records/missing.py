@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from comborun.work import Combo
     from reporter.adapters import Reject
-    from reporter.collect import Collected
+    from reporter.collected import Collected
 
 
 def missing(collected: Collected) -> dict[Combo, Spans]:
@@ -27,7 +27,7 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
         session = history.session
         combo = session.policy, session.environment
         if session.unit == "episode" and session.results.told and session.count and combo not in counted:
-            planned[combo].append(range(session.first, session.first + session.count))
+            planned[combo].append(session.episodes)
     merged = merge(collected.records, {combo: union(ranges) for combo, ranges in planned.items()})
     return {(one.policy, one.environment): one.missing for one in merged if (one.policy, one.environment) in planned}
 

@@ -16,7 +16,8 @@ import pytest
 
 from comborun.attempt import parse_record
 from comborun.errors import HostError, UserError
-from comborun.plan import After, Limits, Plan, ResultRules, Session
+from comborun.plan import After, Limits, Plan, Session
+from comborun.results import ResultRules
 from comborun.session.command import fill
 from comborun.state import Life, Outcome
 from monitor.classify import classify

@@ -14,7 +14,8 @@ import pytest
 from comborun.again.amend import Amended, compare
 from comborun.again.amend import amend as amended_plan
 from comborun.errors import HostError
-from comborun.plan import After, Limits, Plan, ResultRules, Session
+from comborun.plan import After, Limits, Plan, Session
+from comborun.results import ResultRules
 from comborun.session.command import fill
 from remote.local import LocalTransport
 from remote.publish import Draft, Publication, amend, publish

@@ -16,7 +16,7 @@ from comborun.cli.reporting import report_on
 from comborun.cli.watching import Watching, monitor, status, watch_until_the_end
 from comborun.errors import HostError
 from comborun.library import scripts_directory
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from comborun.transport import Completed
 from remote.local import LocalTransport
 

@@ -9,7 +9,7 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.library import scripts_directory
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.collect import collect_run
 
 FILES = (

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from comborun.amounts import MIB
-from comborun.plan import After, Limits, Plan, ProgressRules, ResultRules, Session
+from comborun.plan import After, Limits, Plan, Session
+from comborun.progress import ProgressRules
+from comborun.results import ResultRules
 from comborun.session.word import BashWord
 from comborun.transport import Completed
 from monitor.observe import RunView

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from comborun.layout import RunLayout
-from comborun.plan import Limits, Plan, ResultRules, Session
+from comborun.plan import Limits, Plan, Session
+from comborun.results import ResultRules
 
 RUN = RunLayout(PurePosixPath())
 START = 1_778_312_125.25

@@ -8,7 +8,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
 from comborun.grid.keys.values import guarded, line_of
-from comborun.plan import FORMATS, Source
+from comborun.results import FORMATS, Source
 from comborun.suggest import did_you_mean
 
 

@@ -22,7 +22,7 @@ from adapter_samples import (
 )
 
 from comborun.episode import Verdict
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.adapters import Context, RejectKind, kn_aggregate, literals, log_lines, log_text, log_tuple, train_step
 from reporter.adapters.rates import RateError, agrees, count
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from adapter_samples import OURS, combos, complaints, kinds, only, read_sample, read_text, sample, verdicts
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.adapters import Reading, completion_rows, job_rows
 from reporter.counting.copies import balanced_rate
 from reporter.merge import merge

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from adapter_samples import SAMPLES, complaints, read_sample, reasons, sample
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.adapters import Context, Reading, jsonl_rows
 from reporter.adapters.reading import READERS, read
 from reporter.adapters.sniff import Format, candidate

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.again.amend import Amended, Choice, Kind, amend, compare
-from comborun.plan import Limits, Plan, ResultRules, Session
+from comborun.plan import Limits, Plan, Session
 from comborun.planner import session_digest
 from comborun.resources import Request
+from comborun.results import ResultRules
 from comborun.session.command import fill
 from comborun.session.display import Display
 from comborun.spans import minus

@@ -7,8 +7,10 @@ from dataclasses import replace
 from test_amend import OTHER, amended, plan, session
 
 from comborun.again.taken_over import taken_over
-from comborun.plan import Limits, ProgressRules, ResultRules
+from comborun.plan import Limits
+from comborun.progress import ProgressRules
 from comborun.resources import Request, Reserve
+from comborun.results import ResultRules
 from comborun.survival import DEFAULT_RETRY, WatchRules
 
 

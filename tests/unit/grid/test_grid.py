@@ -10,8 +10,10 @@ from comborun.errors import UserError
 from comborun.facts import HostFacts
 from comborun.grid import Grid, load_grid, parse_grid
 from comborun.grid.settings import GridLimits, Settings
-from comborun.plan import Plan, ProgressRules, ResultRules
+from comborun.plan import Plan
 from comborun.planner import lay_out
+from comborun.progress import ProgressRules
+from comborun.results import ResultRules
 
 HEAD = """\
 policies: [flat, rough]

@@ -19,9 +19,10 @@ from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_pres
 from comborun.grid.about import AboutKeys
 from comborun.grid.model import keys_of
 from comborun.instances import instances
-from comborun.plan import FORMATS, Plan, Session
+from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
+from comborun.results import FORMATS
 from comborun.script import server_script, session_script
 from remote.provenance import preset_origin
 from reporter.adapters.sniff import Format

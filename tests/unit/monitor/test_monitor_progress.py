@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.grid import parse_grid
-from comborun.plan import ProgressRules
+from comborun.progress import ProgressRules
 from comborun.state import Life
 from monitor.answer.progress import NOTHING, Counter, Share, counted, pieces_of
 from monitor.answer.snapshot import parse_snapshot

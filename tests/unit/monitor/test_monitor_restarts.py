@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
-from comborun.plan import Plan, ProgressRules
+from comborun.plan import Plan
+from comborun.progress import ProgressRules
 from monitor.answer.progress import NOTHING, Share, counted, pieces_of
 from monitor.answer.restarts import Look
 from monitor.answer.snapshot import parse_snapshot

@@ -6,8 +6,8 @@ import pytest
 from report_runs import planned_session
 
 from comborun.attempt import End
-from comborun.plan import ResultRules
 from comborun.reasons import CAUSES, FAILURES, behind
+from comborun.results import ResultRules
 from comborun.state import Cause, Failure
 from comborun.survival import EvidenceRules
 from monitor.reasons.causes import ended_by, note

@@ -11,7 +11,7 @@ from report_runs import RunDirectory, row
 
 from comborun.episode import EpisodeRecord, Verdict
 from comborun.errors import UserError
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.collect import collect_run
 from reporter.counting.aggregates import MacroMean
 from reporter.counting.combo import ComboSummary

@@ -9,9 +9,10 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.errors import UserError
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter.adapters import RejectKind
-from reporter.collect import Collected, collect_folder, collect_run
+from reporter.collect import collect_folder, collect_run
+from reporter.collected import Collected
 
 
 def write(path: Path, text: str) -> Path:

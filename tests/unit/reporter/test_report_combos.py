@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reporter.collect import Collected, collect_folder
+from reporter.collect import collect_folder
+from reporter.collected import Collected
 from reporter.summary import summarize
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from report_runs import RunDirectory, row, troubled_run
 
 from comborun import __version__
 from comborun.errors import UserError
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter import report_folder, report_run, write_report
 from reporter.adapters.sniff import READABLE
 from reporter.collect import collect_run

@@ -12,9 +12,10 @@ import pytest
 from adapter_samples import SAMPLES, sample
 from report_runs import RUN, RunDirectory
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter import report_folder
-from reporter.collect import Collected, collect_folder, collect_run
+from reporter.collect import collect_folder, collect_run
+from reporter.collected import Collected
 
 VIDEO = b"".join(struct.pack(">I4s", 16, kind) + bytes(8) for kind in (b"ftyp", b"mdat", b"moov"))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, row
 from scipy.stats import binomtest
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from reporter import report_run
 from reporter.collect import collect_run
 from reporter.comparing.between import compare_runs

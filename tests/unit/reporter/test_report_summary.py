@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from report_runs import START, RunDirectory, row
 
-from comborun.plan import ResultRules
+from comborun.results import ResultRules
 from comborun.state import Outcome
 from comborun.survival import EvidenceRules
 from reporter import report_run

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from comborun.episode import Verdict
-from comborun.plan import After, Limits, Notify, Plan, ResultRules, Session
+from comborun.plan import After, Limits, Notify, Plan, Session
+from comborun.results import ResultRules
 from comborun.script import FRONT, after_script, notify_script, scripts, session_script, success_pattern
 from comborun.session.command import fill
 from comborun.session.word import BashWord

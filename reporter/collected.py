@@ -1,0 +1,73 @@
+"""What a report is made of, as values: the sessions of a run and their attempts, and all that their files said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comborun.work import combo_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comborun.attempt import Begin, End
+    from comborun.episode import Aggregate, EpisodeRecord
+    from comborun.plan import Plan, Session
+    from comborun.stop_rule import StopRule
+    from comborun.work import Combo
+    from reporter.adapters import Defect, Reject
+    from reporter.comparing.canary import Canary
+    from reporter.records.shelf import ResultFile
+    from reporter.records.usage import Sample
+
+
+@dataclass(frozen=True)
+class Attempt:
+    number: int
+    begin: Begin | None
+    end: End | None
+
+
+@dataclass(frozen=True)
+class SessionHistory:
+    session: Session
+    attempts: tuple[Attempt, ...]
+    """by number"""
+
+
+@dataclass(frozen=True)
+class Collected:
+    name: str
+    """the run's id, or the folder's name"""
+    plan: Plan | None
+    """None for a folder of records that nobody planned"""
+    sessions: tuple[SessionHistory, ...]
+    records: tuple[EpisodeRecord, ...]
+    rejects: tuple[Reject, ...]
+    defects: tuple[Defect, ...]
+    files: tuple[ResultFile, ...]
+    done: Mapping[str, str]
+    """the dispatcher's last record; empty while the run lasts"""
+    provenance: Mapping[str, str]
+    aside: tuple[SessionHistory, ...] = ()
+    """sessions whose records count for nothing: smoke tests, and what the grid has changed since"""
+    aggregates: tuple[Aggregate, ...] = ()
+    """of programs that tell no more than counts"""
+    unpaired: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
+    """(policy, environment) -> why neither index nor seed says how its episodes started"""
+    stop_early: StopRule | None = None
+    """as the manifest has it"""
+    canary: Canary | None = None
+    """how some episodes went when they were run alone once more"""
+    usage: tuple[Sample, ...] = ()
+    """how busy the machine was while the run lasted, by time"""
+
+    @property
+    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
+        """Its sessions, in the plan's order."""
+        combos: defaultdict[Combo, list[SessionHistory]] = defaultdict(list)
+        for history in self.sessions:
+            combos[combo_of(history.session)].append(history)
+        return dict(combos)
