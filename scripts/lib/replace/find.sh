@@ -12,20 +12,33 @@ replace::add() { # <kind> <name> <address> <pid>...
 }
 
 replace::find_tmux() { # <name> : on the user's own server; an id names a session exactly, whatever is in its name
-  local listed line pids
+  local listed line pids shared
   type -P tmux >/dev/null || return 0
   listed=$(timeout 5 tmux -L default list-sessions -F '#{session_id} #{session_name}' 2>/dev/null) || return 0
   while IFS= read -r line; do
     [[ ${line#* } == "$1" ]] || continue
     line=${line%% *}
-    mapfile -t pids < <(timeout 5 tmux -L default list-panes -s -t "$line" -F '#{window_linked_sessions} #{pane_pid}')
-    if printf '%s\n' "${pids[@]}" | grep -qE '^([2-9]|1[0-9])'; then
+    replace::windows "$line"
+    if [[ $shared ]]; then
       replace::say "$1" 'its tmux windows belong to another session too: left alone'
       replace::add left "$1" "$line"
     else
-      replace::add tmux "$1" "$line" "${pids[@]#* }"
+      replace::add tmux "$1" "$line" "${pids[@]}"
     fi
   done <<<"$listed"
+}
+
+replace::windows() { # <session id> -> pids of its panes; shared: whether a window of it is another session's as well. Told
+  # from the whole list, because tmux 3.8 counts the sessions of one group as one
+  local session window pid panes mine=' '
+  pids=() shared=''
+  mapfile -t panes < <(timeout 5 tmux -L default list-panes -a -F '#{session_id} #{window_id} #{pane_pid}')
+  while read -r session window pid; do
+    [[ $session != "$1" ]] || { mine+="$window " && pids+=("$pid"); }
+  done < <(printf '%s\n' "${panes[@]}")
+  while read -r session window pid; do
+    [[ $session == "$1" || $mine != *" $window "* ]] || shared=1
+  done < <(printf '%s\n' "${panes[@]}")
 }
 
 replace::find_screen() { # <name> : all of that name; PID.NAME names one exactly
