@@ -336,8 +336,11 @@ def test_a_supervisor_that_was_stopped_goes_on_when_there_is_an_end_to_write(alo
     go = alone.directory / "go"
     process = begin_alone(alone, bash(f"mkfifo {go}; read <{go}"))
     begin = alone.begun("one")
+    looked = alone.attempt("one") / ".watch"
+    until(looked.exists, "there is a watch: the supervisor starts it after it has written the begin")
     os.kill(process.pid, signal.SIGSTOP)
-    until((alone.attempt("one") / ".watch").exists, "the watch has looked")
+    looked.unlink()
+    until(looked.exists, "the watch has looked")
     assert alive(begin.pid)
     go.write_text("\n")
     assert process.wait(30) == 0
