@@ -94,8 +94,10 @@ session::run() {
   session::claim
   record::now
   started=$now
+  trap : QUIT # what its parent ignores bash 5.3 does not reset in a background child
   command::become </dev/null >>"$session_at/log" 2>&1 &
   pid=$!
+  trap '' QUIT
   session::begin
   supervise::follow
   watch::start

@@ -169,3 +169,14 @@ note=two lines"
   attempt::latest nobody
   same "$attempt" 0
 }
+
+@test "what opens a window ignores no INT and no QUIT, though the dispatcher does" {
+  mkdir "$run/dispatch"
+  trap '' HUP INT QUIT
+  mux::quietly grep SigIgn /proc/self/status
+  wait "$!"
+  trap - HUP INT QUIT
+  local ignored
+  read -r _ ignored <"$run/dispatch/out"
+  same $((16#$ignored & 6)) 0
+}

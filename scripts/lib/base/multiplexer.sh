@@ -61,8 +61,14 @@ mux::start() { # <session> <script> <attempt> [FIFO] -> mux_client: a process th
   mux_client=$!
 }
 
-mux::quietly() { # <command>... : in the background, so that a frozen server freezes nobody; inherits no descriptor
-  "$@" </dev/null >>"$run/dispatch/out" 2>&1 3>&- 4>&- 8>&- &
+mux::quietly() { # <command>... : in the background, so that a frozen server freezes nobody; inherits no descriptor, and
+  # no signal that is ignored: tmux before 3.2 hands an ignored QUIT on to its windows, and no shell there undoes it
+  trap : INT QUIT # what its parent ignores bash 5.3 does not reset in a background child
+  (
+    trap - INT QUIT
+    exec "$@"
+  ) </dev/null >>"$run/dispatch/out" 2>&1 3>&- 4>&- 8>&- &
+  trap '' INT QUIT
 }
 
 mux::finish() { # the tmux server ends with its last session, unless another run wants it to stay
