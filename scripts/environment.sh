@@ -67,34 +67,37 @@ environment::python() { # -> the newest Python on the PATH that will do, or noth
   done
 }
 
-environment::venv() { # <extra>: the checkout's own virtual environment, with that extra; at once when it is there
-  local stamp=$venv/.comborun-$1 sum
+environment::venv() { # <extra>...: the checkout's own virtual environment, with these extras; at once when it is there
+  local sum extra absent=''
   sum="$(cksum <"$checkout/pyproject.toml") $venv" # an environment that was moved or copied runs the old place's code
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && [ -x "$venv/bin/combo" ]; then
-    return 0
-  fi
+  for extra in "$@"; do
+    if ! [ -x "$venv/bin/combo" ] || [ "$(cat "$venv/.comborun-$extra" 2>/dev/null)" != "$sum" ]; then
+      absent=$absent${absent:+,}$extra
+    fi
+  done
+  if [ -z "$absent" ]; then return 0; fi
   environment::say "Setting up the Python environment in $venv (once)"
   if environment::moved; then rm -rf -- "$venv"; fi
   if command -v uv >/dev/null; then
-    environment::with_uv "$1"
+    environment::with_uv "$absent"
   else
-    environment::with_pip "$1"
+    environment::with_pip "$absent"
   fi
-  printf '%s\n' "$sum" >"$stamp"
+  for extra in "$@"; do printf '%s\n' "$sum" >"$venv/.comborun-$extra"; done
 }
 
 environment::moved() { # whether there is an environment of ours that was made in another place
   [ ! -L "$venv" ] && [ -f "$venv/.comborun-example" ] && ! grep -qF -- "$venv" "$venv/bin/activate" 2>/dev/null
 }
 
-environment::with_uv() { # <extra>
+environment::with_uv() { # <extra,...>
   [ -x "$venv/bin/python" ] || environment::quietly uv venv --quiet --python '>=3.11' "$venv" ||
     environment::die "uv could not make $venv"
   environment::quietly uv pip install --quiet --python "$venv/bin/python" --editable "${checkout}[$1]" ||
     environment::die "uv could not install comborun into $venv"
 }
 
-environment::with_pip() { # <extra>
+environment::with_pip() { # <extra,...>
   local python
   python=$(environment::python)
   [ -n "$python" ] || environment::die "Python 3.11 or newer is missing" \

@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each worker its share of what takes long first: whole modules of tests that run processes, and mostly wait.
 
     Workers begin with neighbouring tests, an equal number each, and take each other's last ones when they have no more
-    (pytest-xdist's `worksteal`). Tests that only compute are short and come last, so no worker is left alone at the end.
+    (pytest-xdist's `worksteal`). Tests that only compute are short and come last: no worker is left alone at the end.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers > 1:

@@ -13,13 +13,11 @@ checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git \
   ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 \
   /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd sbatch=slurm-client /usr/sbin/munged=munge || exit 69
-environment::venv example
-environment::venv test
 cd "$checkout"
 PATH=$venv/bin:$PATH
-export PYTHONDONTWRITEBYTECODE=1
 
 if [ $# -gt 0 ]; then
+  environment::venv example test
   exec python -m pytest "$@"
 fi
 
@@ -27,6 +25,21 @@ step() { # <title> <command>...
   printf '== %s\n' "$1"
   shift
   "$@"
+}
+
+lint() {
+  environment::venv example test
+  step 'ruff' ruff check .
+  step 'ruff format' ruff format --check .
+  step 'mypy' mypy
+  step 'pyright' pyright
+  # What it compiles is there for all four workers.
+  step 'collection' environment::quietly python -m pytest --collect-only --quiet
+}
+
+lint_shell() {
+  step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 }
 
 # Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
@@ -39,21 +52,18 @@ all_tests() {
   python -m pytest --last-failed --last-failed-no-failures none
 }
 
-lint() {
-  step 'mypy' mypy
-  step 'pyright' pyright
-  step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
-  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
-}
-
-step 'ruff' ruff check .
-step 'ruff format' ruff format --check .
-told=$(mktemp)
-lint >"$told" 2>&1 & # beside bats, which mostly waits
-linting=$!
-trap 'kill "$linting" 2>/dev/null || :; rm -f "$told"' EXIT
+# Beside bats, which mostly waits and needs nothing that is installed here.
+said=$(mktemp -d)
+trap 'kill "${jobs[@]}" 2>/dev/null || :; rm -rf "$said"' EXIT
+lint >"$said/0" 2>&1 &
+jobs=("$!")
+lint_shell >"$said/1" 2>&1 &
+jobs+=("$!")
 step 'bats' bats --recursive tests/bats
-wait "$linting" || linted=$?
-cat "$told"
-[ -z "${linted-}" ] || exit "$linted"
+for job in 0 1; do
+  wait "${jobs[job]}" || failed=1
+  cat "$said/$job"
+done
+jobs=()
+[ -z "${failed-}" ] || exit 1
 step 'pytest' all_tests
