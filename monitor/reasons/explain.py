@@ -18,7 +18,7 @@ from monitor.lastline import indented
 from monitor.observe import RunView
 from monitor.reasons.causes import ended_by
 from monitor.reasons.turn import Question, label, queued
-from monitor.reasons.waits import budget
+from monitor.reasons.waits import RETRY, budget
 from monitor.session import session_status
 from monitor.status import RunStatus, SessionStatus
 from monitor.wording import amount, beyond, brief, clock, duration, expectation, state
@@ -209,6 +209,16 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
         yield f"it has been running for {duration(seen.seconds or 0.0)}"
 
 
+def _asked_for(seen: SessionStatus) -> bool:
+    """Whether it starts again without any more waiting: a retry, of which another would change nothing."""
+    return (
+        seen.life is Life.QUEUED
+        and seen.waiting is not None
+        and seen.waiting.reason == RETRY
+        and seen.waiting.until is None
+    )
+
+
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
     """What a person may type, after `combo`."""
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
@@ -226,5 +236,5 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         shown = "shows it within its allocation" if status.scheduler else "opens its window"
         yield Command(f"attach {name} {run}", shown)
         yield Command(f"stop {name} {run}", "ends it")
-    elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER:
+    elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER and not _asked_for(seen):
         yield Command(f"retry {name} {run}", f"starts it again{when or ' now'}")

@@ -10,9 +10,11 @@ from comborun.amounts import several
 from comborun.jobs import kind_of
 from comborun.plan import Session
 from comborun.slurm import NO_SLURM
-from comborun.state import Life
+from comborun.state import Cause, Life
 from monitor.answer.cluster import Scheduler
+from monitor.answer.holds import Waiting
 from monitor.answer.servers import ServerStatus, of_kind
+from monitor.answer.snapshot import Attempt
 from monitor.history import History
 from monitor.lastline import visible
 from monitor.observe import RunView
@@ -83,14 +85,7 @@ def _waits(asked: Question) -> Iterator[str]:
     if waiting is None:
         return
     if waiting.reason in AGAIN:
-        attempts = asked.history.of(asked.session.name)
-        how = "made room" if attempts and attempts[-1].end and attempts[-1].end.made_room else "failed"
-        yield f"its attempt {asked.seen.attempt} {how}; {again(waiting, asked.view.plan, attempts, status.now or 0.0)}"
-        if waiting.reason == MEMORY and status.use.gpus:
-            yield "GPU memory in use now: " + ", ".join(
-                f"GPU {gpu.index} {sizes(gpu.used, gpu.total)}" if gpu.used is not None and gpu.total else "unknown"
-                for gpu in status.use.gpus
-            )
+        yield from _again(asked, waiting)
     elif waiting.reason == SMOKE:
         yield f"the smoke test comes first: {listed(status.smoke())}"
     elif waiting.reason in (STAGGER, WARM_UP):
@@ -103,8 +98,29 @@ def _waits(asked: Question) -> Iterator[str]:
         yield f"it waits for {visible(waiting.reason)}"
     if waiting.until is not None and waiting.until > (status.now or 0.0) and waiting.reason not in AGAIN:
         yield f"it is tried at {asked.time(waiting.until)}"
-    if waiting.reason in AGAIN and waiting.detail != f"{asked.seen.failure}, after attempt {asked.seen.attempt}":
-        yield from filter(None, [visible(waiting.detail)])  # the others' say what was said, and so does that one
+
+
+def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
+    """Of one that has ended and starts again: how it ended, when it starts, and what for."""
+    seen, status = asked.seen, asked.status
+    attempts = asked.history.of(asked.session.name)
+    said = again(waiting, asked.view.plan, attempts, status.now or 0.0)
+    yield f"its attempt {seen.attempt} {_ended(attempts)}; {said}"
+    if waiting.reason == MEMORY and status.use.gpus:
+        yield "GPU memory in use now: " + ", ".join(
+            f"GPU {gpu.index} {sizes(gpu.used, gpu.total)}" if gpu.used is not None and gpu.total else "unknown"
+            for gpu in status.use.gpus
+        )
+    detail = visible(waiting.detail)
+    if detail not in said and waiting.detail != f"{seen.failure}, after attempt {seen.attempt}":
+        yield detail
+
+
+def _ended(attempts: Sequence[Attempt]) -> str:
+    end = attempts[-1].end if attempts else None
+    if end and end.made_room:
+        return "made room"
+    return "was stopped" if end and end.cause is Cause.STOPPED else "failed"
 
 
 def _server(status: RunStatus, kind: str) -> Iterator[str]:

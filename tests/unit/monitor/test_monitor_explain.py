@@ -277,6 +277,16 @@ def test_what_only_says_again_how_the_attempt_failed_is_left_out() -> None:
     )
 
 
+def test_one_that_was_stopped_and_is_asked_for_did_not_fail_and_need_not_be_asked_for_again() -> None:
+    stopped = Seen("maze_act", started=NOW - 300).ended("stopped", "none")
+    asked = told(
+        "maze_act", stopped, header=("waiting session=maze_act for=retry until= detail=asked for after attempt 1",)
+    )
+    assert asked.reasons[0] == "its attempt 1 was stopped; again as soon as a slot is free: asked for after attempt 1"
+    assert asked.reasons.count("asked for after attempt 1") == 0
+    assert not any(word.startswith("retry") for word in words(asked))
+
+
 def test_more_lines_than_planned_are_told_beside_what_is_done() -> None:
     grass = told("grass_act", Seen("grass_act").ended(records=104, successes=104))
     assert "100 of 100 episodes done, 100 of 100 successful, 4 lines more than planned" in grass.reasons
