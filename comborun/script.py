@@ -157,7 +157,7 @@ def _judging(session: Session) -> Iterator[str]:
         yield f"episode={shlex.quote(session.results.episode)}"
     if session.results.files and not (evidence.records and session.results.lines):
         yield "evidence_records=0"
-    if session.results.files and evidence.records and not session.results.lines:
+    if session.results.files and evidence.records and not (session.results.lines or evidence.files):
         yield "evidence_results=1"
     if evidence.line:
         yield f"evidence_line={shlex.quote(evidence.line)}"

@@ -143,7 +143,7 @@ session::facts() { # -> claim: who makes it, and the rules by which it is judged
   process::uptime && began_s=${uptime%??}
   claim=("supervisor=$$" "supervisor_start=$start" "boot=$boot" "count=$count" "success=${success-}"
     "first=$first" "episode=${episode-}" "ranged=${ranged:-0}" "line=${line//'{episodes}'/$count}"
-    "log=${results_log:-0}" "records=${evidence_records:-1}" "kills=$group_kills,$host_kills" "${results[@]/#/results=}" "${videos[@]/#/video=}"
+    "log=${results_log:-0}" "records=${evidence_records:-1}" ${evidence_results:+"some=$evidence_results"} "kills=$group_kills,$host_kills" "${results[@]/#/results=}" "${videos[@]/#/video=}"
     "${evidence_files[@]/#/file=}")
 }
 

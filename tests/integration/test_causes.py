@@ -106,6 +106,19 @@ CASES = {
     "no_pattern": (says("CUDA out of memory", "exit 1", "signatures=('error (')"), "gpu_memory", "gpu_memory"),
 }
 
+RANGED = ("ranged=1", "episode=number")
+MANY = """'{"number": %d, "n": 1}\\n' """
+
+
+def numbered(numbers: str, *constants: str, row: str = MANY) -> Script:
+    """A command that takes a range, and records these episodes of 0 to 2."""
+    return session(f'printf {row} {numbers} >"$COMBORUN_OUTPUT_DIR/r.jsonl"', *RANGED, *constants)
+
+
+FILE = 'echo 90 >"$COMBORUN_OUTPUT_DIR/rates.jsonl"; '
+NO_ROWS = ("evidence_records=0", "evidence_results=1")
+
+
 COMPLETE = 'printf \'{"episode": %d, "success": true}\\n\' 0 1 2 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; '
 DONE = {
     "crash_after": (session(COMPLETE + "echo 'CUDA out of memory'; kill -SEGV $$"), "signal"),
@@ -119,6 +132,12 @@ DONE = {
         ),
         "signal",
     ),
+    "its_range": (numbered("2 0 1"), "exited"),
+    "more_than_its_range": (numbered("7 0 1 2 2"), "exited"),
+    "in_words": (numbered("0 1 2", row="""'{"number": "stairs_ep%04d", "n": 1}\\n' """), "exited"),
+    "not_simple": (numbered("0 1 7", row="""'{"number": [%d], "n": 1}\\n' """), "exited"),
+    "a_file": (session(FILE, *NO_ROWS), "exited"),
+    "nul": (session(COMPLETE + "printf '\\0done\\n'", "evidence_line='^done$'"), "exited"),
     "only_line": (session("echo finished; exit 3", "evidence_records=0", "evidence_line='finished'"), "exited"),
 }
 
@@ -126,6 +145,13 @@ UNDONE = {
     "miscounted": (session(COMPLETE + "echo so far: 2", "evidence_line='far: {episodes}$'"), "partial"),
     "no_line": (session(COMPLETE, "evidence_line='^fin'"), "partial"),
     "no_files": (session(COMPLETE, "evidence_files=('v/*.mp4' '*.jsonl')"), "partial"),
+    "one_twice": (
+        session("""printf '{"number": %d, "n": %d}\\n' 0 1 1 1 1 2 >"$COMBORUN_OUTPUT_DIR/r.jsonl\"""", *RANGED),
+        "partial",
+    ),
+    "of_another_range": (numbered("3 4 5"), "partial"),
+    "no_file": (session("exit 0", *NO_ROWS), "none"),
+    "line_without_file": (session("echo done", *NO_ROWS, "evidence_line='done'"), "none"),
     "line_without_records": (session("echo finished", "evidence_line='finished'"), "none"),
 }
 
@@ -181,6 +207,8 @@ def test_the_note_has_the_line_and_names_a_pattern_that_is_none(all_ended: Box) 
     assert end(all_ended, "bar")["note"] == "its log says: CUDA error: out of memory"
     assert "the signature '(' is no regular expression" in end(all_ended, "no_pattern")["note"]
     assert end(all_ended, "error")["note"] == ""
+    told = "its 3 records are of 2 of the 3 episodes that it had to make"
+    assert end(all_ended, "one_twice")["note"] == told
 
 
 def test_a_file_system_that_is_full_is_the_cause(small_disk_box: Box) -> None:

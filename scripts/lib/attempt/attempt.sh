@@ -48,10 +48,10 @@ attempt::glance() { # <attempt directory> -> life as far as it can be known with
 }
 
 attempt::rules() { # <attempt directory> -> success planned globs first_planned ranged episode_field evidence_records
-  # evidence_line evidence_files log_tells: which episodes it has to make and what its evidence is, as its claim says
+  # evidence_line evidence_files evidence_results log_tells: which episodes it has to make and what its evidence is, as its claim says
   local line
   success='' planned=0 globs=() video_globs=() first_planned=0 ranged=0 episode_field=''
-  evidence_records='' evidence_line='' evidence_files=() log_tells=0
+  evidence_records='' evidence_line='' evidence_files=() evidence_results=0 log_tells=0
   while IFS= read -r line; do
     case $line in
       success=*) success=${line#*=} ;;
@@ -64,6 +64,7 @@ attempt::rules() { # <attempt directory> -> success planned globs first_planned 
       records=*) evidence_records=${line#*=} ;;
       line=*) evidence_line=${line#*=} ;;
       log=*) log_tells=${line#*=} ;;
+      some=*) evidence_results=${line#*=} ;;
       file=*) evidence_files+=("${line#*=}") ;;
     esac
   done 2>/dev/null <"$1/claim"

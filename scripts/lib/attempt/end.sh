@@ -12,7 +12,7 @@ end::reserve() { # <attempt directory> : one byte takes a whole block
 end::judge() { # <attempt directory> <exit code, empty when unknown or when it proves nothing> -> records successes
   # completeness flaws: by the rules of its claim
   local success planned globs first_planned ranged episode_field evidence_records evidence_line evidence_files
-  local files glob held=0 video_globs unlisted
+  local files glob held=0 video_globs unlisted evidence_results found due
   flaws=''
   attempt::rules "$1"
   for glob in "${evidence_files[@]}"; do
@@ -28,11 +28,19 @@ end::judge() { # <attempt directory> <exit code, empty when unknown or when it p
   fi
   evidence::files "$1/out" "${globs[@]}"
   evidence::count "$success" "${files[@]}" || flaws+=' the success pattern is no regular expression'
-  evidence::judge "$planned" "$2" "$evidence_records" $((${#evidence_files[@]} + (${#evidence_line} > 0))) "$held"
+  due=$records found=$((${#files[@]} > 0 || evidence_results != 1))
+  end::due
+  evidence::judge "$planned" "$2" "$evidence_records" $((${#evidence_files[@]} + (${#evidence_line} > 0))) "$held" "$found"
   ((${#video_globs[@]})) || return 0
   source "${BASH_SOURCE[0]%/*}/videos.sh"
   videos::index "$1" "${video_globs[@]}"
   ((unlisted == 0)) || flaws+=" $unlisted of its videos are not listed: a line break or TAB is in their names"
+}
+
+end::due() { # -> due flaws: of a command that takes a range, how many of its very episodes its records are of
+  [[ $ranged == 1 && $episode_field && $evidence_records == 1 ]] && ((planned && records >= planned)) || return 0
+  evidence::due "$episode_field" "$first_planned" "$planned" "${files[@]}" || return 0
+  ((due >= planned)) || flaws+=" its $records records are of $due of the $planned episodes that it had to make"
 }
 
 end::class() { # <completeness> <cause> <exit code> <signal> -> class: what a retry goes by; none of what is complete
@@ -53,7 +61,7 @@ end::write() { # <attempt directory> <started> <ended> <code> <cause> <note>; re
   local signal='' cleaned class draft=$1/${end_draft:-.end} facts=("${end_facts[@]}")
   [[ ! -e $1/give_way ]] || facts+=('gave_way=1')
   [[ $4 ]] && (($4 > 128 && $4 <= 192)) && signal=$(($4 - 128))
-  record::clean "$6"
+  record::clean "${6# }"
   end::class "$completeness" "$5" "$4" "$signal"
   [[ $class && ${signature-} ]] && class=$signature
   printf '%s\n' "attempt=${1##*-}" "started=$2" "ended=$3" "code=$4" "signal=$signal" "cause=$5" "class=$class" \

@@ -44,7 +44,7 @@ tail::missing() { # <session> <latest attempt> <first of all> <end of all> -> fi
 }
 
 tail::episodes() { # <session> <attempt>... -> episodes; 1 when they can't be told apart for certain
-  local name=$1 number files all=() found text
+  local name=$1 number files all=()
   shift
   for number in "$@"; do
     [[ -s $run/sessions/$name/attempt-$number/claim ]] || continue
@@ -52,19 +52,5 @@ tail::episodes() { # <session> <attempt>... -> episodes; 1 when they can't be to
     evidence::files "$run/sessions/$name/attempt-$number/out" "${globs[@]}"
     all+=("${files[@]}")
   done
-  episodes=()
-  ((${#all[@]})) || return 0
-  mapfile -t found < <(evidence::lines "${all[@]}" | tail::field "$episode_field")
-  for text in "${found[@]}"; do
-    [[ $text =~ ([0-9]{1,15})(\.0*)?[[:space:]]*\"?[[:space:]]*$ ]] || return 1
-    episodes+=($((10#${BASH_REMATCH[1]})))
-  done
-  ((${#episodes[@]} == $(evidence::lines "${all[@]}" | wc -l)))
-}
-
-tail::field() { # <name> : of each record on standard input, the value as it is written; none, or two, tell that it is not
-  # as simple as that
-  local escaped
-  escaped=$(printf '%s' "$1" | sed 's/[][\.*^$+?(){}|]/\\&/g')
-  grep -aoE "\"$escaped\" *: *(\"[^\"\\\\]*[0-9]\"|[0-9]+(\.0+)?) *[,}]" | sed -E 's/ *[,}]$//; s/^"[^"]*" *: *//'
+  evidence::episodes "$episode_field" "${all[@]}"
 }

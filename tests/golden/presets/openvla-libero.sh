@@ -16,6 +16,7 @@ source ~/miniconda3/etc/profile.d/conda.sh
 conda activate openvla
 }
 evidence_records=0
+evidence_results=1
 evidence_line='# episodes completed so far: {episodes}$'
 stall_s=1800
 signatures=(

@@ -17,6 +17,7 @@ conda activate simpler_env
 ranged=1
 episode=episode
 evidence_records=0
+evidence_results=1
 evidence_line='Average success [0-9.]+'
 stall_s=1800
 threads=8

@@ -162,6 +162,24 @@ def test_a_script_whose_program_leaves_no_records_is_never_asked_for_a_tail() ->
     assert "evidence_line=done\n" in text
 
 
+RATES = "results: {files: rates.json, format: kn-aggregate}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (RATES, True),
+        (f"{RATES}evidence: {{line: done}}\n", True),
+        (f"{RATES}evidence: {{files: rates.json}}\n", False),
+        (f"{RATES}evidence: {{records: false}}\n", False),
+        ("evidence: {records: false}\n", False),
+        ("results: {from: log, format: log-lines}\n", False),
+    ],
+)
+def test_results_that_are_no_rows_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
+    assert ("evidence_results=1\n" in session_script(plan(text).sessions[0])) == asked
+
+
 def test_the_script_for_news_holds_data_only() -> None:
     notify = plan("notify: curl -d @- https://example.org/a?b=c\nvariables: {A: b c}\nsetup: source x\n").notify
     assert notify
