@@ -21,6 +21,7 @@ ALLOWED = {
 
 ROOMS = {
     "comborun": ("session", "grid", "planner", "forecast", "again"),
+    "remote": ("ssh", "shipping", "fetch", "doctor"),
     "monitor": ("answer", "showing", "reasons"),
     "reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
 }

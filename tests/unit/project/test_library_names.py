@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from comborun.session.command import START_TIME
+
 CHECKOUT = Path(__file__).parents[3]
 DEFINED = re.compile(r"^ *([a-z_]+::[a-z0-9_]+)\(\)", re.MULTILINE)
 USED = re.compile(r"(?<![$\w{:])([a-z_]+::[a-z0-9_]+)\b")
@@ -50,3 +52,8 @@ def test_every_function_that_the_library_uses_is_defined() -> None:
 )
 def test_a_use_is_told_from_what_only_looks_like_one(text: str, used: set[str]) -> None:
     assert calls(text) == used
+
+
+def test_the_library_sets_every_value_that_a_command_can_ask_for_when_it_starts() -> None:
+    library = "\n".join(path.read_text() for path in (CHECKOUT / "scripts/lib").rglob("*.sh"))
+    assert set(START_TIME.values()) <= set(re.findall(r"\b(COMBORUN_[A-Z_]+)=", library))
