@@ -54,7 +54,7 @@ all_tests() {
 
 # Beside bats, which mostly waits and needs nothing that is installed here.
 said=$(mktemp -d)
-trap 'kill "${jobs[@]}" 2>/dev/null || :; rm -rf "$said"' EXIT
+trap 'kill ${jobs[@]+"${jobs[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
 lint >"$said/0" 2>&1 &
 jobs=("$!")
 lint_shell >"$said/1" 2>&1 &

@@ -5,12 +5,9 @@
 
 declare -gA record=()
 
-record::now() {                    # -> now: seconds since 1970 with a fraction
-  if [[ ${EPOCHREALTIME-} ]]; then # bash 5; some locales write a comma
-    now=${EPOCHREALTIME/,/.}
-  else
-    now=$(date +%s.%6N)
-  fi
+record::now() {                        # -> now: seconds since 1970 with a fraction
+  now=${EPOCHREALTIME-$(date +%s.%6N)} # bash 5 has it
+  now=${now/,/.}                       # in the user's locale, which may write a comma
 }
 
 record::now_ms() { # -> now_ms
