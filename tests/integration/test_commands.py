@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import shlex
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from box import kill, marked, until
@@ -189,18 +186,6 @@ def test_the_outcome_follows_the_records_and_not_the_exit_code(desk: Desk, fail:
     assert {combo["outcome"] for combo in desk.report()["combos"]} == {outcome}
 
 
-def test_status_in_json_has_what_programs_need(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    once = desk.combo("monitor", "--once", "--json")
-    document = json.loads(once.stdout)
-    assert {"run", "host", "reachable", "finished", "sessions"} <= set(document)
-    session = document["sessions"][0]
-    assert session["name"] == "maze_good"
-    assert (session["state"], session["outcome"], session["attempt"]) == ("ended", "succeeded", 1)
-    assert (session["episodes_done"], session["episodes_planned"]) == (4, 4)
-    assert {"policy", "environment", "successes", "idle_seconds", "last_line"} <= set(session)
-
-
 def test_a_folder_of_records_from_anywhere_is_reported(desk: Desk) -> None:
     desk.combo("run", desk.grid())
     folder = desk.home / "old results"
@@ -211,41 +196,6 @@ def test_a_folder_of_records_from_anywhere_is_reported(desk: Desk) -> None:
     assert reported.returncode == 0, reported.stderr
     document = json.loads((folder / "report/final_benchmark_report.json").read_text())
     assert document["totals"]["completed"] == 16
-
-
-def test_logs_shows_the_end_of_a_log_byte_for_byte(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    assert desk.combo("logs", "maze_good", "-n", 2).stdout == "".join(
-        (desk.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
-    )
-    missing = desk.combo("logs", "maze_goo")
-    assert missing.returncode == 2
-    assert "there is no session maze_goo" in missing.stderr
-
-
-def test_attach_names_the_exact_window(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-    shown = desk.combo("attach", "maze_good", "--show").stdout
-    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
-    assert shown == f"tmux -L {socket} attach-session -r -t =maze_good_{run_id(desk)[-4:]}\n"
-
-
-def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
-    pending = f"sh -c 'echo hello; until [ -e ~/gate ]; do sleep 0.05; done; exec \"$@\"' x {evaluate()}"
-    desk.combo("launch", desk.grid(command=pending, policies="[good]", environments="[maze]"))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-    tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
-    subprocess.run(tmux, env=desk.environment, check=True)
-    following = desk.start("attach", "maze_good")
-    assert following.stdout
-    told = [following.stdout.readline(), following.stdout.readline()]
-    (desk.home / "gate").touch()
-    assert told == ["the window of maze_good is gone, but it still runs: this follows its log\n", "hello\n"]
-    assert "episode 3" in following.communicate(timeout=30)[0]
-    assert following.returncode == 0
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it has ended")
-    assert "it has ended" in desk.combo("attach", "maze_good").stderr
 
 
 def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
@@ -285,38 +235,6 @@ def test_a_program_that_is_not_there_is_a_failed_launch(desk: Desk) -> None:
     assert "there is no program /nowhere/eval" in ended.stdout
 
 
-def test_no_run_and_an_unknown_run_are_told(desk: Desk) -> None:
-    assert "there are no runs on local" in desk.combo("monitor").stderr
-    desk.combo("run", desk.grid())
-    unknown = desk.combo("status", "nothing-like-it")
-    assert unknown.returncode == 2
-    assert run_id(desk) in unknown.stderr
-
-
-def test_runs_lists_what_there_is(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    assert f"{run_id(desk)}  4 succeeded" in desk.combo("runs").stdout
-
-
-def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_own(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=30), limits="{parallel: 1}")
-    desk.combo("launch", grid)
-    until(lambda: list(desk.runs[-1].glob("sessions/field_good/attempt-1")), "the next window is opened ahead")
-    waiting = desk.combo("logs", "field_good")
-    assert waiting.returncode == 2
-    assert "has not started yet" in waiting.stderr
-
-
-def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=1)), "--multiplexer", "screen")
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-    assert desk.combo("attach", "maze_good", "--show").stdout.startswith("tail ")
-    assert " screen -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
-    followed = desk.combo("attach", "maze_good")
-    assert "no read-only view" in followed.stderr
-    assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
-
-
 def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
@@ -330,13 +248,6 @@ def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(desk: Desk) -
     (desk.home / "little").mkdir()
     assert f"{run_id(desk)}/report" in desk.combo("report", "little").stdout
     assert "no results of a known format below little" in desk.combo("report", "./little").stderr
-
-
-def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
-    desk.environment |= {"PYTHONIOENCODING": "ascii", "LANG": "C"}
-    assert "Traceback" not in desk.combo("doctor").stderr
-    evil = desk.combo("status", "no\x1b]0;owned\x07run")
-    assert "\x1b" not in evil.stderr
 
 
 def test_the_last_word_and_the_exit_code_are_those_of_the_report(desk: Desk) -> None:
@@ -363,16 +274,6 @@ def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(
     until(lambda: subprocess.run(listed, capture_output=True, check=False).returncode, "the server is gone")
 
 
-def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(desk: Desk, tmp_path: Path) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
-    desk.environment["TMPDIR"] = str(tmp_path)
-    (tmp_path / f"comborun-{os.getuid()}").mkdir(mode=0o755)  # where runs promise each other GPUs: all may read it
-    shown = desk.combo("attach", "--all", "--show")
-    assert len(shown.stdout.splitlines()) == 4, shown.stderr
-    assert "needs a terminal" in desk.combo("attach", "--all").stderr
-
-
 def test_an_interruption_shows_no_traceback_whenever_it_comes(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30))
     for delay in (0.1, 0.2, 0.3, 0.5, 0.8):
@@ -384,22 +285,3 @@ def test_an_interruption_shows_no_traceback_whenever_it_comes(desk: Desk) -> Non
         assert not ("Traceback" in said and "/comborun/" in said), said
     assert desk.combo("launch", grid).returncode == 0
     assert len(desk.runs) == 1
-
-
-def test_attach_all_opens_a_window_with_a_pane_for_every_session(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
-    terminal = ["tmux", "-L", f"{desk.environment['COMBORUN_TMUX_SOCKET']}-user", "-f", "/dev/null"]
-    inside = shlex.join(desk.command("attach", "--all"))
-    subprocess.run([*terminal, "new-session", "-d", "-x", "160", "-y", "48", inside], env=desk.environment, check=True)
-
-    def titles() -> set[str]:
-        asked = [*terminal, "list-panes", "-a", "-F", "#{window_name} #{pane_title}"]
-        lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
-        return {line.split()[-1] for line in lines if line.startswith("combo-")}
-
-    try:
-        until(lambda: titles() == {"maze_good", "field_good", "maze_poor", "field_poor"}, f"four panes: {titles()}")
-    finally:
-        subprocess.run([*terminal, "kill-server"], capture_output=True, check=False)
-    assert {session["state"] for session in desk.json("status")["sessions"]} == {"running"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from box import Box, alive, bash, kill, until
 from test_retries import HOLD, launches, waiting
+from traces import RECORD
 
 FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
 
@@ -226,7 +227,6 @@ def test_a_session_that_was_dropped_while_it_ran_is_not_tried_again(box: Box) ->
 
 # A smoke test goes first
 
-RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 GLOBS = ("*.jsonl",)
 ROWS = "env_one\t0\t-\nenv_two\t0\t-\nenv_one_smoke\t0\tsmoke\nenv_two_smoke\t0\tsmoke\n"
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from box import bash
 from slurm_box import SlurmBox
-
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+from traces import HOLD
 
 
 def tasks(box: SlurmBox) -> dict[str, dict[str, str]]:

@@ -1,0 +1,228 @@
+"""What survives which kill, of dispatchers, multiplexers and supervisors; and records that are no records."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+from box import Box, alive, bash, kill, until
+from traces import HOLD, NAMES, RECORD, STARTED, concurrency, starts
+
+from comborun.state import Cause, Completeness, Outcome
+
+
+def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(any_box: Box) -> None:
+    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=3)
+    any_box.start()
+    for name in NAMES[:3]:
+        any_box.begun(name)
+    any_box.kill_dispatcher()
+    any_box.write("go", "")
+    for name in NAMES[:3]:
+        any_box.ended(name)
+    any_box.start()
+    any_box.await_done()
+    assert all(starts(any_box, name) == ["1"] for name in NAMES)
+    assert any_box.done["succeeded"] == "8"
+
+
+def test_running_sessions_keep_their_slots_and_gpus_through_a_change_of_dispatcher(box: Box) -> None:
+    box.plan({name: bash(HOLD, gpus=1) for name in NAMES}, parallel=3, per_gpu=1, gpus="0,1")
+    box.start()
+    for name in NAMES[:2]:
+        box.begun(name)
+    box.kill_dispatcher()
+    box.start()
+    until(lambda: len(box.told("^adopted env_")) == 2, "both are adopted")
+    time.sleep(0.3)  # time enough to start a third one wrongly
+    assert len(box.told("^launch")) == 2
+    box.write("go", "")
+    box.await_done()
+
+
+def test_dispatchers_killed_at_random_moments_lose_nothing_and_run_nothing_twice(any_box: Box) -> None:
+    chance = random.Random(7)
+    any_box.plan({f"env_p{i}": bash(STARTED + "sleep 0.05") for i in range(40)}, parallel=4)
+    any_box.start()
+    for _ in range(12):
+        time.sleep(chance.uniform(0.0, 0.12))
+        kill(any_box.dispatcher, signal.SIGKILL)
+        any_box.start()
+    any_box.await_done()
+    assert [starts(any_box, name) for name in any_box.names] == [["1"]] * 40
+    assert any_box.done["succeeded"] == "40"
+
+
+def test_servers_killed_at_random_moments_lose_nothing_and_run_nothing_twice(any_box: Box) -> None:
+    chance = random.Random(11)
+    any_box.plan({f"env_p{i}": bash(STARTED + "sleep 0.2") for i in range(16)}, parallel=4)
+    any_box.start()
+    for _ in range(5):
+        time.sleep(chance.uniform(0.05, 0.2))
+        for server in any_box.servers():
+            kill(server, signal.SIGKILL)
+    any_box.await_done()
+    assert [starts(any_box, name) for name in any_box.names] == [["1"]] * 16
+    assert any_box.done["succeeded"] == "16"
+
+
+def test_supervisors_killed_at_random_moments_lose_nothing(box: Box) -> None:
+    chance = random.Random(13)
+    eight = {f"env_p{i}": bash("sleep 0.2; " + RECORD, results=("*.jsonl",)) for i in range(8)}
+    box.plan(eight, attempts=9, policy={"breaker": 0})
+    box.start()
+    killed = 0
+    while killed < 6 and not box.done:
+        time.sleep(chance.uniform(0.02, 0.1))
+        for claim in sorted(box.directory.glob("sessions/*/attempt-*/claim")):
+            if not (claim.parent / "end").exists() and "supervisor=" in claim.read_text():
+                kill(int(box.fields(str(claim.relative_to(box.directory)))["supervisor"]), signal.SIGKILL)
+                killed += 1
+                break
+    box.await_done(60)
+    assert killed
+    assert box.done["succeeded"] == "8"
+    assert box.marked() == []
+
+
+def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again(box: Box) -> None:
+    crash = "if [[ $COMBORUN_ATTEMPT == 1 ]]; then sleep 60; fi"
+    box.plan({"env_one": bash(STARTED + crash)})
+    box.start()
+    begin = box.begun("env_one")
+    until(lambda: starts(box, "env_one"), "its command has begun")
+    kill(begin.supervisor, signal.SIGKILL)
+    os.killpg(begin.pid, signal.SIGKILL)
+    box.await_done()
+    first, second = box.ended("env_one", 1), box.ended("env_one", 2)
+    assert (first.cause, first.outcome, first.code, first.note) == (
+        Cause.LOST,
+        Outcome.LOST,
+        None,
+        "nobody saw its end",
+    )
+    assert first.started == pytest.approx(begin.started)
+    assert second.clean
+    assert starts(box, "env_one") == ["1", "2"]
+
+
+def test_a_lost_session_is_tried_as_often_as_the_grid_says_and_again_by_a_resume(box: Box) -> None:
+    box.plan({"env_one": bash('kill -KILL "$PPID" $$')}, attempts=2, policy={"breaker": 0})
+    box.start()
+    box.await_done()
+    assert box.done["lost"] == "1"
+    assert len(box.told("^launch")) == 2
+    box.start()
+    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
+    assert len(box.told("^launch")) == 4
+
+
+def test_an_orphan_is_left_to_finish_and_judged_by_its_records(box: Box) -> None:
+    box.plan({"env_one": bash(STARTED + "sleep 1; " + RECORD, results=("*.jsonl",))})
+    box.start()
+    begin = box.begun("env_one")
+    kill(begin.supervisor, signal.SIGKILL)
+    box.await_done()
+    end = box.ended("env_one")
+    assert (end.cause, end.completeness, end.outcome) == (Cause.LOST, Completeness.COMPLETE, Outcome.SUCCEEDED)
+    assert starts(box, "env_one") == ["1"]
+
+
+def test_after_a_restart_of_the_machine_what_ran_is_lost_and_runs_again(box: Box) -> None:
+    box.plan({"env_one": bash(STARTED + "true")})
+    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    box.write("sessions/env_one/attempt-1/claim", f"supervisor={os.getpid()}\nsupervisor_start=1\nboot=another\n")
+    box.write(
+        "sessions/env_one/attempt-1/begin",
+        f"attempt=1\nstarted=1.5\nsupervisor={os.getpid()}\nsupervisor_start=1\npid={os.getpid()}\npid_start=1\nboot=another\n",
+    )
+    box.start()
+    box.await_done()
+    assert box.ended("env_one", 1).note == "the machine was started again"
+    assert box.ended("env_one", 2).clean
+
+
+@pytest.mark.parametrize("record", ["", "garbage", "\0\0\0\n=\n==\n", "supervisor=x[$(touch pwned)]\nboot=b\n"])
+def test_records_that_are_garbage_are_no_records(box: Box, record: str) -> None:
+    box.plan({"env_one": bash("true")})
+    box.write("sessions/env_one/attempt-1/grant", record)
+    box.write("sessions/env_one/attempt-1/claim", record)
+    box.write("sessions/env_one/attempt-1/begin", record)
+    box.write("sessions/env_one/attempt-1/end", record if "=" not in record.strip("=\n\0") else "")
+    box.start()
+    box.await_done()
+    assert box.ended("env_one", 2).clean
+    assert list(box.directory.rglob("pwned")) == []
+
+
+def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher(any_box: Box) -> None:
+    any_box.plan({"env_one": bash(STARTED + "true")})
+    any_box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    any_box.start()
+    any_box.await_done()
+    assert starts(any_box, "env_one") == ["1"]
+
+
+def test_what_starts_has_its_gpus_though_its_grant_could_not_be_written_at_first(box: Box) -> None:
+    box.plan({"env_one": bash("true", gpus=1), "env_two": bash("true", gpus=1)}, gpus="3")
+    box.write("sessions/env_one/attempt-1/grant", "")  # as a dispatcher leaves it that is killed just then
+    nowhere = box.directory / "sessions/env_two/attempt-1/grant"
+    nowhere.parent.mkdir(parents=True)
+    nowhere.symlink_to("/nonexistent/grant")
+    box.start()
+    box.await_done()
+    assert [box.begun(name).gpus for name in box.names] == ["3", "3"]
+
+
+def test_a_message_about_what_is_not_so_changes_nothing(box: Box) -> None:
+    box.plan({name: bash("sleep 0.5") for name in NAMES[:2]}, parallel=1)
+    box.start()
+    box.begun(NAMES[0])
+    with (box.directory / "dispatch/fifo").open("w") as fifo:
+        fifo.write(f"free {NAMES[0]} 7\nended {NAMES[1]} 1\nended nobody 1\nrefused {NAMES[0]}\n")
+        fifo.write("free x[$(touch pwned)] a[0]\n\n\0\n")
+    box.await_done()
+    assert concurrency(box) == 1
+    assert list(box.directory.rglob("pwned")) == []
+
+
+def test_a_fifo_that_somebody_removed_is_made_again_and_no_session_waits_for_its_deadline(box: Box) -> None:
+    box.environment["COMBORUN_LAUNCH_S"] = "120"
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:4]}, parallel=1)
+    box.start()
+    box.begun(NAMES[0])
+    fifo = box.directory / "dispatch/fifo"
+    fifo.unlink()
+    (box.directory / "go").touch()  # it ends, and the next one's window speaks, while nobody hears
+    box.await_done()
+    assert fifo.is_fifo()
+    assert box.told("never-began") == []
+    assert all(starts(box, name) == ["1"] for name in NAMES[:4])
+
+
+def test_there_is_one_dispatcher_however_many_are_started(box: Box) -> None:
+    box.plan({name: bash(STARTED + "sleep 0.3") for name in NAMES})
+    command = ["bash", str(box.directory / "lib/start.sh"), str(box.directory)]
+    starters = [
+        subprocess.Popen(command, env=box.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(5)
+    ]
+    said = [process.communicate(timeout=30) for process in starters]
+    assert [process.returncode for process in starters] == [0] * 5, said
+    assert sum("started" in out for out, _ in said) == 1
+    box.await_done()
+    assert all(starts(box, name) == ["1"] for name in NAMES)
+
+
+def test_term_ends_the_dispatcher_and_no_session(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 60")})
+    box.start()
+    begin = box.begun("env_one")
+    kill(box.dispatcher, signal.SIGTERM)
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert alive(begin.pid)
+    assert alive(begin.supervisor)
