@@ -280,6 +280,33 @@ def test_the_memory_of_all_its_processes_is_on_record(all_ended: Box) -> None:
     assert 120 << 10 < int(end(all_ended, "takes_memory")["peak_memory_kib"]) < 400 << 10
 
 
+PMON = """\
+#!/bin/bash
+asked=$(cat {asked})
+echo $((asked + 1)) >{asked}
+printf '# gpu         pid   type     sm    mem    enc    dec    command\\n'
+printf '    0 %11s     C %6s      0      -      -    python\\n' "$(cat {pid})" "$(({busy} ? 40 : 0))"
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "busy", "cause"), [("0", "asked % 3", "exited"), ("0", "0", "stalled"), ("", "1", "stalled")]
+)
+def test_a_gpu_that_works_for_it_now_and_then_is_progress(
+    alone: Box, tmp_path: Path, gpus: str, busy: str, cause: str
+) -> None:
+    (tmp_path / "asked").write_text("0")
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(PMON.format(asked=tmp_path / "asked", pid=tmp_path / "pid", busy=busy))
+    tool.chmod(0o755)
+    alone.environment["PATH"] = f"{tool.parent}{os.pathsep}{alone.environment['PATH']}"
+    alone.write("sessions/one/attempt-1/grant", f"gpus={gpus}\n")
+    script = bash(f"echo $$ >{tmp_path / 'pid'}; exec sleep 9", constants=("stall_s=3",))
+    assert begin_alone(alone, script).wait(60) == 0
+    assert end(alone)["cause"] == cause
+
+
 def test_a_program_that_somebody_stopped_is_stalled_and_its_note_says_so(alone: Box) -> None:
     process = begin_alone(alone, bash("echo ready; exec sleep 60", constants=("stall_s=2",)))
     until(lambda: "ready" in alone.log("one"), "it is ready")

@@ -71,6 +71,12 @@ progress::work() { # -> progress: more than 3 % of a core since the last progres
   worked=$((worked + ticks))
   ! progress::loops || worked=0
   ((worked * 1000 <= silent_ms * 3 + 5000)) || progress=1
+  [[ $progress ]] || progress::loops || ! progress::on_gpu || progress=1
+}
+
+progress::on_gpu() { # whether a GPU works for it: asked now and then once it has been silent for half of the limit, since a
+  # single answer tells of a second only
+  [[ $session_gpus ]] && ((silent_ms * 2 >= (stall_ms ? stall_ms : tell_ms) && looks % 6 == 0)) && activity::on_gpu
 }
 
 progress::loops() { # whether its log complains in a loop that still goes on: after one, a program may compute in silence
