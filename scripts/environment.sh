@@ -68,20 +68,20 @@ environment::python() { # -> the newest Python on the PATH that will do, or noth
 }
 
 environment::venv() { # <extra>...: the checkout's own virtual environment, with these extras; at once when it is there
-  local sum extra absent=''
+  local sum extra needed=''
   sum="$(cksum <"$checkout/pyproject.toml") $venv" # an environment that was moved or copied runs the old place's code
   for extra in "$@"; do
     if ! [ -x "$venv/bin/combo" ] || [ "$(cat "$venv/.comborun-$extra" 2>/dev/null)" != "$sum" ]; then
-      absent=$absent${absent:+,}$extra
+      needed=$needed${needed:+,}$extra
     fi
   done
-  if [ -z "$absent" ]; then return 0; fi
+  if [ -z "$needed" ]; then return 0; fi
   environment::say "Setting up the Python environment in $venv (once)"
   if environment::moved; then rm -rf -- "$venv"; fi
   if command -v uv >/dev/null; then
-    environment::with_uv "$absent"
+    environment::with_uv "$needed"
   else
-    environment::with_pip "$absent"
+    environment::with_pip "$needed"
   fi
   for extra in "$@"; do printf '%s\n' "$sum" >"$venv/.comborun-$extra"; done
 }

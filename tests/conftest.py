@@ -15,11 +15,13 @@ COMPUTING = Path(__file__).parent / "unit"
 """the tests without processes"""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Undo what nohup, or a background job of a shell without job control, ignores: children would ignore it, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for one in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(one, signal.SIG_DFL)
+    # matplotlib lists this machine's fonts once for all homes that tests make
+    os.environ.setdefault("MPLCONFIGDIR", str(config.cache.mkdir("matplotlib")))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -123,6 +123,7 @@ def desk_at(home: Path) -> Iterator[Desk]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
+        "MPLCONFIGDIR": os.environ["MPLCONFIGDIR"],
         "PYTHONPATH": str(CHECKOUT),
         "COMBORUN_TMUX_SOCKET": f"desk-{secrets.token_hex(4)}",
         "SCREENDIR": screens,
