@@ -166,6 +166,8 @@ class RunStatus:
     host_event: HostEvent | None = None
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
+    undecided: str = ""
+    """why `stop_early` can end no comparison, though the grid asks for it"""
     link: Link = field(default_factory=Link)
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""

@@ -116,6 +116,8 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
         lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
     if status.hint:
         lines.append(Text(f"! {visible(status.hint)}", "yellow"))
+    if status.undecided:
+        lines.append(Text(f"! {visible(status.undecided)}", "yellow"))
     return [*lines, Text()]
 
 

@@ -97,8 +97,13 @@ class _Memory:
     link: Link = field(default_factory=Link)
     lost: float = 0.0
     """when the link was lost, on the clock's elapsed()"""
+    undecided: str = ""
+    """what `heed` had to say of the last look"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
+        return replace(self._status(view, clock), undecided=self.undecided)
+
+    def _status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now: while the host answers its time goes on between two looks; else it stands still."""
         snapshot = self.history.snapshot
         age = None if self.seen is None else clock.elapsed() - self.seen
@@ -110,12 +115,12 @@ class _Memory:
 
 
 def watch(
-    source: Source, screen: Screen, clock: Clock, settings: Settings, heed: Callable[[RunStatus], object] | None = None
+    source: Source, screen: Screen, clock: Clock, settings: Settings, heed: Callable[[RunStatus], str] | None = None
 ) -> RunStatus:
     """Show the run until it has finished; the last status.
 
-    `heed` gets the status after each look that the host answered. It may talk to the host: a HostError of it is the
-    link's affair, and the next look will tell of that.
+    `heed` gets the status after each look that the host answered, and says why `stop_early` can decide nothing, if that
+    is so. It may talk to the host: a HostError of it is the link's affair, and the next look will tell of that.
     """
     memory, begun = _Memory(), clock.elapsed()
     try:
@@ -125,7 +130,10 @@ def watch(
             screen.show(status)
             if heed and status.link.reachable:
                 with suppress(HostError):
-                    heed(status)
+                    memory = replace(memory, undecided=heed(status))
+                if memory.undecided != status.undecided:
+                    status = memory.status(source.view, clock)
+                    screen.show(status)
             if status.finished:
                 break
             tick = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
@@ -164,7 +172,7 @@ def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memor
         source = source.renewed(history)
     except HostError as error:
         return source, _missed(memory, error, clock)
-    return source, _Memory(history, clock.elapsed(), Link())
+    return source, _Memory(history, clock.elapsed(), Link(), undecided=memory.undecided)
 
 
 def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:

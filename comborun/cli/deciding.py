@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comborun.amounts import several
 from comborun.cli.where import LOCAL
 from comborun.errors import HostError, UserError
 from comborun.plaintext import harmless
@@ -15,9 +16,12 @@ from comborun.state import Life, Outcome
 from remote.control import tell_decided
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from comborun.transport import Transport
     from monitor.status import RunStatus
     from remote.fetch.answer import Skipped
+    from reporter.comparing.stopping import Standing
 
 
 class Deciding:
@@ -30,25 +34,38 @@ class Deciding:
         self._directory = directory
         self._recorded = -1
         self._told = ""
-        self._complaint: UserError | None = None
+        self._undecided = ""
 
-    def __call__(self, seen: RunStatus) -> None:
-        """Raises HostError when the host can't be reached."""
+    def __call__(self, seen: RunStatus) -> str:
+        """Why some of what is to be decided can't be; empty where nothing is in the way. Raises HostError when the host
+        can't be reached."""
         if seen.recorded == self._recorded:
-            return
+            return self._undecided
         try:
             self._decide(seen)
         except HostError:
             raise
         except UserError as error:  # the run goes on without: it only takes longer
-            self._complaint = error
+            self._undecided = f"stop_early decides nothing: {error.message}"
         self._recorded = seen.recorded
+        return self._undecided
+
+    def undecided(self) -> str:
+        """The same for one look, by which nothing is decided: it changes nothing."""
+        from reporter.comparing.deciding import decide_run
+
+        try:
+            source, skipped = self._bring()
+            return undecidable(decide_run(source, dict(skipped)).standings)
+        except UserError:  # a look tells what it can
+            return ""
 
     def _decide(self, seen: RunStatus) -> None:
         from reporter.comparing.deciding import decide_run
 
         source, skipped = self._bring()
         decided = decide_run(source, dict(skipped))
+        self._undecided = undecidable(decided.standings)
         queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
         names = [name for name in decided.not_needed if name in queued]
         lines = decided.lines()
@@ -72,8 +89,19 @@ class Deciding:
                 click.echo(harmless(told))
         if saved := sum(one.planned - one.due for one in ended.proper if one.outcome is Outcome.NOT_NEEDED):
             click.echo(f"{saved} of {sum(one.planned for one in ended.proper)} planned episodes were not needed.")
-        if self._complaint:
-            click.echo(f"! nothing was decided early: {harmless(self._complaint.message)}", err=True)
+        if self._undecided:
+            click.echo(f"! {harmless(self._undecided)}", err=True)
+
+
+def undecidable(standings: Sequence[Standing]) -> str:
+    """A sentence about comparisons whose next pair the records don't show to be one. Pure."""
+    stuck = [one for one in standings if one.unpaired]
+    if not stuck:
+        return ""
+    first = stuck[0].planned
+    more = f" and {several(len(stuck) - 1, 'more comparison')}" if len(stuck) > 1 else ""
+    told = f"{first.a} against {first.b} in {first.environment}{more}"
+    return f"stop_early can't decide {told}, so all episodes run: {stuck[0].unpaired}"
 
 
 def _sentence(decision: dict[str, object]) -> str:

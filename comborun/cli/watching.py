@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,7 +117,10 @@ def _patience(settings: Settings) -> Patience:
 
 
 def _look_once(transport: Transport, watching: Watching) -> int:
-    seen = once(Source(transport, load_run(transport, watching.directory)))
+    view = load_run(transport, watching.directory)
+    seen = once(Source(transport, view))
+    if view.plan.stop_early and seen.recorded and not seen.finished:
+        seen = replace(seen, undecided=Deciding(transport, watching.run, watching.directory).undecided())
     if seen.finished:
         seen = as_reported(seen, last_report(transport.host, watching.run, watching.directory))
     if watching.as_json:

@@ -22,8 +22,11 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
     told += [*_link(before.link if before else Link(), after.link, zone), *_event(before, after, zone)]
     told += [*_cluster(before, after), *_sessions(before, after)]
     progress = _progress(before, after, zone)
-    hint = after.hint if after.hint and (before is None or before.hint != after.hint) else ""
-    told += [line for line in (progress, _host(before, after), f"! {visible(hint)}" if hint else "") if line]
+    told += [line for line in (progress, _host(before, after)) if line]
+    said = (before.hint, before.undecided) if before else ("", "")
+    told += [
+        f"! {visible(now)}" for was, now in zip(said, (after.hint, after.undecided), strict=True) if now and now != was
+    ]
     if after.finished and not (before and before.finished):
         told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "

@@ -57,3 +57,18 @@ def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) ->
     assert late.returncode == 0, late.stdout + late.stderr
     assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80
     assert decided(desk.runs[-1]) == [decision], "looking late costs compute, and changes no decision"
+
+
+def test_records_that_can_carry_no_decision_are_told_by_whoever_looks(desk: Desk) -> None:
+    unseeded = 'sed --unbuffered -i "s/.seed.: *[0-9]*, *//" "$0"/*.jsonl'
+    command = f"sh -c '\"$@\"; {unseeded}; until [ -e ~/gate ]; do sleep 0.05; done' {{output_dir}} {evaluate()}"
+    launched = desk.combo("launch", desk.grid(**STOPPING | {"command": command}))
+    assert launched.returncode == 0, launched.stderr
+    said = "stop_early can't decide good against poor in maze, so all episodes run: no seed in the records of episode 0"
+    until(lambda: desk.json("status")["undecided"] == said, "both policies have records", 20)
+    assert f"! {said}" in " ".join(desk.combo("status").stdout.split())
+    (desk.home / "gate").touch()
+    watched = desk.combo("monitor", "--plain", "--interval", "0.3")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert f"! {said}" in watched.stdout
+    assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80

@@ -70,6 +70,14 @@ def test_nothing_new_is_no_line() -> None:
     assert changes(status, replace(status, now=NOW + 999), UTC) == []
 
 
+def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
+    status = story()[3]
+    stuck = replace(status, undecided="stop_early can't decide a against b")
+    (line,) = changes(status, stuck, UTC)
+    assert line.endswith("  ! stop_early can't decide a against b")
+    assert changes(stuck, stuck, UTC) == []
+
+
 def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
     view, answer = a_busy_run()
     lines = changes(None, classify(view, fold(History(), parse_snapshot(answer, 400))), UTC)

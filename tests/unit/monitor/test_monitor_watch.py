@@ -261,3 +261,12 @@ def test_a_plan_that_cannot_be_fetched_just_now_is_fetched_at_the_next_look() ->
     screen = Pictures()
     assert watch(Source(host, VIEW), screen, HandClock(), Settings(60)).finished
     assert [shown.link.reachable for shown in screen.seen] == [False, True, True]
+
+
+def test_what_can_not_be_decided_is_shown_at_once_and_while_the_host_is_away() -> None:
+    said = iter(["", "stop_early can't decide", ""])
+    screen = Pictures()
+    host = StagedHost((GOES_ON, GOES_ON, CUT, HAS_ENDED))
+    watch(Source(host, VIEW), screen, HandClock(), Settings(60.0, lambda: 1.0), lambda _: next(said))
+    shown = ["", "", "stop_early can't decide", "stop_early can't decide", "stop_early can't decide", ""]
+    assert [status.undecided for status in screen.seen] == shown
