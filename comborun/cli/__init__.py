@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _OF_MODULES = {
+    "attaching": ("attach",),
     "calibrating": ("calibrate",),
     "canary": ("canary",),
     "control": ("drain", "notify", "pause", "retry", "slots"),
@@ -25,7 +26,7 @@ _OF_MODULES = {
     "exporting": ("export",),
     "grids": ("check", "init", "plan", "schema"),
     "launching": ("launch", "run"),
-    "looking": ("attach", "logs", "runs"),
+    "looking": ("logs", "runs"),
     "presets": ("presets",),
     "resuming": ("resume",),
     "stopping": ("stop",),
