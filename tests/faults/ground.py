@@ -36,7 +36,7 @@ KNOBS = {
     "COMBORUN_MEMORY_ASK_MS": "200",
 }
 """shorter than a user has them, so that a fault takes seconds"""
-PATIENCE_S = 60.0
+PATIENCE_S = 100.0
 SOON = "{times: 2, wait: 100 ms}"
 RETRY = "{" + ", ".join(f"{name}: {SOON}" for name in ("host_memory", "stalled", "killed", "crashed", "lost")) + "}"
 

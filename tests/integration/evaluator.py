@@ -1,7 +1,7 @@
 """A small evaluation program, as a user's would be: an episode after the other, a record for each, flushed.
 
-`--pace` seconds pass in an episode; `--fail` says how it goes wrong. The outcome of an episode depends on policy,
-environment and seed alone.
+`--pace` seconds pass in an episode; the last one begins when the file `--gate` is there; `--fail` says how it goes
+wrong. The outcome of an episode depends on policy, environment and seed alone.
 """
 
 import argparse
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output-dir", type=Path, required=True)
     parser.add_argument("--pace", type=float, default=0.0)
+    parser.add_argument("--gate", type=Path)
     parser.add_argument("--fail", choices=["exit3", "half", "holes", "segfault", "silent", "misnamed"])
     options = parser.parse_args()
     if options.fail == "exit3":
@@ -32,6 +33,8 @@ def main() -> None:
     count = options.episodes // 2 if options.fail == "half" else options.episodes
     with (options.output_dir / "episodes.jsonl").open("a") as file:
         for episode in range(options.first_episode, options.first_episode + count):
+            while options.gate and episode == options.first_episode + count - 1 and not options.gate.exists():
+                time.sleep(0.02)
             time.sleep(options.pace)
             if options.fail == "holes" and options.episodes > 3 and episode % 3 == 1:
                 continue

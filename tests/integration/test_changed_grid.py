@@ -59,13 +59,15 @@ def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> N
 
 
 def test_a_live_dispatcher_takes_up_what_is_added(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(policies="[good]", environments="[maze]", command=evaluate(pace=1.5)))
+    gate = desk.home / "gate"
+    desk.combo("launch", desk.grid(policies="[good]", environments="[maze]", command=evaluate(gate=gate)))
     (run,) = desk.runs
     pid = (run / "dispatch/dispatcher").read_text()
-    added = desk.combo("launch", desk.grid(policies="[good]", command=evaluate(pace=1.5)))
+    added = desk.combo("launch", desk.grid(policies="[good]", command=evaluate(gate=gate)))
     assert added.returncode == 0, added.stderr
     until((run / "sessions/field_good/attempt-1/begin").exists, "the new session begins", 20)
     assert (run / "dispatch/dispatcher").read_text() == pid, "it is the same dispatcher"
+    gate.touch()
     assert not list(run.glob("sessions/maze_good/attempt-2"))
     until(lambda: done(run), "the run ends", 30)
 

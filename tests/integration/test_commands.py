@@ -125,10 +125,12 @@ def test_a_killed_tmux_server_loses_nothing(desk: Desk) -> None:
 
 
 def test_stop_leaves_no_process_and_the_same_command_finishes_the_rest(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=0.5), limits="{parallel: 2}")
+    gate = desk.home / "gate"
+    grid = desk.grid(command=evaluate(gate=gate), limits="{parallel: 2}")
     desk.combo("launch", grid)
     until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/out/*.jsonl"))) == 2, "two sessions have records")
     stopped = desk.combo("stop")
+    gate.touch()
     assert stopped.returncode == 0, stopped.stdout
     assert marked(f"{run_id(desk)}/") == []
     logs = [path.read_text() for path in desk.runs[-1].glob("sessions/*/attempt-1/log")]

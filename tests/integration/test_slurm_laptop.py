@@ -78,6 +78,7 @@ def episodes(report: Path) -> list[dict[str, str]]:
     return [{key: value for key, value in row.items() if key not in ("attempt", "source", "file")} for row in rows]
 
 
+@pytest.mark.timeout(240)
 def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None:
     gate = login.home / "gate"
     grid = login.grid(**MEMORY, command=gated(gate))
