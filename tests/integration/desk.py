@@ -100,7 +100,7 @@ class Desk:
 
 
 def evaluate(pace: float = 0.0, fail: str = "", gate: Path | None = None) -> str:
-    """The grid's command: its evaluator takes `pace` seconds for an episode, goes wrong, or waits for `gate` at last."""
+    """The grid's command: its evaluator takes `pace` seconds for an episode, goes wrong, or waits for `gate`."""
     wrong = f" --fail {fail}" if fail else ""
     waits = f" --gate {shlex.quote(str(gate))}" if gate else ""
     program = shlex.join([sys.executable, str(EVALUATOR)])

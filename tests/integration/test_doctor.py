@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
-import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
