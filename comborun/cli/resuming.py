@@ -14,7 +14,7 @@ from comborun.cli.reporting import bring
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError
 from comborun.plaintext import harmless
-from comborun.spans import describe
+from comborun.spans import describe, size
 from comborun.state import Life
 from monitor.observe import load_run
 from monitor.watch import Source, once
@@ -140,11 +140,12 @@ def _lines(going: _Going) -> Iterator[str]:
         yield f"  {going.kept} tasks that Slurm holds are let go"
     yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
     for one in what.again:
-        lacking = f", for the episodes {describe(one.lacking)} that have no record" if one.lacking else ""
+        verb = "has" if size(one.lacking) == 1 else "have"
+        lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
         yield f"  {one.name}: another attempt{lacking}"
     for session in what.added:
-        episodes = f"{session.first} to {session.first + session.count - 1}" if session.count > 1 else session.first
-        yield f"  {session.name}: a new session for {session.policy} in {session.environment}, episodes {episodes}"
+        span = _episodes((range(session.first, session.first + session.count),))
+        yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
     yield from map(_futile, what.futile)
     if going.coming:
         yield f"  {len(going.coming)} sessions that are queued or running go on"
@@ -152,7 +153,12 @@ def _lines(going: _Going) -> Iterator[str]:
 
 def _futile(one: Futile) -> str:
     why = _why(one.rejected)
-    return f"  {one.name}, episodes {describe(one.lacking)}: {why}, so running it again would not help"
+    return f"  {one.name}, {_episodes(one.lacking)}: {why}, so running it again would not help"
+
+
+def _episodes(which: Spans) -> str:
+    """`episode 5`, `episodes 3-5, 7`."""
+    return f"episode{'s' if size(which) > 1 else ''} {describe(which)}"
 
 
 def _why(rejected: Rejected | None) -> str:

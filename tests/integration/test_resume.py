@@ -37,7 +37,7 @@ def test_gaps_get_sessions_for_exactly_their_episodes(desk: Desk) -> None:
     grid = desk.grid(policies="[good]", episodes="7", command=evaluate(fail="holes"))
     run = ended(desk, grid)
     dry = desk.combo("resume", "--dry-run")
-    assert "maze_good_e1-1: a new session for good in maze, episodes 1" in dry.stdout
+    assert "maze_good_e1-1: a new session for good in maze, episode 1\n" in dry.stdout
     assert done(run), "a dry run does nothing"
     resumed = desk.json("resume")
     assert [entry["session"] for entry in resumed["added"]] == [
