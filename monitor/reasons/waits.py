@@ -49,21 +49,22 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
     """Starts used and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
 
     A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
-    What Slurm preempts does not count, nor what made room for others, as often as the host forgives it.
+    What Slurm preempts is no start, though a failure of its class; what made room for others is neither, as often as
+    the host forgives it.
     """
-    ends = _charged([one.end for one in attempts if one.end])
+    ends = [one.end for one in attempts if one.end]
     stops = [place for place, end in enumerate(ends) if end.cause is Cause.STOPPED]
-    since = ends[stops[-1] + 1 :] if stops else ends
+    since = _charged(ends[stops[-1] + 1 :] if stops else ends)
+    used = sum(end.cause is not Cause.PREEMPTED for end in since)
     failures = sum(end.failure is failure for end in since)
-    left = min(plan.limits.attempts - len(since), _retries(plan, failure) + 1 - failures)
-    return Budget(len(since), max(0, left))
+    left = min(plan.limits.attempts - used, _retries(plan, failure) + 1 - failures)
+    return Budget(used, max(0, left))
 
 
 def _charged(ends: Sequence[End]) -> list[End]:
-    """Those ends that cost something (scripts/lib/attempt/retry.sh counts the same from the latest on)."""
-    gave = [place for place, end in enumerate(ends) if end.gave_way and end.cause is not Cause.STOPPED]
-    free = gave[-MOST_GIVES:]
-    return [end for place, end in enumerate(ends) if end.cause is not Cause.PREEMPTED and place not in free]
+    """Without the latest ones that made room for others, which scripts/lib/attempt/retry.sh forgives."""
+    free = [place for place, end in enumerate(ends) if end.gave_way][-MOST_GIVES:]
+    return [end for place, end in enumerate(ends) if place not in free]
 
 
 def _retries(plan: Plan, failure: Failure) -> int:
