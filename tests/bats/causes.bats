@@ -135,6 +135,8 @@ round() { # <how often> <count it begins with> ; a traceback and what the progra
   same "$repetition_loop" 1
   news 'found it\n' 0
   same "$repetition_loop" ''
+  news "$(many 3 'scene 4 failed to load at 0x1f\\nretrying...')" 0
+  same "$repeated|$repeated_line" '3|scene  failed to load at '
 }
 
 @test "a round in which something counts, or nothing complains, is progress" {

@@ -77,8 +77,8 @@ repetition::tell() { # what was found is what there is
   repeated=$((covered / round)) repetition_covered=$covered repetition_round='' repetition_loop='' repeated_line=''
   for ((i = 0; i < round; i++)); do
     repetition::essence "${lines[size - 1 - i]}"
-    if [[ $complains ]]; then
-      repeated_line=${repeated_line:-$essence}
+    if [[ $complains ]]; then # of several, the longest says most
+      ((${#essence} <= ${#repeated_line})) || repeated_line=$essence
     elif ((round == 1)); then
       essence=${lines[size - 1]::400} # to the letter, its time too
     fi
