@@ -43,25 +43,29 @@ probe::disk() { # <label> <folder>
   ((code == 0)) && fact "disk_$1" "${said##*$'\n'}"
 }
 
-probe::try() { # <folder> : with real files, in a folder that goes again
+probe::try() { # <folder> : with real files, in a folder that goes again. A program that is missing tells nothing of it
   local at
   at=$(mktemp -d -- "$1/.comborun-doctor-XXXXXXXX" 2>/dev/null) || return 0
   trap 'rm -rf -- "$at"' EXIT
   fact root_writable 1
-  if ! exec 8>"$at/lock" || ! flock -n 8; then
+  ! type -P flock >/dev/null || probe::lock "$at/lock"
+  { mkdir -- "$at/a" && mv -T -- "$at/a" "$at/b"; } || fact cannot 'rename a folder'
+  ! type -P mkfifo >/dev/null || mkfifo -- "$at/fifo" || fact cannot 'make a FIFO'
+  ln -s lock "$at/link" || fact cannot 'make a symbolic link'
+  { : >>"$at/lock" && chmod 755 -- "$at/lock" && [[ -x $at/lock ]]; } || fact cannot 'keep the mode of a file'
+  rm -rf -- "$at"
+  trap - EXIT
+}
+
+probe::lock() { # <file>
+  if ! exec 8>"$1" || ! flock -n 8; then
     fact flock refused
-  elif flock -n "$at/lock" true; then
+  elif flock -n "$1" true; then
     fact flock ignored
   else
     fact flock works
   fi
   exec 8>&-
-  { mkdir -- "$at/a" && mv -T -- "$at/a" "$at/b"; } || fact cannot 'rename a folder'
-  mkfifo -- "$at/fifo" || fact cannot 'make a FIFO'
-  ln -s lock "$at/link" || fact cannot 'make a symbolic link'
-  { chmod 755 -- "$at/lock" && [[ -x $at/lock ]]; } || fact cannot 'keep the mode of a file'
-  rm -rf -- "$at"
-  trap - EXIT
 }
 
 probe::runs() { # what earlier launches left below the root
