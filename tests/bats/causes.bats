@@ -135,7 +135,7 @@ round() { # <how often> <count it begins with> ; a traceback and what the progra
   same "$repetition_loop" 1
   news 'found it\n' 0
   same "$repetition_loop" ''
-  news "$(many 3 'scene 4 failed to load at 0x1f\\nretrying...')" 0
+  news "$(many 3 'scene 4 failed to load at 0x1f\nretrying...')" 0
   same "$repeated|$repeated_line" '3|scene  failed to load at '
 }
 
@@ -143,7 +143,7 @@ round() { # <how often> <count it begins with> ; a traceback and what the progra
   news "$(round 4 1)" 0
   news "$(round 1 2)" 0
   news "$(round 1 3)" 0
-  news "$(many 9 'moved to its goal\\nreached it')" 0
+  news "$(many 9 'moved to its goal\nreached it')" 0
   news 'moved to its goal\nreached it\n' 0
 }
 
