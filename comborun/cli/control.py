@@ -12,6 +12,7 @@ from comborun.errors import UserError
 from comborun.plaintext import harmless
 from comborun.suggest import did_you_mean
 from monitor.observe import load_run
+from monitor.reasons.explain_server import server_names
 from monitor.watch import Source, once
 from remote.control import Steered, revive, send_test_notice, steer
 from remote.slurm import settle
@@ -133,6 +134,11 @@ def notify(run: str | None, where: Where, root: str | None, as_json: bool) -> in
 def check_names(view: RunView, names: Iterable[str]) -> None:
     """Raise UserError when a run has no such session."""
     for name in names:
+        if name in server_names(view.plan):
+            raise UserError(
+                f"{name} is a model server of {view.id}: it starts with the sessions that ask it, and ends after them",
+                f"{program()} explain {name} says how it is; {program()} stop {view.id} ends all",
+            )
         if name not in view.sessions:
             hint = did_you_mean(name, view.sessions) or f"{program()} status {view.id} names them"
             raise UserError(f"there is no session {name} in {view.id}", hint)

@@ -29,7 +29,7 @@ def hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *
     if snapshot.hold and not snapshot.stopped:
         lacking = [one for one in proper if not one.done_with]
         rest = f", {_lacking(lacking, len(proper))}" if finished and lacking else ""
-        return _of_hold(view, snapshot.hold, rest) if lacking else ""
+        return _of_hold(view, snapshot.hold, rest, finished=finished) if lacking else ""
     if not finished and snapshot.use.disk and not snapshot.use.disk.free:
         return "the disk of the run is full: free some room, and the run goes on by itself"
     if finished:
@@ -57,9 +57,9 @@ def _lacking(sessions: Sequence[SessionStatus], proper: int) -> str:
     return f"{tried} of {several(proper, 'session')} without success{rest}"
 
 
-def _of_hold(view: RunView, hold: Hold, rest: str) -> str:
+def _of_hold(view: RunView, hold: Hold, rest: str, *, finished: bool) -> str:
     """The command before the reason, which may be long and is the first to be cut off."""
-    going = "; what runs goes on to its end" if hold.kind == DRAINING else ""
+    going = "; what runs goes on to its end" if hold.kind == DRAINING and not finished else ""
     return f"{hold.kind or 'held'}: {by_command(view)}{going}; nothing new starts{rest}" + (
         f": {hold.why}" if hold.why else ""
     )

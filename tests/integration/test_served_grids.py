@@ -36,6 +36,9 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     until((run / "servers/tiny/attempt-1/begin").exists, "the server has begun")
     until(lambda: "maze_served\tserver" in _waiting(desk), "its session waits for it")
     assert "it waits for the server tiny, which is loading" in desk.combo("explain", "maze_served").stdout
+    for verb in ("retry", "stop"):
+        refused = desk.combo(verb, "tiny", "--run", run.name)
+        assert (refused.returncode, "tiny is a model server" in refused.stderr) == (2, True)
     begin = Begin.parse((run / "servers/tiny/attempt-1/begin").read_text())
     go.touch()
     until((run / "dispatch/done").exists, "the run is done", 60)

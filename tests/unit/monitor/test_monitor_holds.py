@@ -180,6 +180,7 @@ def test_a_halted_run_is_over_when_its_dispatcher_has_left(kind: str, over: bool
     if over:
         assert "three in a row" in status.hint
         assert "1 of 2 sessions without success, 1 never started: three in a row" in status.hint
+        assert "what runs goes on" not in status.hint
 
 
 def test_sessions_of_a_halted_run_that_never_ran_are_not_told_as_failures() -> None:
