@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import shlex
 import subprocess
@@ -19,6 +18,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from timed_launch import seconds_to_the_end
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 EXAMPLE = CHECKOUT / "examples" / "quadruped"
@@ -79,14 +80,7 @@ def comborun(episodes: int, output: Path, jobs: int) -> float:
     text = text.replace("episodes: 100", f"episodes: {episodes}").replace("workdir: .", f"workdir: {EXAMPLE}")
     grid.write_text(text + f"root: {output}\n")
     launch = [sys.executable, "-m", "comborun", "launch", str(grid), "--parallel", str(jobs), "--json"]
-    before = time.monotonic()
-    launched = subprocess.run(launch, cwd=CHECKOUT, check=True, capture_output=True)
-    done = Path(json.loads(launched.stdout)["directory"], "dispatch", "done")
-    while not done.exists():
-        if time.monotonic() - before > 1800:
-            sys.exit("the run did not end within half an hour")
-        time.sleep(0.02)
-    return time.monotonic() - before
+    return seconds_to_the_end(launch, CHECKOUT)
 
 
 def written(output: Path) -> int:

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from timed_launch import seconds_to_the_end
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 EXAMPLE = CHECKOUT / "examples" / "quadruped"
 POLICIES = ("flat", "rough")
@@ -118,15 +120,7 @@ def comborun(program: Program, folder: Path, *lines: str, calibrated: bool = Fal
         )
         steps = {step["at_once"]: step["speed"] for step in json.loads(measured.stdout)["steps"]}
         print(f"  calibrated: {steps}", file=sys.stderr)
-    before = time.monotonic()
-    launch = [*combo, "launch", str(grid), "--json"]
-    launched = subprocess.run(launch, env=environment(folder), check=True, capture_output=True)
-    done = Path(json.loads(launched.stdout)["directory"], "dispatch", "done")
-    while not done.exists():
-        if time.monotonic() - before > 1800:
-            sys.exit("the run did not end within half an hour")
-        time.sleep(0.02)
-    return time.monotonic() - before
+    return seconds_to_the_end([*combo, "launch", str(grid), "--json"], Path.cwd(), environment(folder))
 
 
 def written(folder: Path) -> int:
