@@ -61,4 +61,6 @@ def _missing(end: End, session: Session | None) -> str:
         return f"exit code 0, without {session.evidence.beside_records}"
     if session is None or not end.records:
         return "exit code 0, but no results"
+    if end.records >= session.count:  # some of one episode, or of others'
+        return f"exit code 0, but not all of its {session.unit}s"
     return f"exit code 0 after {end.records} of {session.count} {session.unit}s"

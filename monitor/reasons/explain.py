@@ -196,7 +196,7 @@ def _earlier(asked: Question) -> Iterator[str]:
     attempts = asked.history.of(asked.session.name)
     for one in attempts[:-1]:
         said = ended_by(one.end) if one.end else "nobody saw it end"
-        yield f"attempt {one.number} before it: {said}, {one.done} {asked.session.unit}s"
+        yield f"attempt {one.number} before it: {said}, {several(one.done, asked.session.unit)}"
 
 
 def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:

@@ -153,6 +153,10 @@ def test_a_clock_that_went_back_gives_no_negative_times() -> None:
         ("cause=signal\nsignal=35\ncompleteness=none", "signal 35"),
         ("cause=exited\ncode=0\ncompleteness=none", "exit code 0, but no results"),
         ("cause=exited\ncode=0\ncompleteness=partial\nrecords=60", "exit code 0 after 60 of 100 episodes"),
+        (
+            "cause=exited\ncode=0\ncompleteness=partial\nrecords=100\nnote=its 100 records are of 99 of them",
+            "exit code 0, but not all of its episodes: its 100 records are of 99 of them",
+        ),
         ("cause=launch_failed\ncompleteness=none\nnote=setup failed: no conda", "setup failed: no conda"),
         ("cause=launch_failed\ncompleteness=none", "the command never ran"),
         ("cause=stopped\ncompleteness=partial\nnote=by alice", "by alice"),
