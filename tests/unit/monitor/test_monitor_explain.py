@@ -212,7 +212,7 @@ def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None
     reasons = told("grass_act", first, second).reasons
     assert any("1 more start may follow (2 of 3 starts used)" in reason for reason in reasons)
     assert reasons[-1] == "attempt 1 before it: out of GPU memory, 0 episodes"
-    one = replace(first, counts=(1, 1))
+    one = GRASS.ended("gpu_memory", "partial", code=1, records=1)
     assert told("grass_act", one, second).reasons[-1] == "attempt 1 before it: out of GPU memory, 1 episode"
     third = replace(GRASS, attempt=3).ended("gpu_memory", "none", code=1)
     reasons = told("grass_act", first, second, third).reasons
