@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comborun.work import Combo
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
 
@@ -40,6 +43,10 @@ class EpisodeRecord:
     """file:line, for people who look for it"""
 
     @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment
+
+    @property
     def key(self) -> tuple[str, str, int]:
         return (self.policy, self.environment, self.episode)
 
@@ -61,3 +68,7 @@ class Aggregate:
     session: str = ""
     attempt: int = 0
     source: str = ""
+
+    @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment

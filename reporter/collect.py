@@ -13,6 +13,7 @@ from comborun.errors import UserError
 from comborun.layout import RUN, AttemptLayout
 from comborun.plan import Plan, Session
 from comborun.stop_rule import StopRule
+from comborun.work import combo_of
 from reporter.adapters import Context, filename_encoded, videos
 from reporter.adapters.sniff import candidate
 from reporter.collected import Attempt, Collected, SessionHistory
@@ -90,7 +91,7 @@ def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
 
 def _known_unpaired(plan: Plan) -> dict[tuple[str, str], str]:
     """What the preset of a program says of its episodes; a file that says so itself has the last word."""
-    return {(session.policy, session.environment): session.unpaired for session in plan.sessions if session.unpaired}
+    return {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
 
 
 @dataclass(frozen=True)

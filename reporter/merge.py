@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from comborun.episode import EpisodeRecord, Verdict
-from reporter.spans import Spans, gaps, spans, within
+from comborun.spans import Spans, gaps, spans, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,6 +49,10 @@ class MergedCombo:
     retried: int
     """accepted records that come from a second attempt or a later one"""
 
+    @property
+    def key(self) -> Combo:
+        return self.policy, self.environment
+
     def count(self, verdict: Verdict) -> int:
         return sum(record.verdict is verdict for record in self.accepted)
 
@@ -57,7 +61,7 @@ def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) 
     """One entry per combo in the order of `planned`, then those that only the records know, by name."""
     by_combo: dict[Combo, list[EpisodeRecord]] = {combo: [] for combo in planned}
     for record in records:
-        by_combo.setdefault((record.policy, record.environment), []).append(record)
+        by_combo.setdefault(record.combo, []).append(record)
     unplanned = sorted(by_combo.keys() - planned.keys(), key=lambda combo: (combo[1], combo[0]))
     return tuple(_merge_combo(combo, by_combo[combo], planned.get(combo)) for combo in (*planned, *unplanned))
 

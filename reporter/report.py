@@ -70,7 +70,7 @@ def write_report(collected: Collected, output: Path) -> ReportFiles:
     from reporter import render
     from reporter.figures.press import second_press
 
-    with second_press(len({(record.policy, record.environment) for record in collected.records})) as press:
+    with second_press(len({record.combo for record in collected.records})) as press:
         report = summarize(collected)
         files = render.render(report, schedule(collected), press)
     _publish(files, output)

@@ -7,7 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.spans import minus
+from comborun.spans import Spans, minus, size
 from comborun.work import episodes_of
 from reporter.comparing.claims import Claims, claims
 from reporter.comparing.comparison import Side
@@ -22,7 +22,6 @@ from reporter.counting.metrics import MetricMean, metrics
 from reporter.counting.quality import Finding, Quality, quality
 from reporter.counting.tallies import Tally, tallies
 from reporter.merge import MergedCombo, merge
-from reporter.spans import Spans, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -105,7 +104,7 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
         for combo, histories in sessions.items()
         if _counts_episodes(histories)
     }
-    merged = {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
+    merged = {combo.key: combo for combo in merge(collected.records, planned)}
     tallied = _tallies(collected, merged)
     policies, environments = _axes(collected, {*merged, *tallied})
     _check_baseline(baseline, policies)
@@ -174,7 +173,7 @@ def _spared(collected: Collected, sessions: Mapping[Combo, Sequence[SessionHisto
         return {}
     recorded: dict[Combo, list[int]] = {}
     for record in collected.records:
-        recorded.setdefault((record.policy, record.environment), []).append(record.episode)
+        recorded.setdefault(record.combo, []).append(record.episode)
     return {combo: spared(histories, recorded.get(combo, ())) for combo, histories in sessions.items()}
 
 
@@ -247,7 +246,7 @@ def _lacking(found: MergedCombo, tally: Tally | None) -> MergedCombo:
 def _short(combos: Iterable[ComboSummary], tallied: Mapping[Combo, Tally]) -> Iterator[Finding]:
     """What is missing of counts alone has no numbers."""
     for combo in combos:
-        if (combo.policy, combo.environment) in tallied and combo.counts and combo.counts.missing:
+        if combo.key in tallied and combo.counts and combo.counts.missing:
             yield Finding(
                 combo.name, f"{combo.counts.missing} of {combo.counts.planned} episodes missing, not told which"
             )

@@ -100,7 +100,7 @@ def _tell_skipped(skipped: Sequence[Skipped]) -> None:
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:
     """Where the report, which reads every record, comes to another outcome than a session did: a sentence each."""
-    outcomes = {(combo.policy, combo.environment): combo.ending.outcome for combo in summary.combos}
+    outcomes = {combo.key: combo.ending.outcome for combo in summary.combos}
     lines: list[str] = []
     for session in seen.proper:
         reported = outcomes.get((session.policy, session.environment))

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
+from comborun.spans import describe, gaps
 from reporter.adapters import Defect, mp4
 from reporter.adapters.nearness import Near, attempt_folder
-from reporter.spans import describe, gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -165,7 +165,7 @@ class _Linking:
         linked: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for record in self._records:
             if key(record) in self.of:
-                linked[record.policy, record.environment].append(record.episode)
+                linked[record.combo].append(record.episode)
         for (policy, environment), episodes in linked.items():
             dense = range(min(episodes), max(episodes) + 1)
             missing = gaps((dense,), sorted(set(episodes)))

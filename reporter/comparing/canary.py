@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.amounts import several
+from comborun.spans import describe, spans
 from reporter.comparing.pairing import same_start
 from reporter.merge import merge
-from reporter.spans import describe, spans
 from reporter.text import combo_name
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Canary:
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:
     """`run` is the canary's; by its combos."""
-    before = {(combo.policy, combo.environment): combo for combo in merge(parallel, {})}
-    canary = {(combo.policy, combo.environment): combo for combo in merge(alone, {})}
+    before = {combo.key: combo for combo in merge(parallel, {})}
+    canary = {combo.key: combo for combo in merge(alone, {})}
     return Canary(run, tuple(_compare(key, before.get(key), combo) for key, combo in sorted(canary.items())))
 
 

@@ -65,7 +65,7 @@ def merged_of(collected: Collected) -> dict[Combo, MergedCombo]:
     planned = {
         combo: episodes_of(one.session for one in histories) or None for combo, histories in collected.by_combo.items()
     }
-    return {(combo.policy, combo.environment): combo for combo in merge(collected.records, planned)}
+    return {combo.key: combo for combo in merge(collected.records, planned)}
 
 
 def _line(standing: Standing) -> dict[str, object]:

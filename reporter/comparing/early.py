@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.spans import minus
+from comborun.spans import Spans, minus, spans, union
 from comborun.state import Cause
 from reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
 from reporter.comparing.pairing import Arm, Pairing
 from reporter.comparing.stopping import side_level, standings
-from reporter.spans import Spans, spans, union
 from reporter.statistics.proportion import proportion
 from reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
 

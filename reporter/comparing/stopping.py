@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from comborun.spans import Spans, union, within
 from comborun.state import Outcome
 from comborun.work import combo_of
 from reporter.comparing.pairing import Arm
-from reporter.spans import Spans, union, within
 from reporter.statistics.sequential import Rule, decide, levels
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def macro_means(
     nothing new."""
     counted = {combo.environment for combo in combos if combo.rate is not None}
     names = [environment for environment in environments if environment in counted]
-    cells = {(combo.policy, combo.environment): combo for combo in combos}
+    cells = {combo.key: combo for combo in combos}
     if len(names) < 2:
         return ()
     return tuple(

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
+from comborun.spans import Spans, describe, size
 from comborun.state import Completeness
 from reporter.counting.copies import balanced_rate
 from reporter.counting.ending import Ending, Evidence, ending
 from reporter.counting.failures import FailureKinds, failure_kinds
 from reporter.counting.metrics import LIMIT, MetricMean
 from reporter.counting.times import TimeToSuccess, time_to_success
-from reporter.spans import Spans, describe, size
 from reporter.statistics.proportion import Interval, Proportion, proportion
 from reporter.text import combo_name
 
@@ -76,6 +76,10 @@ class ComboSummary:
     """None where the records don't name copies of the environment that ran side by side"""
     not_needed: int = 0
     """episodes that were left out because what they were for was decided; none of them is planned any more"""
+
+    @property
+    def key(self) -> Combo:
+        return self.policy, self.environment
 
     @property
     def name(self) -> str:

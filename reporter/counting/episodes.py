@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from comborun.episode import EpisodeRecord, Verdict
@@ -22,7 +23,7 @@ PLACES = 36
 def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
     """Of every combo with a completed episode; `episodes` stand by combo and index."""
     found = {}
-    for combo, group in groupby(episodes, lambda record: (record.policy, record.environment)):
+    for combo, group in groupby(episodes, attrgetter("combo")):
         verdicts = [record.verdict is Verdict.SUCCESS for record in group if record.verdict is not Verdict.ERRORED]
         if verdicts:
             found[combo] = _running(verdicts)

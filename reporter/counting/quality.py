@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
+from comborun.spans import Spans, describe, size, spans
 from reporter.adapters import RejectKind
-from reporter.spans import Spans, describe, size, spans
 from reporter.text import combo_name
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict
     """One per combo; `planned` is session -> episodes, as far as a plan says it."""
     sessions: dict[tuple[Combo, str], list[Aggregate]] = {}
     for aggregate in aggregates:
-        combo = (aggregate.policy, aggregate.environment)
+        combo = aggregate.combo
         sessions.setdefault((combo, aggregate.session), []).append(aggregate)
     taken: dict[Combo, list[Aggregate]] = {}
     for (combo, session), found in sessions.items():

@@ -38,7 +38,7 @@ def heat_map(summary: Summary) -> Plate | None:
     with drawing():
         labels = [fit(name, LABEL, SIZE, "bold") for name in grid.rows]
         left = max(measure(label, SIZE, "bold") for label in labels) + 0.14
-    combos = {(combo.policy, combo.environment): combo for combo in summary.combos}
+    combos = {combo.key: combo for combo in summary.combos}
     height = HEAD + CELL[1] * len(grid.rows) + FOOT
     whole = Drawing(left + CELL[0] * len(grid.columns), height, partial(_draw, _Map(grid, labels, left, combos)))
     return Plate(

@@ -69,7 +69,7 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 
 def _table(summary: Summary, axes: Axes) -> Iterator[str]:
-    combos = {(combo.policy, combo.environment): combo for combo in summary.combos}
+    combos = {combo.key: combo for combo in summary.combos}
     yield f"\\begin{{tabular}}{{l{'l' * len(axes.columns)}}}"
     yield r"\toprule"
     yield _row(["", *map(escape, axes.columns)])

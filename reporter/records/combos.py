@@ -64,7 +64,7 @@ def _entries(reading: Reading) -> Iterable[EpisodeRecord | Aggregate]:
 
 def _placed(file: Told, tasks: set[str]) -> Told:
     """With the policy in a folder further out, where its own is called like the environment of another file."""
-    combos = {(one.policy, one.environment) for one in _entries(file.reading)}
+    combos = {one.combo for one in _entries(file.reading)}
     by_path = {combo for combo in combos if combo[0] == places.policy(file.path, {combo[1]})}
     outward = {combo: places.policy(file.path, tasks) for combo in by_path}
     return replace(file, reading=_with_policies(file.reading, outward))
@@ -76,12 +76,8 @@ def _with_policies(reading: Reading, names: Mapping[Combo, str]) -> Reading:
         return reading
     return replace(
         reading,
-        records=tuple(
-            replace(one, policy=names.get((one.policy, one.environment), one.policy)) for one in reading.records
-        ),
-        aggregates=tuple(
-            replace(one, policy=names.get((one.policy, one.environment), one.policy)) for one in reading.aggregates
-        ),
+        records=tuple(replace(one, policy=names.get(one.combo, one.policy)) for one in reading.records),
+        aggregates=tuple(replace(one, policy=names.get(one.combo, one.policy)) for one in reading.aggregates),
     )
 
 
@@ -121,7 +117,7 @@ def _shares(files: Sequence[Told]) -> dict[Combo, list[_Share]]:
         told: defaultdict[Combo, dict[tuple[int, int | None], EpisodeRecord | Aggregate]] = defaultdict(dict)
         for one in _entries(file.reading):
             episode = one.episode if isinstance(one, EpisodeRecord) else None
-            told[one.policy, one.environment].setdefault((one.attempt, episode), one)
+            told[one.combo].setdefault((one.attempt, episode), one)
         for combo, entries in told.items():
             shares[combo].append(_Share(index, path, file.format in NAMING, entries))
     return shares

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.again.resumption import Rejected
 from comborun.spans import Spans, union
+from comborun.work import combo_of
 from reporter.adapters import RejectKind
 from reporter.merge import merge
 
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 def missing(collected: Collected) -> dict[Combo, Spans]:
     """For each combo whose records can tell; one of steps, of counts, without results or without a number can't."""
     planned: defaultdict[Combo, list[range]] = defaultdict(list)
-    counted = {(one.policy, one.environment) for one in collected.aggregates}
+    counted = {one.combo for one in collected.aggregates}
     for history in collected.sessions:
         session = history.session
-        combo = session.policy, session.environment
+        combo = combo_of(session)
         if session.unit == "episode" and session.results.told and session.count and combo not in counted:
             planned[combo].append(session.episodes)
     merged = merge(collected.records, {combo: union(ranges) for combo, ranges in planned.items()})
-    return {(one.policy, one.environment): one.missing for one in merged if (one.policy, one.environment) in planned}
+    return {one.key: one.missing for one in merged if one.key in planned}
 
 
 def rejected(collected: Collected) -> dict[str, Rejected]:

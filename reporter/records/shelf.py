@@ -148,8 +148,7 @@ class Shelf:
         """Combos whose indices and seeds say nothing of how their episodes started, and why."""
         found: dict[tuple[str, str], str] = {}
         for reading in self.readings:
-            combos = {(record.policy, record.environment) for record in reading.records}
-            combos |= {(aggregate.policy, aggregate.environment) for aggregate in reading.aggregates}
+            combos = {one.combo for one in reading.records} | {one.combo for one in reading.aggregates}
             for caution in reading.cautions:
                 if caution.kind in {CautionKind.UNPAIRED, CautionKind.ENDING_ORDER}:
                     found |= dict.fromkeys(sorted(combos), caution.reason)
