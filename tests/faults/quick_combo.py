@@ -13,6 +13,7 @@ from pathlib import Path
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
+        *(f"comborun.cli.{file.stem}" for file in (Path(__file__).parents[2] / "comborun/cli").glob("[a-z]*.py")),
         *("comborun.cli", "monitor.watch", "remote.control", "remote.fetch.transfer", "remote.launch", "remote.local"),
         *("remote.ssh.exchange", "reporter.render", "reporter.report", "paramiko", "jinja2", "scipy.stats"),
         *(f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_pdf")),
