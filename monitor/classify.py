@@ -17,7 +17,7 @@ from monitor.estimate import Forecast, Progress, forecast
 from monitor.history import History
 from monitor.host_event import host_event
 from monitor.observe import RunView
-from monitor.reasons.hints import hint
+from monitor.reasons.hints import hint, unheard
 from monitor.reasons.waits import AGAIN, ROOM, again, room
 from monitor.session import after_status, length, queued_again, session_status, with_task, without_task
 from monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
@@ -71,6 +71,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         host_event=event,
         after=after,
         hint=hint(view, snapshot, sessions, finished=finished),
+        unheard=unheard(view, snapshot),
         link=link,
     )
 

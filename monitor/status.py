@@ -166,6 +166,8 @@ class RunStatus:
     host_event: HostEvent | None = None
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
+    unheard: str = ""
+    """that the grid's notify command did not take the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""
     link: Link = field(default_factory=Link)

@@ -114,10 +114,7 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
         lines += _unreachable(status, look)
     if status.host_event:
         lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
-    if status.hint:
-        lines.append(Text(f"! {visible(status.hint)}", "yellow"))
-    if status.undecided:
-        lines.append(Text(f"! {visible(status.undecided)}", "yellow"))
+    lines += [Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.unheard, status.undecided) if said]
     return [*lines, Text()]
 
 

@@ -103,6 +103,8 @@ class Snapshot:
     """those that are newer than what the asker said it knows"""
     plan: int | None = None
     """the number of the newest plan"""
+    notice_failed: tuple[int, float] | None = None
+    """with which code the notify command ended, and when, if it did not take the latest notice"""
     hold: Hold | None = None
     quarantine: tuple[Quarantine, ...] = ()
     waiting: tuple[Waiting, ...] = ()
@@ -203,6 +205,9 @@ def _snapshot(header: Header, attempts: tuple[Attempt, ...]) -> Snapshot:
         done=header.done,
         attempts=attempts,
         plan=integer(fields, "plan"),
+        notice_failed=None
+        if (code := integer(fields, "notice_code")) is None
+        else (code, seconds(fields, "notice_at") or 0.0),
         hold=header.hold,
         quarantine=tuple(header.quarantine),
         waiting=tuple(header.waiting),

@@ -12,7 +12,10 @@ from monitor.answer.holds import DRAINING, PAUSED, Hold, Quarantine
 from monitor.answer.snapshot import Snapshot
 from monitor.observe import RunView
 from monitor.status import SessionStatus
+from monitor.wording import brief
 
+_TIMED_OUT = (124, 137)
+"""what timeout ends with"""
 _NEVER_STARTED = "nothing has started, and no dispatcher is there to start it"
 _HELD = {
     PAUSED: "paused",
@@ -45,6 +48,16 @@ def hint(view: RunView, snapshot: Snapshot, sessions: Sequence[SessionStatus], *
     if held_back := [one.task for one in sessions if one.task and one.task.held]:
         return _of_held_tasks(view, held_back)
     return f"{quarantined(snapshot.quarantine)}: {by_command(view)}" if snapshot.quarantine else ""
+
+
+def unheard(view: RunView, snapshot: Snapshot) -> str:
+    """That news of the run reach nobody, and the command by which that is tried; empty where they do."""
+    if snapshot.notice_failed is None:
+        return ""
+    code, at = snapshot.notice_failed
+    how = "took too long" if code in _TIMED_OUT else f"ended with code {code}"
+    ago = f" {brief(max(0.0, snapshot.now - at))} ago"
+    return f"the notify command {how}{ago}, so who waits for a notice has none: `combo notify {view.id}` tries it"
 
 
 def _lacking(sessions: Sequence[SessionStatus], proper: int) -> str:

@@ -23,14 +23,20 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
     told += [*_cluster(before, after), *_sessions(before, after)]
     progress = _progress(before, after, zone)
     told += [line for line in (progress, _host(before, after)) if line]
-    said = (before.hint, before.undecided) if before else ("", "")
-    told += [
-        f"! {visible(now)}" for was, now in zip(said, (after.hint, after.undecided), strict=True) if now and now != was
-    ]
+    told += [f"! {visible(said)}" for said in _remarks(before, after)]
     if after.finished and not (before and before.finished):
         told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "
     return [f"{time}{line}" for line in told]
+
+
+def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    if after.hint and not (before and before.hint == after.hint):
+        yield after.hint
+    if after.unheard and not (before and before.unheard):  # its age changes with every look
+        yield after.unheard
+    if after.undecided and not (before and before.undecided == after.undecided):
+        yield after.undecided
 
 
 def _counts(status: RunStatus) -> str:

@@ -50,6 +50,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "after": _session(status.after) if status.after else None,
         "host_event": _host_event(status.host_event),
         "hint": status.hint or None,
+        "unheard": status.unheard or None,
         "undecided": status.undecided or None,
     }
 

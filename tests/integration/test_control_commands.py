@@ -166,3 +166,14 @@ def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
     assert told.stdout == f"told\n{desk.runs[-1].name}: the command took a test notice, and ended with 0\n"
     notice = json.loads(Path(desk.home / "notice.json").read_text())
     assert (notice["kind"], notice["run"]) == ("test", desk.runs[-1].name)
+
+
+def test_a_notify_command_that_fails_is_told_by_the_table_until_it_takes_a_notice(desk: Desk) -> None:
+    hook = desk.home / "hook.sh"
+    launched(desk, 4, command=evaluate(pace=30), notify=f"bash {str(hook)!r}")
+    assert desk.json("status")["unheard"] is None
+    assert desk.combo("notify").returncode == 1
+    assert desk.json("status")["unheard"].startswith("the notify command ended with code 127 ")
+    hook.write_text("cat >/dev/null\n")
+    assert desk.combo("notify").returncode == 0
+    assert desk.json("status")["unheard"] is None

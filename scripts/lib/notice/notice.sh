@@ -19,12 +19,23 @@ notice::hand_over() { # <kind> <session or nothing> <note> <sessions that were h
     kill -0 "$pump" 2>/dev/null || break
     sleep 0.05
   done
+  notice::taken "$code"
   case $code in
     0) ;;
     124 | 137) printf 'notify: the command was ended: it took longer than %s s\n' "$longest" >&2 ;;
     *) printf 'notify: the command ended with code %s\n' "$code" >&2 ;;
   esac
   return "$code"
+}
+
+notice::taken() { # <code> : that the latest notice was not taken stays on record until one is
+  local now
+  record::now
+  if (($1)); then
+    record::write "$run/dispatch/notify.failed" "code=$1" "at=$now"
+  else
+    rm -f -- "$run/dispatch/notify.failed"
+  fi
 }
 
 notice::bound() {

@@ -13,10 +13,13 @@ probe::plan() { # -> plan: the number of the newest one
   return 0
 }
 
-probe::held() { # hold, quarantine, waiting: the free text is the last of a line
+probe::held() { # hold, a notice that was not taken, quarantine, waiting: the free text is the last of a line
   local hold hold_why gpu class at name what until detail
   hold::look
   [[ ! $hold ]] || printf 'hold kind=%s at=%s why=%s\n' "$hold" "${record[at]-}" "$hold_why"
+  if [[ -e dispatch/notify.sh && dispatch/notify.failed -nt dispatch/notify.sh ]] && record::read dispatch/notify.failed; then
+    printf 'notice_code=%s notice_at=%s\n' "${record[code]-}" "${record[at]-}"
+  fi
   while IFS=$'\t' read -r gpu class at; do
     [[ $gpu =~ ^[0-9]+$ ]] && printf 'quarantine gpu=%s class=%s at=%s\n' "$gpu" "$class" "$at"
   done 2>/dev/null <dispatch/quarantine

@@ -162,6 +162,13 @@ def test_a_hold_says_why_and_how_to_go_on(header: str, hint: str) -> None:
     assert not status.finished
 
 
+@pytest.mark.parametrize(("code", "how"), [(127, "ended with code 127 2 min ago"), (124, "took too long 2 min ago")])
+def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_try_it(code: int, how: str) -> None:
+    status = look(Seen("grass_act"), header=(f"notice_code={code} notice_at={NOW - 120}",))
+    said = f"the notify command {how}, so who waits for a notice has none: `combo notify {status.run}` tries it"
+    assert (status.unheard, look(Seen("grass_act")).unheard) == (said, "")
+
+
 def test_what_is_stopped_and_drained_goes_on_by_a_resume_since_a_start_would_respect_the_drain() -> None:
     status = look(FAILED, header=("hold kind=draining at=1 why=",), dispatcher="", stopped=1)
     assert status.hint == f"stopped with 1 of 2 sessions left: `combo resume {status.run}` goes on"
