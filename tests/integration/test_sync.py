@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tracemalloc
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from box import until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shipping_desk import Counting, Desk, desk
 
 from comborun.amounts import MIB
-from comborun.errors import HostError, UserError
+from comborun.errors import UserError
 from comborun.grid import Shipped
-from comborun.library import library_files
-from comborun.transport import Completed
 from remote.local import LocalTransport
-from remote.shipping.survey import Shipment, survey
+from remote.shipping.survey import survey
 from remote.shipping.sync import compare, deliver, lines, stream
 
-SYNC = library_files()["sync.sh"]
-
-
-@dataclass
-class Counting:
-    """The local host, under another name, with what it was sent."""
-
-    host: str = "box"
-    sent: list[int] = field(default_factory=list)
-
-    def run(
-        self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
-    ) -> Completed:
-        self.sent.append(len(stdin))
-        return LocalTransport().run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
-
-
-@dataclass
-class Desk:
-    """A folder here and a folder there."""
-
-    here: Path
-    there: Path
-    root: Path
-    transport: Counting = field(default_factory=Counting)
-
-    def put(self, name: str, content: bytes | str = "x\n", mode: int = 0o644) -> Path:
-        path = self.here / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        path.chmod(mode)
-        return path
-
-    def shipments(self, *exclude: str, max_size: int = MIB, to: str = "") -> tuple[Shipment, ...]:
-        return survey([Shipped(".", to or str(self.there), exclude, max_size)], self.here)
-
-    def ship(self, *exclude: str) -> tuple[str, ...]:
-        """Ship it as a launch does; what is told of it."""
-        deliveries = compare(self.transport, self.shipments(*exclude))
-        deliver(self.transport, deliveries, str(self.root))
-        return tuple(lines(deliveries))
-
-    def arrived(self) -> dict[str, bytes]:
-        return {str(p.relative_to(self.there)): p.read_bytes() for p in self.there.rglob("*") if p.is_file()}
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    for name in ("here", "runs"):
-        (tmp_path / name).mkdir()
-    return Desk(tmp_path / "here", tmp_path / "there", tmp_path / "runs")
+__all__ = ["desk"]
 
 
 def test_a_script_with_crlf_runs_on_the_host(desk: Desk) -> None:
@@ -200,40 +146,10 @@ def test_a_link_that_stays_inside_is_a_link_there(desk: Desk) -> None:
     assert (desk.there / "latest").readlink() == Path("data")
 
 
-@pytest.mark.parametrize(
-    "target", ["/etc/passwd", "../outside", "sub/../../outside", "sub/out/../here/x", "../here/x", "HERE/x"]
-)
-def test_a_link_that_leads_out_is_refused(desk: Desk, target: str) -> None:
-    (desk.here / "sub").mkdir()
-    (desk.here / "sub/out").symlink_to("/etc")
-    desk.put("x")
-    (desk.here / "link").symlink_to(target.replace("HERE", str(desk.here)))
-    with pytest.raises(UserError, match="outside of what is shipped"):
-        desk.shipments("out")
-
-
 def test_a_link_with_no_end_is_shipped_as_it_is(desk: Desk) -> None:
     (desk.here / "a").symlink_to("a")
     desk.ship()
     assert (desk.there / "a").readlink() == Path("a")
-
-
-def test_what_is_no_file_is_refused(desk: Desk) -> None:
-    os.mkfifo(desk.here / "pipe")
-    with pytest.raises(UserError, match="neither a file nor a folder nor a link"):
-        desk.shipments()
-    assert desk.shipments("pipe")[0].items == ()
-
-
-def test_nothing_is_written_through_a_link_of_the_host(desk: Desk, tmp_path: Path) -> None:
-    desk.put("data/deep/x")
-    (tmp_path / "elsewhere").mkdir()
-    desk.there.mkdir()
-    (desk.there / "data").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=r"there/data is a link, and nothing is written through it") as refused:
-        compare(desk.transport, desk.shipments())
-    assert "nothing is deleted on the host" in refused.value.hint
-    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_the_place_itself_may_be_behind_a_link(desk: Desk, tmp_path: Path) -> None:
@@ -242,81 +158,6 @@ def test_the_place_itself_may_be_behind_a_link(desk: Desk, tmp_path: Path) -> No
     desk.there.symlink_to(tmp_path / "disk")
     desk.ship()
     assert (tmp_path / "disk/x").is_file()
-
-
-@pytest.mark.parametrize(
-    ("theirs", "why"), [("a/", "there/a is a folder"), ("d", "there/d is no folder"), ("a pipe", "there/a is no file")]
-)
-def test_what_is_in_the_way_is_named_and_left_alone(desk: Desk, theirs: str, why: str) -> None:
-    desk.put("a")
-    desk.put("d/x")
-    desk.there.mkdir()
-    if theirs == "a pipe":
-        os.mkfifo(desk.there / "a")
-    elif theirs.endswith("/"):
-        (desk.there / theirs).mkdir()
-    else:
-        (desk.there / theirs).write_text("theirs")
-    with pytest.raises(UserError, match=why):
-        compare(desk.transport, desk.shipments())
-
-
-def test_a_link_of_the_host_at_a_files_place_is_replaced_and_not_followed(desk: Desk, tmp_path: Path) -> None:
-    desk.put("x", "mine\n")
-    desk.there.mkdir()
-    (tmp_path / "theirs").write_text("theirs\n")
-    (desk.there / "x").symlink_to(tmp_path / "theirs")
-    desk.ship()
-    assert (desk.there / "x").read_text() == "mine\n"
-    assert (tmp_path / "theirs").read_text() == "theirs\n"
-
-
-@pytest.mark.parametrize("path", [b"../out", b"/etc/out", b"a/../../out", b"", b".."])
-def test_no_path_of_a_stream_leads_out(desk: Desk, path: bytes) -> None:
-    data = b"folder " + bytes(desk.there) + b"\0file 644 0 0\0" + path + b"\0over\0"
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=data)
-    assert (done.code, "leads elsewhere" in done.complaint) == (65, True)
-    assert not (desk.there.parent / "out").exists()
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.9999])
-def test_a_stream_that_is_cut_leaves_nothing_and_changes_nothing(desk: Desk, share: float) -> None:
-    desk.put("a", "old\n")
-    desk.ship()
-    desk.put("a", "new\n")
-    desk.put("sub/b", b"b" * 5000)
-    data = stream(compare(desk.transport, desk.shipments()))
-    cut = data[: int(len(data) * share)]
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=cut)
-    assert done.code
-    assert desk.arrived() == {"a": b"old\n"}
-
-
-def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
-    desk.put("a", "one\n")
-    desk.put("b", "two\n")
-    data = stream(compare(desk.transport, desk.shipments())).replace(b"two\n", b"twO\n")
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=data)
-    assert (done.code, done.complaint) == (76, "sync: what arrived is not what was sent: nothing was changed")
-    assert desk.arrived() == {}
-
-
-def test_the_next_launch_clears_away_what_a_killed_one_left(desk: Desk) -> None:
-    desk.put("sub/a", b"a" * 100_000)
-    data = stream(compare(desk.transport, desk.shipments()))
-    process = subprocess.Popen(
-        ["bash", "-c", f'{SYNC}\nsync::receive "$1"\n', "x", desk.root], stdin=subprocess.PIPE, start_new_session=True
-    )
-    assert process.stdin
-    process.stdin.write(data[:50_000])
-    process.stdin.flush()
-    until(lambda: list(desk.there.glob("sub/.comborun-sync-*")), "a draft is there")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdin.close()
-    assert not (desk.there / "sub/a").exists()
-    desk.ship()
-    assert sorted(desk.arrived()) == ["sub/a"]
 
 
 def test_files_that_are_where_they_should_go_are_not_touched(desk: Desk) -> None:
@@ -342,46 +183,6 @@ def test_home_is_the_hosts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     shipments = desk.shipments(to="~/it's here")
     deliver(desk.transport, compare(desk.transport, shipments), str(desk.root))
     assert (desk.there / "it's here/x").is_file()
-
-
-def test_more_than_the_limit_is_refused_with_the_largest_named(desk: Desk) -> None:
-    desk.put("small")
-    desk.put("model.pt", b"m" * 3000)
-    with pytest.raises(UserError, match=r"holds 3 kB, and max_size is 2 kB") as refused:
-        desk.shipments(max_size=2000)
-    assert "model.pt (3 kB)" in refused.value.hint
-    assert desk.shipments("*.pt", max_size=2000)
-
-
-def test_what_is_not_there_is_told(desk: Desk) -> None:
-    with pytest.raises(UserError, match="there is no scripts"):
-        survey([Shipped("scripts", "~/x")], desk.here)
-
-
-def test_two_entries_may_meet_but_not_differ(desk: Desk) -> None:
-    desk.put("a/x", "1\n")
-    desk.put("b/x", "2\n")
-    entries = [Shipped("a", "~/there"), Shipped("b", "~/there/")]
-    with pytest.raises(UserError, match="both ship ~/there/x, and differ"):
-        survey(entries, desk.here)
-    desk.put("b/x", "1\n")
-    assert len(survey(entries, desk.here)) == 2
-
-
-def test_a_file_that_changes_meanwhile_is_not_sent(desk: Desk) -> None:
-    desk.put("a", "one\n")
-    deliveries = compare(desk.transport, desk.shipments())
-    desk.put("a", "two\n")
-    with pytest.raises(UserError, match="changes while it is shipped"):
-        deliver(desk.transport, deliveries, str(desk.root))
-
-
-def test_a_place_that_can_not_be_written_is_told(desk: Desk) -> None:
-    desk.put("a")
-    deliveries = compare(desk.transport, desk.shipments(to="/proc/nothing"))
-    with pytest.raises(HostError) as failed:
-        deliver(desk.transport, deliveries, str(desk.root))
-    assert failed.value.hint.endswith("can't make the folder /proc/nothing")
 
 
 def test_a_big_file_is_held_in_memory_once(desk: Desk) -> None:

@@ -1,0 +1,68 @@
+"""A laptop's folder and a host's, and a way between them that is real and counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from comborun.amounts import MIB
+from comborun.grid import Shipped
+from comborun.library import library_files
+from comborun.transport import Completed
+from remote.local import LocalTransport
+from remote.shipping.survey import Shipment, survey
+from remote.shipping.sync import compare, deliver, lines
+
+SYNC = library_files()["sync.sh"]
+
+
+@dataclass
+class Counting:
+    """The local host, under another name, with what it was sent."""
+
+    host: str = "box"
+    sent: list[int] = field(default_factory=list)
+
+    def run(
+        self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
+    ) -> Completed:
+        self.sent.append(len(stdin))
+        return LocalTransport().run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
+
+
+@dataclass
+class Desk:
+    """A folder here and a folder there."""
+
+    here: Path
+    there: Path
+    root: Path
+    transport: Counting = field(default_factory=Counting)
+
+    def put(self, name: str, content: bytes | str = "x\n", mode: int = 0o644) -> Path:
+        path = self.here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return path
+
+    def shipments(self, *exclude: str, max_size: int = MIB, to: str = "") -> tuple[Shipment, ...]:
+        return survey([Shipped(".", to or str(self.there), exclude, max_size)], self.here)
+
+    def ship(self, *exclude: str) -> tuple[str, ...]:
+        """Ship it as a launch does; what is told of it."""
+        deliveries = compare(self.transport, self.shipments(*exclude))
+        deliver(self.transport, deliveries, str(self.root))
+        return tuple(lines(deliveries))
+
+    def arrived(self) -> dict[str, bytes]:
+        return {str(p.relative_to(self.there)): p.read_bytes() for p in self.there.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    for name in ("here", "runs"):
+        (tmp_path / name).mkdir()
+    return Desk(tmp_path / "here", tmp_path / "there", tmp_path / "runs")
