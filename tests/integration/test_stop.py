@@ -64,6 +64,7 @@ def test_the_whole_run_is_stopped_and_a_resume_finishes_it(any_box: Box) -> None
     for name in ("env_one", "env_two"):
         any_box.begun(name)
     until(lambda: len(any_box.outputs("env_two")) == 1, "the first record is there")
+    any_box.ended("env_done")  # its slot was free before that
     stopped = any_box.stop()
     assert stopped.returncode == 0, stopped.stderr
     assert sorted(stopped.stdout.splitlines()) == ["env_one: cancelled, 1 record", "env_two: cancelled, 1 record"]
