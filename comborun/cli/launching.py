@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.again.smoke import smoke_sessions
+from comborun.amounts import several
 from comborun.cli.changing import changed_option
-from comborun.cli.frame import SOME_DID_NOT, answer, grid_argument, json_option, program, tell
+from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, grid_argument, json_option, program, tell
 from comborun.cli.on_slurm import slurm_option
 from comborun.cli.request import Request
 from comborun.cli.smoking import smoke_test
@@ -17,7 +18,6 @@ from comborun.cli.starting import start_run
 from comborun.cli.watching import Watching, watch_until_the_end
 from comborun.cli.where import where_options
 from comborun.plaintext import harmless
-from monitor.wording import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     where_options,
     slurm_option,
-    click.option("--parallel", type=click.IntRange(min=1), metavar="N", help="Sessions at once."),
+    click.option("--parallel", type=SLOTS, metavar="N", help="Sessions at once."),
     click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
     click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
     changed_option,
