@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, kill, python, until
+from box import Box, Script, alive, bash, until
+from session_by_hand import RECORDS, again_by_hand, by_hand
 
 from comborun.state import Cause, Completeness, Outcome
-
-RECORDS = """\
-i=0
-while ((i < {n})); do
-  printf '{{"episode": %d, "success": %s}}\\n' "$i" "$((i % 2 == 0 ? 1 : 0))"
-  i=$((i + 1))
-done >"$COMBORUN_OUTPUT_DIR/records.jsonl"
-"""
-
-
-def by_hand(
-    box: Box, script: Script, attempt: str = "1", name: str = "stairs_flat"
-) -> subprocess.CompletedProcess[str]:
-    """`bash session.sh ATTEMPT`, as a person would type it."""
-    box.plan({name: script})
-    return again_by_hand(box, attempt, name)
-
-
-def again_by_hand(box: Box, attempt: str = "1", name: str = "stairs_flat") -> subprocess.CompletedProcess[str]:
-    folder = box.directory / "sessions" / name
-    return subprocess.run(
-        ["bash", "session.sh", *([attempt] if attempt else [])],
-        cwd=folder,
-        env=box.environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=60,
-        check=False,
-    )
 
 
 def test_by_hand_in_a_plain_terminal_a_session_runs_shows_its_output_and_is_on_record(box: Box) -> None:
@@ -154,15 +124,6 @@ def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: in
     assert (end.cause, end.code, end.signal) == (Cause.EXITED, code, None)
 
 
-@pytest.mark.parametrize("name", ["KILL", "SEGV", "TERM"])
-def test_a_command_that_dies_of_a_signal_is_told_with_its_number(box: Box, name: str) -> None:
-    by_hand(box, bash(f"kill -{name} $$"))
-    end = box.end("stairs_flat")
-    number = signal.Signals[f"SIG{name}"]
-    assert end
-    assert (end.cause, end.signal, end.code) == (Cause.SIGNAL, number, 128 + number)
-
-
 COMPLETENESS = {
     "all records": (4, "exit 0", Completeness.COMPLETE, Outcome.SUCCEEDED),
     "all records and a crash": (4, "kill -SEGV $$", Completeness.COMPLETE, Outcome.SUCCEEDED),
@@ -261,51 +222,6 @@ def test_what_an_attempt_that_has_ended_left_at_the_lock_goes_before_the_next_on
     assert box.ended("stairs_flat", 2).clean
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: Box, number: signal.Signals) -> None:
-    box.plan({"stairs_flat": bash("sleep 60 & sleep 60 & wait")})
-    script = str(box.directory / "sessions/stairs_flat/session.sh")
-    process = subprocess.Popen(["bash", script, "1"], env=box.environment, stdout=subprocess.DEVNULL)
-    box.begun("stairs_flat")
-    process.send_signal(number)
-    assert process.wait(20) == 0
-    end = box.ended("stairs_flat")
-    assert (end.cause, end.outcome, end.signal) == (Cause.STOPPED, Outcome.CANCELLED, number)
-    assert box.marked() == []
-
-
-INTERRUPTED = """
-import time
-try:
-    print("ready", flush=True)
-    time.sleep(60)
-except KeyboardInterrupt:
-    print("saved")
-"""
-
-
-def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_program(box: Box) -> None:
-    box.plan({"stairs_flat": python(INTERRUPTED)})
-    box.start()
-    until(lambda: "ready" in box.log("stairs_flat"), "the program is ready")
-    begin = box.begun("stairs_flat")
-    box.tmux("send-keys", "-t", f"={begin.address}:", "C-c")
-    end = box.ended("stairs_flat")
-    assert box.log("stairs_flat") == "ready\nsaved\n"
-    assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
-
-
-def test_ctrl_c_in_a_screen_window_is_one_too(screen_box: Box) -> None:
-    screen_box.plan({"stairs_flat": python(INTERRUPTED)})
-    screen_box.start()
-    until(lambda: "ready\n" in screen_box.log("stairs_flat"), "the program is ready")
-    begin = screen_box.begun("stairs_flat")
-    keys = ["screen", "-S", begin.address, "-p", "0", "-X", "stuff", "\x03"]
-    assert subprocess.run(keys, env=screen_box.environment, timeout=20, check=False).returncode == 0
-    assert screen_box.ended("stairs_flat").cause is Cause.STOPPED
-    assert screen_box.log("stairs_flat") == "ready\nsaved\n"
-
-
 def test_the_window_shows_what_the_command_prints(box: Box) -> None:
     box.plan({"stairs_flat": bash("echo 'episode 7 of 100'; sleep 60")})
     box.start()
@@ -317,92 +233,6 @@ def test_the_window_shows_what_the_command_prints(box: Box) -> None:
     until(seen, "the window shows the log")
 
 
-def test_killing_the_multiplexer_ends_no_session(any_box: Box) -> None:
-    any_box.plan({"stairs_flat": bash("echo begun; sleep 1.5; echo finished")})
-    any_box.start()
-    any_box.begun("stairs_flat")
-    for server in any_box.servers():
-        kill(server, signal.SIGKILL)
-    end = any_box.ended("stairs_flat")
-    assert end.clean
-    assert any_box.log("stairs_flat") == "begun\nfinished\n"
-    assert any_box.await_done()["succeeded"] == "1"
-
-
-DAEMON = """
-import os, subprocess, sys, time
-if os.fork() == 0:
-    os.setsid()
-    os.closerange(3, 100)
-    time.sleep({seconds})
-    open(os.environ["COMBORUN_OUTPUT_DIR"] + "/daemon", "w").write("finished")
-    os._exit(0)
-"""
-
-
-def test_a_daemon_that_finishes_its_work_in_time_is_let(box: Box) -> None:
-    box.environment["COMBORUN_GRACE_S"] = "5"
-    by_hand(box, python(DAEMON.format(seconds=0.5)))
-    assert [file.name for file in box.outputs("stairs_flat")] == ["daemon"]
-    assert box.end("stairs_flat")
-
-
-def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> None:
-    by_hand(box, python(DAEMON.format(seconds=60)))
-    assert box.outputs("stairs_flat") == []
-    assert box.marked() == []
-    end = box.end("stairs_flat")
-    assert end
-    assert end.clean
-
-
-WRITES_ON = {
-    "in the background": "{ sleep 0.7; " + RECORDS.format(n=3).strip() + "; } & exit 0",
-    "at the end of a pipe": "exec > >(sleep 0.7; cat >$COMBORUN_OUTPUT_DIR/records.jsonl); "
-    "printf '{\"episode\": %d}\\n' 0 1 2",
-}
-
-
-@pytest.mark.parametrize("how", WRITES_ON)
-def test_what_a_child_in_the_commands_group_still_writes_when_it_has_ended_counts(box: Box, how: str) -> None:
-    box.environment["COMBORUN_GRACE_S"] = "20"
-    by_hand(box, bash(WRITES_ON[how], count=3, results=("*.jsonl",)))
-    end = box.end("stairs_flat")
-    assert end
-    assert (end.completeness, end.records, end.note) == (Completeness.COMPLETE, 3, "")
-
-
-@pytest.mark.parametrize("leaves", ["sleep 60 &", "setsid sleep 60 &", "sleep 60 & setsid sleep 60 &"])
-def test_what_goes_on_after_the_grace_is_ended_and_a_failure_says_so(box: Box, leaves: str) -> None:
-    by_hand(box, bash(f"trap '' HUP INT TERM; {leaves} exit 0", count=3, results=("*.jsonl",)))
-    assert box.marked() == []
-    end = box.end("stairs_flat")
-    assert end
-    assert end.note == f"processes that it left behind were ended after 1 s: {leaves.count('&')}"
-
-
-def test_of_a_session_that_is_stopped_nothing_gets_a_grace(box: Box) -> None:
-    box.environment["COMBORUN_GRACE_S"] = "60"
-    box.plan({"env_one": bash("trap 'exit 0' INT; (trap '' HUP INT TERM; sleep 60) & while :; do sleep 0.1; done")})
-    assert box.start().returncode == 0
-    box.begun("env_one")
-    until(lambda: len(box.marked("env_one")) > 2, "its child has begun")
-    assert box.stop().returncode == 0
-    assert box.ended("env_one").cause is Cause.STOPPED
-    assert box.marked() == []
-
-
-@pytest.mark.parametrize("setup", ["", "true"])
-def test_the_command_ignores_no_signal_that_its_supervisor_does(box: Box, setup: str) -> None:
-    by_hand(box, Script(("grep", "SigIgn", "/proc/self/status"), setup=setup))
-    ignored = int(box.log("stairs_flat").split()[1], 16)
-    supervisors = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
-    ours = {
-        number for number in supervisors if signal.getsignal(number) is signal.SIG_IGN
-    }  # by nohup, say: no shell undoes it
-    assert [number.name for number in supervisors if ignored >> (number - 1) & 1 and number not in ours] == []
-
-
 def test_a_run_directory_that_was_moved_and_has_spaces_still_works(box: Box, tmp_path: Path) -> None:
     box.plan({"stairs_flat": bash('echo "$COMBORUN_OUTPUT_DIR"')})
     moved = tmp_path / "a folder; with 'odd' $names"
@@ -411,39 +241,3 @@ def test_a_run_directory_that_was_moved_and_has_spaces_still_works(box: Box, tmp
     box.start()
     assert box.await_done()["succeeded"] == "1"
     assert box.log("stairs_flat") == f"{moved}/sessions/stairs_flat/attempt-1/out\n"
-
-
-def test_a_disk_that_fills_up_while_a_session_runs_still_gets_its_end(small_disk_box: Box) -> None:
-    box = small_disk_box
-    fills = 'cat /dev/zero >"$COMBORUN_OUTPUT_DIR/big"'
-    done = by_hand(box, bash(RECORDS.format(n=2) + fills, count=4, results=("*.jsonl",)))
-    assert done.returncode == 0, done.stderr
-    end = box.end("stairs_flat")
-    assert end
-    assert (end.cause, end.code, end.records) == (Cause.DISK_FULL, 1, 2)
-    assert re.match(r"\d+ KiB are free on the file system of its output", end.note)
-
-
-def test_a_disk_that_is_full_before_the_start_is_told(small_disk_box: Box) -> None:
-    box = small_disk_box
-    box.plan({"stairs_flat": bash("true")})
-    box.fill_disk()
-    refused = again_by_hand(box)
-    assert refused.returncode == 73
-    assert "is the disk full?" in refused.stderr or "can't make" in refused.stderr
-    assert not (box.attempt("stairs_flat") / "claim").exists()
-
-
-def test_a_supervisor_that_is_told_to_end_just_as_its_command_dies_writes_the_end(box: Box) -> None:
-    names = [f"env_{number}" for number in range(16)]
-    box.plan({name: bash("sleep 100; true") for name in names})
-    scripts = [box.directory / "sessions" / name / "session.sh" for name in names]
-    started = [subprocess.Popen(["bash", script, "1"], env=box.environment) for script in scripts]
-    for name in names:
-        box.begun(name)
-    for name in names:  # as Slurm does, which signals every process of a task
-        kill(box.begun(name).pid, signal.SIGTERM)
-        kill(box.begun(name).supervisor, signal.SIGTERM)
-    until(lambda: all(one.poll() is not None for one in started), "all supervisors have left")
-    for name in names:
-        assert box.ended(name).cause in {Cause.STOPPED, Cause.SIGNAL}
