@@ -1,24 +1,21 @@
-"""From a grid file to a run under way: check, lay out, publish or amend, deliver, start. Safe to repeat."""
+"""From a grid file to a run under way: check, lay out, settle where it runs, deliver, start. Safe to repeat."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.again.amend import amend, compare
-from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
-from comborun.again.taken_over import taken_over
+from comborun.again.smoke import smoke_sessions
 from comborun.cli.beginning import await_beginning
-from comborun.cli.changing import choose, cut_kept, no_change, rule_kept, told_changes, told_running, within_the_rule
 from comborun.cli.frame import program
-from comborun.cli.globbing import kept, with_policies
+from comborun.cli.globbing import with_policies
 from comborun.cli.grids import check_setup, warn, warn_of_host
 from comborun.cli.knowing import measured_notes
 from comborun.cli.lacking import lacking
-from comborun.cli.on_slurm import check_cluster, check_engine, laid_out, lines_said, refuse_options
-from comborun.errors import HostError
+from comborun.cli.on_slurm import check_cluster, laid_out, lines_said, refuse_options
+from comborun.cli.settling import Settled, settle
 from comborun.grid import load_grid, parse_grid
 from monitor.answer.holds import HALTED, Hold
 from monitor.reasons.hints import held
@@ -26,8 +23,7 @@ from remote.control import steer
 from remote.host import ask, check
 from remote.launch import StartOptions, await_added, start
 from remote.provenance import preset_origin, provenance, shipped_origin
-from remote.publish import Draft, Publication, publish
-from remote.publish import amend as put_amendment
+from remote.publish import Draft
 from remote.replace import replaced
 from remote.runs import Launch, remember
 from remote.secrets import asked_of_host, check_host, from_laptop
@@ -36,14 +32,16 @@ from remote.shipping.sync import compare as compare_files
 from remote.shipping.sync import deliver, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from comborun.cli.request import Request
+    from comborun.facts import HostFacts
+    from comborun.grid import Grid
     from comborun.grid.globbed import Found
     from comborun.plan import Plan
     from comborun.transport import Transport
-
-_TRIES = 5
+    from remote.publish import Publication
+    from remote.shipping.survey import Shipment
 
 
 @dataclass(frozen=True)
@@ -66,22 +64,6 @@ class Launched:
     """what the first session waits for, `waits for ...`; empty when one has begun, or nobody looked"""
     lacks: str = ""
     """what a run that has finished has not done"""
-
-
-@dataclass(frozen=True)
-class _Settled:
-    """Where the work of a grid is from now on."""
-
-    publication: Publication
-    plan: Plan
-    added: tuple[str, ...] = ()
-    """sessions that are new in a run that was there"""
-    changes: tuple[str, ...] = ()
-
-    @property
-    def hold(self) -> Hold | None:
-        found = self.publication.found
-        return Hold(found.hold, why=found.why) if found and found.hold else None
 
 
 def start_run(request: Request) -> Launched:
@@ -113,9 +95,7 @@ def _start_run(request: Request, tell_run: Callable[[str], None]) -> Launched:
     secrets, shipments = from_laptop(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = request.where.connect(grid.host)
     grid = with_policies(grid, transport)
-    facts = ask(transport, asked_of_host(grid.secrets))
-    check(facts, request.multiplexer, windows=not request.slurm)
-    check_host(facts)
+    facts = _facts(transport, grid, request)
 
     def planned(found: Found | None = None) -> Plan:
         meant = parse_grid(grid.text, grid.path, found) if found else grid
@@ -127,12 +107,8 @@ def _start_run(request: Request, tell_run: Callable[[str], None]) -> Launched:
     else:
         warn_of_host(grid, facts)
     deliveries = compare_files(transport, shipments)
-    origin = {
-        **provenance(grid.path, grid.text, facts),
-        "preset": preset_origin(grid.preset),
-        "sync": shipped_origin(shipments),
-    }
-    settled = _settle(transport, Draft(plan, grid.text, grid.root, origin), request, planned)
+    draft = Draft(plan, grid.text, grid.root, _origin(grid, facts, shipments))
+    settled = settle(transport, draft, request, planned)
     publication = settled.publication
     tell_run(publication.run)
     way = request.where.way(transport.host)
@@ -150,7 +126,24 @@ def _start_run(request: Request, tell_run: Callable[[str], None]) -> Launched:
     return _set_going(request, replace(launched, shipped=tuple(lines(deliveries))), settled, secrets)
 
 
-def _set_going(request: Request, launched: Launched, settled: _Settled, secrets: bytes) -> Launched:
+def _facts(transport: Transport, grid: Grid, request: Request) -> HostFacts:
+    """What the host is. Raises HostError where the grid's sessions can't run there, or a secret is missing."""
+    facts = ask(transport, asked_of_host(grid.secrets))
+    check(facts, request.multiplexer, windows=not request.slurm)
+    check_host(facts)
+    return facts
+
+
+def _origin(grid: Grid, facts: HostFacts, shipments: Sequence[Shipment]) -> dict[str, Any]:
+    """Where the run comes from, for its manifest."""
+    return {
+        **provenance(grid.path, grid.text, facts),
+        "preset": preset_origin(grid.preset),
+        "sync": shipped_origin(shipments),
+    }
+
+
+def _set_going(request: Request, launched: Launched, settled: Settled, secrets: bytes) -> Launched:
     """Start what has been published, unless a person holds it, and wait for its first session."""
     transport = launched.transport
     slots = _slots(request, settled)
@@ -167,80 +160,12 @@ def _set_going(request: Request, launched: Launched, settled: _Settled, secrets:
     return replace(launched, replaced=replaced(said), changes=(*launched.changes, *lifted))
 
 
-def _settle(transport: Transport, draft: Draft, request: Request, planned: Callable[[Found | None], Plan]) -> _Settled:
-    """Publish the run, or bring the one that is there up to the grid, whoever else does so at the same time.
-
-    `planned` lays the grid out again, for policies that a run was planned with.
-    """
-    mode = "new" if request.new else "resume"
-    notes: tuple[str, ...] = ()
-    whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
-    for _ in range(_TRIES):
-        publication = publish(transport, whole, mode)
-        if publication.found is None:
-            return _Settled(publication, whole.plan, changes=notes)
-        plan, told = kept(publication.found.plan, draft.plan, request.changed, planned)
-        draft = replace(draft, plan=plan)
-        if _is_another(publication, draft, request):
-            mode = f"after:{publication.run}"
-            notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
-        elif settled := _bring_up(transport, publication, draft, request):
-            return replace(settled, changes=(*told, *settled.changes))
-    raise HostError(f"other launches changed the run of {draft.plan.grid} all the while", "launch it again")
-
-
-def _is_another(publication: Publication, draft: Draft, request: Request) -> bool:
-    """Whether the grid is to have a run of its own beside one that has ended and that has none of its work."""
-    found = publication.found
-    if publication.state != "changed" or found is None or not found.ended or request.changed:
-        return False
-    return not compare(found.plan, draft.plan).common
-
-
-def _bring_up(transport: Transport, publication: Publication, draft: Draft, request: Request) -> _Settled | None:
-    """Amend the run that was found as far as the grid says otherwise; None when another launch was faster."""
-    found = publication.found
-    if found is None:
-        raise ValueError("there is no run to amend")
-    comparison = compare(found.plan, draft.plan, found.started)
-    asked = publication.state == "changed" and draft.plan.digest != found.plan.digest
-    wanted = request.changed or (None if asked else "keep")
-    choice = choose(comparison, publication.run, wanted) if asked else within_the_rule(comparison, wanted)
-    amended = amend(comparison, choice)
-    if request.smoke:
-        amended = amended_with_smoke(amended, request.smoke)
-    finished = found.whole and not amended.added
-    if not asked and (amended.plan == found.plan or (finished and not amended.dropped)):
-        if publication.state == "changed":  # but for what the run keeps
-            publication = replace(publication, state="finished" if finished else "resumed")
-        kept_as_it_is = rule_kept(found.plan, draft.plan) + (() if finished else cut_kept(found.plan, draft.plan))
-        return _Settled(publication, found.plan, changes=(*no_change(comparison, request.changed), *kept_as_it_is))
-    if not finished:
-        check_engine(found.plan, draft.plan, publication.run)
-    running = put_amendment(transport, publication, amended, draft)
-    if running is None:
-        return None
-    options = request.where.options(transport.host)
-    return _Settled(
-        publication=replace(publication, state="finished" if finished else "resumed"),
-        plan=amended.plan,
-        added=tuple(session.name for session in amended.added),
-        changes=(
-            *(told_changes(comparison, choice) if asked or request.changed else ()),
-            *taken_over(found.plan, amended.plan),
-            *rule_kept(found.plan, draft.plan),
-            *cut_kept(amended.plan, draft.plan),
-            *told_running(running, publication.run, options),
-        ),
-    )
-
-
-def _only_slots(transport: Transport, settled: _Settled, slots: int | None) -> tuple[str, ...]:
+def _only_slots(transport: Transport, settled: Settled, slots: int | None) -> tuple[str, ...]:
     """What a run that a person holds is told: how many may run at once when it goes on."""
     return steer(transport, settled.publication.directory, "slots", str(slots)).lines if slots else ()
 
 
-def _lift(transport: Transport, settled: _Settled) -> tuple[str, ...]:
+def _lift(transport: Transport, settled: Settled) -> tuple[str, ...]:
     """Let a run go on that comborun itself has halted, or that it keeps from GPUs; a sentence each."""
     directory, found = settled.publication.directory, settled.publication.found
     if not found or not found.held:
@@ -251,7 +176,7 @@ def _lift(transport: Transport, settled: _Settled) -> tuple[str, ...]:
     return (f"no longer {held(settled.hold)}" if settled.hold else "GPUs that were in quarantine are used again",)
 
 
-def _start(transport: Transport, settled: _Settled, options: StartOptions) -> str:
+def _start(transport: Transport, settled: Settled, options: StartOptions) -> str:
     """Start the dispatcher, or let it go on; what was said of it."""
     directory = settled.publication.directory
     said = start(transport, directory, options)
@@ -262,7 +187,7 @@ def _start(transport: Transport, settled: _Settled, options: StartOptions) -> st
     return said
 
 
-def _slots(request: Request, settled: _Settled) -> int | None:
+def _slots(request: Request, settled: Settled) -> int | None:
     """Sessions at once; None leaves them as they are, which may be as somebody set them meanwhile."""
     found, parallel = settled.publication.found, settled.plan.limits.parallel
     if settled.plan.slurm:
