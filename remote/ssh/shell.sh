@@ -31,6 +31,7 @@ end_relays() {
 }
 
 # 137 is said by a script that exits with 137 and by one that was killed: bash's notice tells them apart
+# (bash 5.3 gives none of TERM and INT: there they are exits with 143 and 130)
 read_notice() {
   local line
   notice=''

