@@ -1,0 +1,132 @@
+"""The program `combo` without the second that Python takes to import it: each call is a fork of one that has it all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+PLAIN = {"PYTHONPATH": str(CHECKOUT), "LANG": "C.UTF-8"}
+"""what the forks have of the variables that count before Python's first line; others need a Python of their own"""
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        *(f"comborun.cli.{file.stem}" for file in (CHECKOUT / "comborun/cli").glob("[a-z]*.py")),
+        *("comborun.cli", "monitor.watch", "remote.control", "remote.fetch.transfer", "remote.launch", "remote.local"),
+        *("remote.ssh.exchange", "reporter.render", "reporter.report", "paramiko", "jinja2", "scipy.stats"),
+        *(f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_pdf")),
+        "matplotlib.backends.backend_svg",
+    ]
+)
+
+
+@dataclass
+class Call:
+    """One call of `combo`; what it says goes to a file."""
+
+    process: ForkServerProcess
+    said: Path
+
+    @property
+    def text(self) -> str:
+        return self.said.read_text(errors="replace") if self.said.exists() else ""
+
+    def code(self, seconds: float = 90.0) -> int:
+        """The exit code, once it has one."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"combo has not ended within {seconds:g} s; it says\n{self.text}"
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(10)
+
+
+def call(words: list[str], environment: Mapping[str, str], folder: Path, said: Path) -> Call:
+    process = _FORKS.Process(target=_into_file, args=(words, dict(environment), folder, said), daemon=True)
+    process.start()
+    return Call(process, said)
+
+
+def can_run(environment: Mapping[str, str]) -> bool:
+    early = {name for name in environment if name.startswith(("PYTHON", "LANG", "LC_", "LD_", "TZ"))}
+    return {name: environment[name] for name in early} == PLAIN
+
+
+def run(
+    words: list[str], environment: Mapping[str, str], folder: Path, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run`: to the end of both streams, so whatever it leaves running must have closed them."""
+    deadline = time.monotonic() + seconds
+    (out, to_out), (err, to_err) = multiprocessing.Pipe(duplex=False), multiprocessing.Pipe(duplex=False)
+    with out, err:
+        with to_out, to_err:
+            process = _FORKS.Process(
+                target=_into_pipes, args=(words, dict(environment), folder, to_out, to_err), daemon=True
+            )
+            process.start()
+        said = _read((out, err), deadline)
+        process.join(max(0.0, deadline - time.monotonic()))
+    if said is None or process.exitcode is None:
+        process.kill()
+        raise subprocess.TimeoutExpired(words, seconds)
+    return subprocess.CompletedProcess(words, process.exitcode, *said)
+
+
+def _read(streams: tuple[Connection, ...], deadline: float) -> list[str] | None:
+    """All that comes until the streams are closed at the other end; None when that is not in time."""
+    pieces: dict[int, list[bytes]] = {stream.fileno(): [] for stream in streams}
+    with selectors.DefaultSelector() as open_ones:
+        for descriptor in pieces:
+            open_ones.register(descriptor, selectors.EVENT_READ)
+        while open_ones.get_map():
+            if time.monotonic() > deadline:
+                return None
+            for key, _ in open_ones.select(1):
+                piece = os.read(key.fd, 1 << 16)
+                pieces[key.fd].append(piece)
+                if not piece:
+                    open_ones.unregister(key.fd)
+    return [b"".join(each).decode().replace("\r\n", "\n").replace("\r", "\n") for each in pieces.values()]
+
+
+def _into_file(words: list[str], environment: dict[str, str], folder: Path, said: Path) -> None:
+    os.setsid()
+    file = os.open(said, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    _become(["combo", *words], environment, folder, (file, file))
+
+
+def _into_pipes(words: list[str], environment: dict[str, str], folder: Path, out: Connection, err: Connection) -> None:
+    with out, err:
+        ends = os.dup(out.fileno()), os.dup(err.fileno())
+    _become([str(CHECKOUT / "comborun/__main__.py"), *words], environment, folder, ends)
+
+
+def _become(words: list[str], environment: dict[str, str], folder: Path, ends: tuple[int, int]) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, end in ((nothing, 0), (ends[0], 1), (ends[1], 2)):
+        os.dup2(descriptor, end)
+    for descriptor in {nothing, *ends}:
+        os.close(descriptor)
+    sys.stdout, sys.stderr = (open(end, "w", closefd=False) for end in (1, 2))  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = words
+    from comborun.__main__ import main
+
+    try:
+        main()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
