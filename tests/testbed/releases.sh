@@ -14,8 +14,8 @@ shift
 checkout=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
 root=${COMBORUN_RELEASES:-/var/tmp/comborun-releases}/$release
 mirror=${COMBORUN_MIRROR:-http://deb.debian.org/debian}
-proofs=(tests/integration/test_{dispatch,session_script,starts,stop,control,orphans,watchdog,replace,doctor,secrets}.py
-  tests/integration/test_{host_flow,sync,fetch,transport,control_commands}.py
+proofs=(tests/integration/test_{dispatch,dispatch_kills,start_script,starts,stop,control,orphans,watchdog,replace}.py
+  tests/integration/test_{session_script,session_ends,doctor,secrets,host_flow,sync,fetch,transport,control_commands}.py
   tests/faults/test_{killed,twice,prefixes,programs,records,matrix}.py)
 
 inside() { # <command>...
