@@ -54,7 +54,7 @@ make_python() { # the oldest that comborun knows, from the sources of a release 
   cp /usr/share/keyrings/debian-archive-keyring.gpg "$root/etc/apt/trusted.gpg.d/"
   inside apt-get update -q
   # shellcheck disable=SC2016 # for the shell inside
-  inside bash -ec 'cd /usr/src && apt-get source -q python3.11 && cd python3.11-*/ && ./configure -q --disable-test-modules
+  inside bash -ec 'cd /usr/src && apt-get source -q --download-only python3.11 && tar xzf python3.11_*.orig.tar.gz && cd Python-3.11*/ && ./configure -q --disable-test-modules
     make -sj "$(nproc)" && make -s install && ln -sf /usr/local/bin/python3.11 /usr/bin/python3'
 }
 
@@ -65,7 +65,7 @@ dpkg -L bats | grep -E '^/usr/(bin|lib|libexec)/' | while read -r file; do # of 
   [[ ! -f $file ]] || install -D -m "$(stat -c %a "$file")" "$file" "$root$file"
 done
 [[ -x $root/opt/venv/bin/pip ]] || inside python3 -m venv /opt/venv
-inside pip install -q --cert /etc/ssl/certs/ca-certificates.crt -e '/comborun[example]' \
+inside env PIP_CERT=/etc/ssl/certs/ca-certificates.crt pip install -q -e '/comborun[example]' \
   pytest pytest-timeout pytest-xdist hypothesis jsonschema hatchling fastapi uvicorn statsmodels scikit-posthocs
 
 # shellcheck disable=SC2016 # for the shell inside
