@@ -124,4 +124,6 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     if begun:
         names = ", ".join(run.id for run in begun[:5])
         raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
+    if "/" in wanted:
+        raise UserError(f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are")
     raise UserError(f"there is no run {wanted!r} on {host}", f"the newest is {runs[0].id}; combo runs lists all")

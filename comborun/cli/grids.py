@@ -91,7 +91,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     \b
     combo plan grid.yaml
     combo plan grid.yaml --script stairs_flat
-    combo plan grid.yaml --slurm --host login1      as job arrays, and whether Slurm would take them
+    combo plan grid.yaml --slurm --host login1      as job arrays on Slurm
     """
     checked = load_grid(grid)
     check_setup(checked)

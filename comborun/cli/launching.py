@@ -57,7 +57,7 @@ def launch(grid: Path, as_json: bool, **options: Any) -> int:
     combo launch grid.yaml
     combo launch grid.yaml --parallel 4 --multiplexer screen
     combo launch grid.yaml --smoke 1            an episode of each combo first
-    combo launch grid.yaml --changed rerun      what the grid does otherwise now, as it says
+    combo launch grid.yaml --changed rerun      what has changed is done anew
     combo launch grid.yaml --slurm --host login1
     """
     launched = start_run(Request(grid, **options))

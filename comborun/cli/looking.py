@@ -38,9 +38,9 @@ def logs(session: str, wanted: str | None, where: Where, root: str | None, **how
 
     \b
     combo logs -f stairs_flat
-    combo logs vlm                       a model server's, by the name that the grid gives it
+    combo logs vlm                              a model server, by its name
     combo logs --rank 3 --stderr pick_ppo
-    combo logs stairs_flat -n 1000000 > stairs_flat.log      every byte as it is
+    combo logs stairs_flat -n 1000000 > it.log  every byte as it is
     """
     transport, found = where.find(wanted, root)
     layout = RunLayout(PurePosixPath(found.directory))

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.amounts import GIB
 from reporter.counting.quality import Finding, Quality
 from reporter.pages.headline import sentences
 from reporter.summary import describe_missing
@@ -173,4 +174,9 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
     for name, span in (("first start to last end", timing.makespan), ("sum of session times", timing.sequential)):
         if span is not None:
             yield name, duration(span)
-    yield from sorted(summary.provenance.items())
+    yield from ((name, _sized(name, value)) for name, value in sorted(summary.provenance.items()))
+
+
+def _sized(name: str, value: str) -> str:
+    """A size in bytes as a person reads it; the JSON has the bytes."""
+    return f"{int(value) / GIB:.1f} GiB" if name == "host.memory" and value.isdecimal() else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from comborun.results import ResultRules
 from reporter.adapters import RejectKind
 from reporter.collect import collect_folder, collect_run
 from reporter.collected import Collected
+from reporter.pages.page import page
+from reporter.summary import summarize
 
 
 def write(path: Path, text: str) -> Path:
@@ -154,3 +157,13 @@ def test_a_folder_is_searched_to_its_depth_each_file_once(tmp_path: Path) -> Non
 def test_a_folder_of_which_there_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
         collect_folder(tmp_path / "nowhere")
+
+
+def test_the_pages_give_the_memory_of_the_host_as_a_person_reads_it(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs"), row(0))
+    run.write()
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "g", "provenance": {"host": {"memory": 25276510208}}}))
+    summary = summarize(collect_run(tmp_path)).summary
+    assert ("host.memory", "23.5 GiB") in page(summary).provenance
+    assert summary.provenance["host.memory"] == "25276510208"
