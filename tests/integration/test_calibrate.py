@@ -81,6 +81,9 @@ def test_an_earlier_run_tells_how_long_the_next_one_takes(desk: Desk) -> None:
 def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve(desk: Desk, tmp_path: Path) -> None:
     gpus = Gpus(cast("Box", desk), tmp_path / "bin")
     gpus.cards(20000)
+    processors = gpus.folder / "nproc"  # more than these sessions can keep busy: memory is what limits them
+    processors.write_text("#!/bin/sh\necho 64\n")
+    processors.chmod(0o755)
     held = """bash -c 'hold-gpu 4500 --for 60 & holder=$!; "$@"; code=$?; kill $holder; exit $code' run """
     keys = {"policies": "[good]", "environments": "[maze]", "episodes": "300", "resources": "{gpus: 1}"}
     grid = desk.grid(command=held + evaluate(0.1), reserve="{gpu_memory: 8000 MiB}", limits="{attempts: 1}", **keys)

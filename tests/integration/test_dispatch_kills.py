@@ -99,12 +99,9 @@ def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again
     os.killpg(begin.pid, signal.SIGKILL)
     box.await_done()
     first, second = box.ended("env_one", 1), box.ended("env_one", 2)
-    assert (first.cause, first.outcome, first.code, first.note) == (
-        Cause.LOST,
-        Outcome.LOST,
-        None,
-        "nobody saw its end",
-    )
+    assert (first.cause, first.outcome, first.code) == (Cause.LOST, Outcome.LOST, None)
+    # Behind it may stand who was killed for memory meanwhile: the kernel counts that for the whole machine.
+    assert first.note.partition("; processes killed for memory on this machine")[0] == "nobody saw its end"
     assert first.started == pytest.approx(begin.started)
     assert second.clean
     assert starts(box, "env_one") == ["1", "2"]

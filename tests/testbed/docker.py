@@ -127,11 +127,14 @@ def remove(name: str) -> int:
     folder = HOME / name
     with (HOME / "removed").open("a") as file:
         file.write(f"{name}\n")
-    if not folder.exists():
+    send(folder, signal.SIGKILL)
+    gone = HOME / f".removed-{name}-{os.getpid()}"
+    try:
+        folder.rename(gone)  # at once: its daemon writes its code just now, and what it wrote would keep the folder there
+    except FileNotFoundError:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1
-    send(folder, signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(gone, ignore_errors=True)
     return 0
 
 
