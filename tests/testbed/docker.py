@@ -130,7 +130,7 @@ def remove(name: str) -> int:
     send(folder, signal.SIGKILL)
     gone = HOME / f".removed-{name}-{os.getpid()}"
     try:
-        folder.rename(gone)  # at once: its daemon writes its code just now, and what it wrote would keep the folder there
+        folder.rename(gone)  # at once: its daemon may write its code just now, and that would keep the folder there
     except FileNotFoundError:
         print(f"Error response from daemon: No such container: {name}", file=sys.stderr)
         return 1
