@@ -55,5 +55,5 @@ def named_missing(document: dict[str, Any]) -> Iterator[Key]:
 
 def nothing_lives(ground: Ground) -> None:
     """No process with the run's marker, no window, no server of windows, no dispatcher."""
-    until(lambda: not ground.marked(), f"no marked process lives\n{ground.story}")
-    until(lambda: not ground.everything(), f"no window lives, and no dispatcher\n{ground.story}")
+    until(lambda: not ground.marked(), lambda: f"no marked process lives\n{ground.story}")
+    until(lambda: not ground.everything(), lambda: f"no window lives, and no dispatcher\n{ground.story}")

@@ -124,19 +124,19 @@ class Ground:
         begin = self.begun_at(session, attempt)
         at = self.run.directory / f"sessions/{session}/attempt-{attempt}"
         planned = int(parse_record((at / "claim").read_text())["count"])
-        until(lambda: lines(at) >= planned - 1, f"{session} is at its gate\n{self.story}", PATIENCE_S)
+        until(lambda: lines(at) >= planned - 1, lambda: f"{session} is at its gate\n{self.story}", PATIENCE_S)
         return begin
 
     def begun_at(self, session: str, attempt: int) -> Begin:
         """Its begin record, once there is one."""
         file = self.run.directory / f"sessions/{session}/attempt-{attempt}/begin"
-        until(file.exists, f"{session} begins\n{self.story}", PATIENCE_S)
+        until(file.exists, lambda: f"{session} begins\n{self.story}", PATIENCE_S)
         return Begin.parse(file.read_text())
 
     def end(self, session: str, attempt: int = 1) -> dict[str, str]:
         """Its end record, once it has one."""
         path = f"sessions/{session}/attempt-{attempt}/end"
-        until(lambda: self.record(path), f"{session}'s attempt {attempt} ends\n{self.story}", PATIENCE_S)
+        until(lambda: self.record(path), lambda: f"{session}'s attempt {attempt} ends\n{self.story}", PATIENCE_S)
         return self.record(path)
 
     @property
@@ -144,7 +144,7 @@ class Ground:
         return int(self.record("dispatch/dispatcher").get("pid") or 0)
 
     def await_done(self) -> dict[str, str]:
-        until(lambda: self.record("dispatch/done"), f"the run is done\n{self.story}", PATIENCE_S)
+        until(lambda: self.record("dispatch/done"), lambda: f"the run is done\n{self.story}", PATIENCE_S)
         return self.record("dispatch/done")
 
     def everything(self) -> list[int]:

@@ -76,7 +76,7 @@ def writing_rows(ground: Ground, disk: Path) -> set[Key]:
     with full(disk):
         ground.open_gates()
         until(lambda: not alive(begin.pid), "its row does not fit")
-        until(lambda: tried(ground, "maze_bulky-2"), f"the next one tries to begin\n{ground.story}")
+        until(lambda: tried(ground, "maze_bulky-2"), lambda: f"the next one tries to begin\n{ground.story}")
         whole_or_absent(ground.run.directory / "sessions/maze_bulky-2/attempt-1/end")
     return planned("bulky-1", "bulky-2")
 

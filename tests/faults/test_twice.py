@@ -61,7 +61,7 @@ def contents(report: Path) -> dict[str, bytes]:
 @faults("twice")
 def test_an_end_that_is_told_twice_calls_for_one_attempt(ground: Ground) -> None:
     ground.launch(ground.grid("crashes", "steady", retry="{crashed: {times: 1, wait: 2 s}}"))
-    until(lambda: "retry maze_crashes 1" in journal(ground), f"it is to start again\n{ground.story}")
+    until(lambda: "retry maze_crashes 1" in journal(ground), lambda: f"it is to start again\n{ground.story}")
     with (ground.run.directory / "dispatch/fifo").open("a") as fifo:
         fifo.write("ended maze_crashes 1\n")
     ground.open_gates()

@@ -33,12 +33,12 @@ WAIT = 20.0
 PYTHON = sys.executable
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = WAIT) -> None:
-    """Poll until `condition` holds; fail with `what` when it does not in time."""
+def until(condition: Callable[[], object], what: str | Callable[[], str], seconds: float = WAIT) -> None:
+    """Poll until `condition` holds; fail with `what` when it does not in time, made then where it is a function."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"within {seconds:g} s: {what}")
+            pytest.fail(f"within {seconds:g} s: {what() if callable(what) else what}")
         time.sleep(0.02)
 
 
@@ -152,7 +152,7 @@ class Box:
         self.await_done()
 
     def await_done(self, seconds: float = WAIT) -> dict[str, str]:
-        until(lambda: self.done, f"the run is done; the journal says\n{self.journal}", seconds)
+        until(lambda: self.done, lambda: f"the run is done; the journal says\n{self.journal}", seconds)
         until(lambda: not self.dispatcher_lives, "the dispatcher leaves")
         return self.done
 
@@ -194,14 +194,14 @@ class Box:
 
     def begun(self, name: str, number: int = 1) -> Begin:
         """The begin record, once it is there."""
-        until(lambda: self.begin(name, number), f"{name} has begun; the journal says\n{self.journal}")
+        until(lambda: self.begin(name, number), lambda: f"{name} has begun; the journal says\n{self.journal}")
         record = self.begin(name, number)
         assert record
         return record
 
     def ended(self, name: str, number: int = 1) -> End:
         """The end record, once it is there."""
-        until(lambda: self.end(name, number), f"{name} has ended; the journal says\n{self.journal}")
+        until(lambda: self.end(name, number), lambda: f"{name} has ended; the journal says\n{self.journal}")
         record = self.end(name, number)
         assert record
         return record

@@ -1,7 +1,8 @@
 """`combo launch` is killed with KILL at some point, and given again: one run, nothing doubled, nothing left behind.
 
-The points are spread over a whole launch, from its first moment to its last, by a seeded random. A zygote that has
-imported the program forks each launch, so that the points fall into what a launch does and not into its imports.
+The points are spread over a whole launch, from its first moment to its last, by a seeded random; the last of them are
+when the run has just appeared, however long that takes on a busy machine. A zygote that has imported the program forks
+each launch, so that the points fall into what a launch does and not into its imports.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,15 @@ from sshd import fresh_user, running_sshd
 __all__ = ["desk"]
 
 POINTS = 14
+APPEARED = 2
+"""of them: not at a time, but when the run is there"""
 EPISODES = 6
 ZYGOTE = """
-import json, os, sys
+import importlib, json, os, pkgutil, sys
 import paramiko
 import comborun.__main__, comborun.cli, remote.launch, remote.local, remote.ssh.openssh, remote.ssh.transport
+for module in pkgutil.iter_modules(comborun.cli.__path__, "comborun.cli."):
+    importlib.import_module(module.name)
 print("ready", flush=True)
 while line := sys.stdin.readline():
     arguments, said = json.loads(line)
@@ -65,8 +70,8 @@ class Launcher:
         path.write_text(path.read_text().replace("name: little", f"name: {name}"))
         return path
 
-    def launch(self, grid: Path, kill_after: float | None = None) -> tuple[int, Path]:
-        """Exit code, and where standard output is. `kill_after` in seconds from the fork."""
+    def launch(self, grid: Path, moment: Callable[[], None] | None = None) -> tuple[int, Path]:
+        """Exit code, and where standard output is. It is killed when `moment`, called after the fork, returns."""
         self.count += 1
         said = self.desk.home / f"said-{self.count}"
         assert self.zygote.stdin
@@ -74,8 +79,8 @@ class Launcher:
         self.zygote.stdin.write(json.dumps([["launch", str(grid), "--json"], str(said)]) + "\n")
         self.zygote.stdin.flush()
         child = int(self.zygote.stdout.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)  # the fault's own moment; nothing is waited for
+        if moment:
+            moment()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         return int(self.zygote.stdout.readline()), said.with_suffix(".out")
@@ -139,7 +144,7 @@ def survive(launcher: Launcher) -> None:
     before = time.monotonic()
     launcher.record(launcher.grid("whole"))
     whole = time.monotonic() - before
-    met = Counter(kill_and_repeat(launcher, number, delay) for number, delay in enumerate(moments(whole)))
+    met = Counter(kill_and_repeat(launcher, number, delay) for number, delay in enumerate(delays(whole)))
     assert met["before the run is there"], f"{met}; a whole launch takes {whole:.2f} s"
     assert met["when the run is there"], f"{met}; a whole launch takes {whole:.2f} s"
     for number in range(POINTS):
@@ -149,16 +154,24 @@ def survive(launcher: Launcher) -> None:
     until(lambda: not list((launcher.home / "comborun/.incoming").iterdir()), "nothing is left of what was sent", 5)
 
 
-def moments(whole: float) -> list[float]:
-    """From nothing to a little more than a whole launch takes."""
+def delays(whole: float) -> list[float | None]:
+    """From nothing to a little more than a whole launch takes; None: until the run is there."""
     chance = random.Random(20260729)
-    return [0.0, *(whole * 1.1 * (part + chance.random()) / (POINTS - 1) for part in range(POINTS - 1))]
+    parts = POINTS - 1 - APPEARED
+    return [0.0, *(whole * 1.1 * (part + chance.random()) / parts for part in range(parts)), *[None] * APPEARED]
 
 
-def kill_and_repeat(launcher: Launcher, number: int, delay: float) -> str:
+def kill_and_repeat(launcher: Launcher, number: int, delay: float | None) -> str:
     """Where the kill met the launch."""
     grid = launcher.grid(f"killed{number}")
-    code, _ = launcher.launch(grid, delay)
+
+    def moment() -> None:
+        if delay is None:
+            until(lambda: launcher.runs(f"killed{number}"), "the run is there")
+        else:
+            time.sleep(delay)  # the fault's own moment; nothing is waited for
+
+    code, _ = launcher.launch(grid, moment)
     there_were = launcher.runs(f"killed{number}")
     record = launcher.record(grid)
     (run,) = launcher.runs(f"killed{number}")
