@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.plaintext import printable
+from reporter.comparing.claims import NOTHING_DECIDED
 from reporter.figures import NAMES, plates
 from reporter.figures.press import Drawing
 from reporter.pages.document import SCHEMA_FILE, report_json
@@ -16,7 +17,19 @@ from reporter.pages.latex import latex
 from reporter.pages.markdown import markdown
 from reporter.pages.methods import methods
 from reporter.pages.page import EARLY, GAPS, Page, letters, means, page, planned_words, shortfall, tallies_of
-from reporter.text import clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate
+from reporter.text import (
+    clock,
+    duration,
+    fraction,
+    interval,
+    number,
+    of,
+    p_value,
+    points,
+    points_interval,
+    rate,
+    unbroken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,6 +93,7 @@ def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
             {field.name: getattr(sections, field.name) for field in fields(sections)},
             css=Markup((TEMPLATES / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
             figures={plate.name: (plate, tuple(map(_inline, one.svgs))) for plate, one in drawn.items()},
+            nothing_decided=NOTHING_DECIDED,
             method=methods(sections.summary),
             version=__version__,
             early=EARLY,
@@ -107,8 +121,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    named = (clock, duration, fraction, interval, letters, means, number, of, p_value, points, points_interval)
-    environment.filters.update({function.__name__: function for function in (*named, printable, rate, shortfall)})
+    numbers = (clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate)
+    words = (letters, means, printable, shortfall, unbroken)
+    environment.filters.update({function.__name__: function for function in (*numbers, *words)})
     environment.filters.update(planned=planned_words, tag=_tag, tallies=tallies_of, width=_width)
     return environment
 

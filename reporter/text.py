@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from reporter.statistics import Proportion
 
 NOTHING = "–"
+_JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
+"""between a number and what it is nothing without"""
 
 
 def fraction(value: float) -> str:
@@ -97,3 +100,8 @@ def p_value(p: float, *, bound: bool = False) -> str:
 
 def combo_name(policy: str, environment: str) -> str:
     return f"{policy} × {environment}"
+
+
+def unbroken(sentence: str) -> str:
+    """With no-break spaces between numbers and their units, for a page that breaks lines itself."""
+    return _JOINT.sub("\u00a0", sentence)

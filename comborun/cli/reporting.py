@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from comborun.cli.frame import answer, tell
 from comborun.cli.where import LOCAL
-from comborun.plaintext import harmless
+from comborun.plaintext import harmless, printable
 from comborun.state import Life
 
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     """how a fetch is made: once, or until the host answers"""
 
 _MOST_SKIPPED = 5
+_CLAIM_LINES = 6
+"""for what the comparisons say, so that the files below stay on the screen with it"""
 
 
 _PURPOSES = {
@@ -76,7 +82,7 @@ def _files(target: Path) -> Iterator[str]:
 
 
 def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
-    """Say where a report is and what it is about."""
+    """Say what a report says first, and where it is."""
     if as_json:
         answer(
             {
@@ -86,8 +92,37 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
             }
         )
         return
+    _tell_head(summary)
     click.echo(f"\nReport: {click.style(str(target), bold=True)}")
     tell({name: purpose for name, purpose in _PURPOSES.items() if (target / name).exists()})
+
+
+def _tell_head(summary: Summary) -> None:
+    """The report's first sentence, which is its gravest, and its claims as far as they have room."""
+    from reporter.pages.headline import sentences
+
+    click.echo()
+    for sentence in sentences(summary)[:1]:
+        click.echo("\n".join(_broken(sentence)))
+    claims, lines = summary.claims.told, 0
+    for told, sentence in enumerate(claims):
+        broken = _broken(sentence, "- ")
+        if told and lines + len(broken) > _CLAIM_LINES:
+            click.echo(f"{len(claims) - told} more in the report")
+            return
+        click.echo("\n".join(broken))
+        lines += len(broken)
+
+
+def _broken(sentence: str, lead: str = "") -> list[str]:
+    """Its lines on the terminal that shows it, by the columns that its letters take; one where there is none."""
+    text = printable(sentence)
+    if not sys.stdout.isatty():
+        return [f"{lead}{text}"]
+    room = max(1, shutil.get_terminal_size().columns - len(lead))
+    first, *others = Text(text).wrap(Console(), room)
+    indent = " " * len(lead)
+    return [f"{lead}{first.plain}".rstrip(), *(f"{indent}{line.plain}".rstrip() for line in others)]
 
 
 def _tell_skipped(skipped: Sequence[Skipped]) -> None:

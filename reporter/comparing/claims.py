@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reporter.comparing.comparison import Comparison
     from reporter.comparing.comparisons import Comparisons, EnvironmentComparisons
 
+NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with their numbers; of more only the names are"""
 
@@ -51,6 +52,13 @@ class Claims:
     def left_open(self) -> tuple[str, ...]:
         """What is not decided and what could not be asked, a sentence each."""
         return (*(undecided.sentence for undecided in self.undecided), *self.left_out)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """As a reader meets them, what is decided first; nothing where nothing was compared. Plain text: escape it."""
+        if not self.decided and not self.undecided:
+            return ()
+        return (*([claim.sentence for claim in self.decided] or [NOTHING_DECIDED]), *self.left_open)
 
 
 def claims(comparisons: Comparisons) -> Claims:

@@ -52,8 +52,7 @@ def _lines(page: Page) -> Iterator[str]:
     yield from page.sentences
     if page.compared:
         yield from ("", "## Claims", "")
-        yield from (f"- {escape(sentence)}" for sentence in page.decided or ("No comparison is decided.",))
-        yield from (f"- {escape(sentence)}" for sentence in page.undecided)
+        yield from (f"- {escape(sentence)}" for sentence in summary.claims.told)
     yield from ("", "## Combos", "")
     yield from _combos(page)
     if page.compared:

@@ -20,7 +20,7 @@ from reporter.comparing.between import compare_runs
 from reporter.pages.between_files import render_between
 from reporter.pages.numbers import limits, scaled, significant
 from reporter.statistics.paired import mcnemar
-from reporter.text import p_value
+from reporter.text import p_value, unbroken
 
 
 def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:
@@ -39,7 +39,7 @@ def test_a_p_that_is_tiny_is_told_with_its_digits(tmp_path: Path) -> None:
     (found,) = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())["comparisons"]
     expected = binomtest(60, 60).pvalue
     assert (found["p"], found["p_holm"]) == (pytest.approx(expected, rel=1e-9, abs=0),) * 2
-    assert "p < 0.0001" in (tmp_path / "report/report.html").read_text().replace("&lt;", "<")
+    assert unbroken("p < 0.0001") in (tmp_path / "report/report.html").read_text().replace("&lt;", "<")
 
 
 def test_of_two_runs_it_is_told_likewise(tmp_path: Path) -> None:
@@ -81,3 +81,17 @@ def test_limits_between_rates_hide_what_is_no_more_than_the_last_bit() -> None:
     assert limits((-2.7e-17, 1 / 3)) == (0, 0.3333333333)
     assert scaled((1e-17, 7 / 3)) == (0, 2.3333333333)
     assert scaled((0.0, 0.0)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "joined"),
+    [
+        ("+34.0 points [+1.0, +2.0], Holm p < 0.0001.", "+34.0~points [+1.0, +2.0], Holm p~<~0.0001."),
+        ("Holm p = 1; a p ≤ 0.05", "Holm p~=~1; a p~≤~0.05"),
+        ("last end: 2 h 03 min; 1 min 03 s", "last end: 2~h 03~min; 1~min 03~s"),
+        ("45.2 / s; 95 % of them", "45.2~/~s; 95~% of them"),
+        ("stairs 2 has 40 episodes in 3 steps", "stairs 2 has 40 episodes in 3 steps"),
+    ],
+)
+def test_a_page_breaks_no_line_between_a_number_and_its_unit(sentence: str, joined: str) -> None:
+    assert unbroken(sentence) == joined.replace("~", "\u00a0")

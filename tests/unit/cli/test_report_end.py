@@ -1,0 +1,107 @@
+"""What the terminal says of a report once it is made: its first words, its claims, and where its files are."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from html import unescape
+from typing import TYPE_CHECKING
+
+import pytest
+from report_runs import RunDirectory, row
+from rich.cells import cell_len
+
+from comborun.cli.reporting import tell_report
+from reporter.collect import collect_run
+from reporter.pages.page import page
+from reporter.render import html
+from reporter.summary import summarize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reporter.summary import Report
+
+ENVIRONMENTS = ("grass", "stairs", "boulders", "gravel", "sand")
+
+
+def report_of(folder: Path, policies: tuple[str, ...]) -> Report:
+    """The first policy always fails, the others never do."""
+    run = RunDirectory(folder)
+    for environment in ENVIRONMENTS:
+        for number, policy in enumerate(policies):
+            session = run.session(policy, environment, name=f"{environment}_{number}", digest=f"{environment}-{number}")
+            run.attempt(session, "".join(row(i, bool(number), seed=1000 + i) for i in range(10)))
+    return summarize(collect_run(run.write()))
+
+
+def told(report: Report, folder: Path, capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> str:
+    tell_report(report.summary, folder / "report", as_json=as_json)
+    return capsys.readouterr().out
+
+
+def look_on(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """What is written from now on goes to a terminal. For the test itself: only there is stdout the captured one."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
+def test_the_claims_stand_above_the_files_as_the_report_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = report_of(tmp_path, ("blind", "seeing"))
+    head, files = told(report, tmp_path, capsys).split("\nReport: ")
+    written = unescape(html(page(report.summary), {})).replace("\u00a0", " ")
+    claims = re.findall("<li>(.* beats .*)</li>", written)
+    assert head.splitlines() == [
+        "",
+        "All 10 combos are complete: 100 of 100 planned episodes have a verdict.",
+        *(f"- {sentence}" for sentence in claims),
+    ]
+    assert len(claims) == len(ENVIRONMENTS)
+    assert files.startswith(str(tmp_path))
+
+
+def test_on_a_terminal_they_take_six_lines_and_the_rest_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = report_of(tmp_path, ("blind", "看得见的步行者"))
+    look_on(monkeypatch, 80)
+    head = told(report, tmp_path, capsys).split("\nReport: ")[0].splitlines()
+    assert max(map(cell_len, head)) <= 80
+    _, _, *claims, more = head
+    assert [line[:2] for line in claims] == ["- ", "  "] * 3
+    assert more == "2 more in the report"
+    joined = " ".join(line[2:] for line in claims)
+    assert joined == " ".join(report.summary.claims.told[:3])
+
+
+def test_the_first_claim_is_told_however_long_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_on(monkeypatch, 12)
+    head = told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys).split("\nReport: ")[0].splitlines()
+    assert sum(line.startswith("- ") for line in head) == 1
+    assert "each, Holm" in " ".join(head).replace("  ", " ")
+    assert head[-1] == "4 more in the report"
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "[bold]red", "\u202ered", "two\nlines"])
+def test_names_in_claims_are_shown_and_act_on_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    head = told(report_of(tmp_path, ("blind", name)), tmp_path, capsys).split("\nReport: ")[0]
+    shown = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\\n")
+    assert head.count(f"- {shown} beats blind in ") == len(ENVIRONMENTS)
+    assert all(line.isprintable() for line in head.splitlines())
+
+
+def test_where_nothing_was_compared_nothing_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = told(report_of(tmp_path, ("blind",)), tmp_path, capsys).split("\nReport: ")[0]
+    assert head.splitlines() == ["", "All 5 combos are complete: 50 of 50 planned episodes have a verdict."]
+
+
+def test_for_programs_there_is_the_document_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys, as_json=True))
+    assert list(document) == ["run", "report", "files"]
