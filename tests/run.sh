@@ -3,7 +3,7 @@
 #
 #   ./tests/run.sh                 everything
 #   ./tests/run.sh ARGUMENT...     pytest with these arguments only
-#   COMBORUN_SLOW=1 ./tests/run.sh tests/faults      every fault with tmux and screen, here and behind sshd: half an hour
+#   COMBORUN_SLOW=1 ./tests/run.sh tests/faults -n 3      every fault with tmux and screen, here and behind sshd: five minutes
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/integration -k slurm      every fault on a real Slurm, and minutes of them at random
 set -euo pipefail
 

@@ -32,10 +32,16 @@ def agent(tmp_path: Path) -> Iterator[str]:
     """The socket of an agent of the test's own."""
     socket = str(tmp_path / "agent")
     process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
-    until("the agent listens", lambda: os.path.exists(socket))  # noqa: PTH110
+    until("the agent answers", lambda: _asked(socket) != 2)
     yield socket
     process.terminate()
     process.wait()
+
+
+def _asked(agent: str) -> int:
+    """2 while nobody listens: the socket is there a moment before that."""
+    environment = {**os.environ, "SSH_AUTH_SOCK": agent}
+    return subprocess.run(["ssh-add", "-l"], env=environment, capture_output=True, check=False).returncode
 
 
 def add(agent: str, *arguments: str) -> None:
