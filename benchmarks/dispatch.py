@@ -14,6 +14,7 @@ import contextlib
 import os
 import platform
 import secrets
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -104,8 +105,8 @@ def comborun(multiplexer: str) -> Callable[[Work], None]:
     return run
 
 
-def plan(work: Work) -> Plan:
-    words = tuple(BashWord(word) for word in work.stamped)
+def plan(work: Work, *, stamped: bool = True) -> Plan:
+    words = tuple(BashWord(word) for word in (work.stamped if stamped else map(shlex.quote, work.command)))
     sessions = tuple(
         Session(
             name=f"bench_{number}",
@@ -233,9 +234,9 @@ def table(results: dict[str, list[Measured]], sessions: dict[str, int]) -> Itera
         yield (f"| {tool} | {sessions[tool]} | {one.rate:.1f} | {one.median:.1f} ms | {one.p99:.1f} ms | {ratio} |")
 
 
-def compare(command: tuple[str, ...], options: argparse.Namespace) -> None:
+def compare(command: tuple[str, ...], count: int, options: argparse.Namespace) -> None:
     tools = {name: run for name, (program, run) in TOOLS.items() if shutil.which(program)}
-    sessions = {name: POLLED if run is poll_loop else options.sessions for name, run in tools.items()}
+    sessions = {name: min(POLLED, count) if run is poll_loop else count for name, run in tools.items()}
     results: dict[str, list[Measured]] = {name: [] for name in tools}
     for _ in range(options.rounds):  # interleaved, so that a noisy minute hits all of them
         for name, run in tools.items():
@@ -244,17 +245,22 @@ def compare(command: tuple[str, ...], options: argparse.Namespace) -> None:
     print("\n".join(table(results, sessions)), flush=True)
 
 
+def platform_line() -> str:
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, load {load:.1f} before the first round"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--slots", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, load {load:.1f} before the first round")
+    print(platform_line())
     print(f"in every gap: {overhead():.1f} ms from the start of the stamping script to its first stamp")
-    compare(("true",), options)
-    compare(("sleep", "0.05"), options)
+    compare(("true",), options.sessions, options)
+    compare(("sleep", "0.05"), options.sessions, options)
+    compare(("sleep", "0.5"), max(options.slots + 1, options.sessions * 2 // 5), options)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from comborun.grid import load_grid
 from comborun.library import library_files
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from remote.host import ask
+from comborun.remote.host import ask
 
 SIZES = (8, 64, 500)
 STEPS = {0: 12, 50: 8, 200: 3}

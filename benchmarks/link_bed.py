@@ -18,7 +18,7 @@ from delaynet import enter
 from hosts import Site, site
 from network import HOST_ADDRESS, await_that
 
-from remote.ssh.config import Options
+from comborun.remote.ssh.config import Options
 
 ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
 EPISODES = 2

@@ -15,15 +15,16 @@ import click
 from link_bed import EPISODES, Bed
 
 from comborun.amounts import MIB
-from comborun.cli.launching import Launched, Request, start_run
+from comborun.cli.request import Request
+from comborun.cli.starting import Launched, start_run
 from comborun.cli.where import Where
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source
+from comborun.remote.ssh.exchange import ShellTransport
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 from comborun.transport import Completed
-from monitor.history import History
-from monitor.observe import load_run
-from monitor.watch import Source
-from remote.ssh.exchange import ShellTransport
-from remote.ssh.openssh import OpensshTransport
-from remote.ssh.transport import SshTransport
 
 ALIAS = "testbox"
 TRANSPORTS: dict[str, type[SshTransport | OpensshTransport]] = {"ssh": SshTransport, "openssh": OpensshTransport}
@@ -97,7 +98,7 @@ class Comborun:
     def stop(self, directory: str) -> None:
         with self.connected() as transport:
             transport.run(f"kill -CONT $(sed -n 's/^pid=//p' {directory}/dispatch/dispatcher)")
-            script = 'COMBORUN_STOP_INT_S=1 COMBORUN_STOP_TERM_S=1 bash "$1/lib/stop.sh" "$1"; rm -rf -- "$1"'
+            script = 'COMBORUN_STOP_INT_S=1 COMBORUN_STOP_TERM_S=1 bash "$1/run_parallel.sh" stop; rm -rf -- "$1"'
             transport.run(script, directory, timeout=120)
 
 

@@ -25,9 +25,9 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
-from comborun.layout import RUN  # noqa: E402 - after the path to it
 from comborun.plan import Limits, Plan, Session  # noqa: E402
 from comborun.results import ResultRules  # noqa: E402
+from comborun.rules.names import RUN  # noqa: E402 - after the path to it
 
 POLICIES = 8
 REPORT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from comborun.amounts import KIB
-from comborun.state import Cause, Completeness, Failure, Outcome, failure_of, outcome
+from comborun.rules.records import integer, parse, seconds
+from comborun.rules.tally import Counts
+from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of, outcome
 
 SLURM = "slurm"
 """the multiplexer of a session that a task of an array runs: it has no window"""
-
-
-def parse_record(text: str) -> dict[str, str]:
-    """The fields of a `key=value` record; lines without `=` are passed over."""
-    return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
-
-
-def integer(record: Mapping[str, str], key: str) -> int | None:
-    """A field as bash writes numbers, or None: anything else than up to 18 digits is none of ours."""
-    value = record.get(key, "")
-    return int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else None
-
-
-def seconds(record: Mapping[str, str], key: str) -> float | None:
-    """A time or a duration, finite, or None."""
-    value = record.get(key, "")
-    return float(value) if re.fullmatch(r"[0-9]{1,18}(\.[0-9]*)?", value) else None
 
 
 def own_end(claim: str, end: str) -> bool:
@@ -36,8 +20,8 @@ def own_end(claim: str, end: str) -> bool:
 
     Where a task is requeued the process of its earlier start can still be alive, on another node, and write.
     """
-    nonce = parse_record(claim).get("nonce")
-    return nonce is None or parse_record(end).get("nonce") == nonce
+    nonce = parse(claim).get("nonce")
+    return nonce is None or parse(end).get("nonce") == nonce
 
 
 @dataclass(frozen=True)
@@ -62,7 +46,10 @@ class Begin:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        record = parse_record(text)
+        return cls.of(parse(text))
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> Self:
         return cls(
             attempt=integer(record, "attempt") or 0,
             started=seconds(record, "started") or 0.0,
@@ -90,16 +77,17 @@ class End:
     signal: int | None
     cause: Cause
     completeness: Completeness
-    records: int
-    successes: int
+    counts: Counts
     note: str
     """one line for people: why a launch failed, who stopped it, why it was ended"""
     failure: Failure | None = None
     """None when the work was done, or the user stopped it"""
     peak_memory: int | None = None
     """bytes of main memory that the session's processes held together at most, as far as was seen"""
-    gave_way: bool = False
-    """it was told to make room for others on its GPU"""
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
 
     @property
     def outcome(self) -> Outcome:
@@ -110,14 +98,12 @@ class End:
         """Whether the command ended by itself with code 0."""
         return self.cause is Cause.EXITED and self.code == 0
 
-    @property
-    def made_room(self) -> bool:
-        """Whether it failed for no other reason than that the others on its GPU needed the memory."""
-        return self.gave_way and self.cause is Cause.GPU_MEMORY and self.failure is not None
-
     @classmethod
     def parse(cls, text: str) -> Self:
-        record = parse_record(text)
+        return cls.of(parse(text))
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> Self:
         cause = _cause(record.get("cause", ""))
         completeness = _completeness(record.get("completeness", ""))
         code, signal = integer(record, "code"), integer(record, "signal")
@@ -130,12 +116,10 @@ class End:
             signal=signal,
             cause=cause,
             completeness=completeness,
-            records=integer(record, "records") or 0,
-            successes=integer(record, "successes") or 0,
+            counts=Counts.of(record),
             note=record.get("note", ""),
             failure=_failure(record.get("class")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
-            gave_way=record.get("gave_way") == "1",
         )
 
 

@@ -1,19 +1,17 @@
-"""The files of a new run directory, and the one bash stream that publishes them. Pure but for the library's text."""
+"""The files of a new run directory. Pure but for the library's text."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.instances import instances, table
 from comborun.jobs import policy_entries, texts
-from comborun.layout import RUN
 from comborun.planner.furnished import kind
-from comborun.script import FRONT, SLURM_FRONT, notify_script, scripts, server_script
+from comborun.rules.names import RUN
+from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
-_AT_ONCE = 500
-"""folders that one process makes: its arguments have to fit"""
 MOST = 999_999_999
 """the dispatcher reads nine digits"""
 
@@ -33,7 +29,7 @@ MOST = 999_999_999
 class File:
     """One file below a run directory."""
 
-    path: PurePosixPath
+    path: str
     text: str
     executable: bool = False
 
@@ -43,11 +39,13 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
     yield File(RUN.manifest, manifest(plan, provenance))
     yield File(RUN.plan(1), plan.to_json())
     yield File(RUN.grid, grid_text)
-    yield File(RUN.front, SLURM_FRONT if plan.slurm else FRONT, executable=True)
+    yield File(RUN.front, FRONT, executable=True)
     for name, text in library.items():
-        yield File(RUN.library / name, text)
+        yield File(f"{RUN.library}/{name}", text)
     for name, text in scripts(plan):
         yield File(RUN.script(name), text)
+    for name, text in sheets(plan):
+        yield File(RUN.sheet(name), text)
     yield from serving(plan)
     yield File(RUN.queue, queue(plan))
     yield File(RUN.policy, policy(plan))
@@ -65,6 +63,7 @@ def serving(plan: Plan) -> Iterator[File]:
     """What the host has to know of a plan's model servers; nothing for one without."""
     for one in instances(plan):
         yield File(RUN.server_script(one.name), server_script(one))
+        yield File(RUN.server_sheet(one.name), server_sheet(one))
     if plan.servers:
         yield File(RUN.server_table, table(plan))
 
@@ -119,11 +118,9 @@ def policy(plan: Plan) -> str:
         "per_gpu": limits.per_gpu,
         "stagger_ms": _milliseconds(limits.stagger),
         "warm_up_ms": _milliseconds(limits.warm_up),
-        "give_way_ms": _milliseconds(limits.give_way),
         "attempts": limits.attempts,
         "gpus": ",".join(map(str, plan.gpus)) or "-",
         "reserve_gpu_mib": plan.reserve.gpu_memory,
-        "headroom_gpu_mib": plan.reserve.headroom,
         "reserve_memory_mib": plan.reserve.memory,
         "cpus": plan.cpus,
         "breaker": limits.breaker,
@@ -155,24 +152,3 @@ def _retries(rules: Iterable[RetryRule]) -> dict[str, int]:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def installer(
-    files: Iterable[File], publish: str, begin: Iterable[str], commit: Iterable[str] = ("publish::commit",)
-) -> bytes:
-    """The bash program that writes `files` on the host: `publish` is the text of publish.sh, `begin` its arguments,
-    `commit` the call that puts them in their place.
-
-    Everything in it is text and goes through shlex.quote; bash writes the files with builtins, so that 800 sessions
-    cost hardly more processes there than 8.
-    """
-    files = tuple(files)
-    folders = sorted({str(file.path.parent) for file in files} - {"."})
-    lines = [publish, shlex.join(["publish::begin", *begin])]
-    starts = range(0, len(folders), _AT_ONCE)
-    lines += [shlex.join(["publish::folders", *folders[first : first + _AT_ONCE]]) for first in starts]
-    for file in files:
-        mode = "755" if file.executable else "644"
-        lines.append(shlex.join(["publish::file", str(file.path), mode, file.text]))
-    lines.append(shlex.join(commit))
-    return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")

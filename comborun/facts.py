@@ -47,6 +47,9 @@ class HostFacts:
     gpu_trouble: str = ""
     """what was wrong with nvidia-smi when the host was asked, as a clause; `gpus` may then lack some or all"""
 
+    python: str = ""
+    """the interpreter that the host program runs with"""
+
     @property
     def called(self) -> str:
         """The host, in a sentence."""

@@ -1,16 +1,15 @@
 """A plan as jobs of Slurm: arrays in which every task runs one session. Pure: plan -> requests, job scripts, texts.
 
-What Slurm is asked for is told here; the host's half (scripts/lib/slurm_submit.sh) hands it over.
+What Slurm is asked for is told here; the host's half (comborun/host/engines/arrays.py) hands it over.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from comborun.layout import RUN
+from comborun.rules.names import RUN
 from comborun.slurm import Slurm
 
 if TYPE_CHECKING:
@@ -23,6 +22,12 @@ MARGIN_S = 300
 for Slurm's warning 1 to 2 minutes ahead, and for what ends a command that doesn't hear"""
 SETTLE_MINUTES = 30
 """of the small job that judges what was lost and submits what is due again"""
+_SHORT_MINUTES = 2
+_PROGRAM = (
+    'read -r python <"$1/dispatch/python"',
+    # a node may lack the interpreter that the login node has
+    '[[ -x $python ]] || { source "$1/lib/find_python.sh" && python_or_leave ""; }',
+)
 
 
 @dataclass(frozen=True)
@@ -72,18 +77,16 @@ def kinds(plan: Plan) -> tuple[Kind, ...]:
     return tuple(dict.fromkeys(kind_of(session, slurm) for session in plan.sessions))
 
 
-def texts(plan: Plan) -> Iterator[tuple[PurePosixPath, str]]:
+def texts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path below the run directory, and text, of all that Slurm needs besides the sessions."""
     slurm, found = _slurm(plan), kinds(plan)
     numbers = {kind: number for number, kind in enumerate(found, 1)}
     rows = (f"{session.name}\t{numbers[kind_of(session, slurm)]}\n" for session in plan.sessions)
     yield RUN.engine, "slurm\n"
-    yield RUN.slurm_kinds, "".join(_row(number, kind) for kind, number in numbers.items())
     yield RUN.slurm_sessions, "".join(rows)
-    yield RUN.slurm_options, "".join(f"{option}\n" for option in slurm.options)
     for kind, number in numbers.items():
         yield RUN.array(number), array_script(kind, slurm)
-    yield RUN.settle, settle_script(plan)
+    yield RUN.settle, settle_script(slurm, after=bool(plan.after))
 
 
 def policy_entries(plan: Plan) -> dict[str, int]:
@@ -99,39 +102,38 @@ def array_script(kind: Kind, slurm: Slurm) -> str:
         *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
         *([f"--mem={kind.memory}M"] if kind.memory else []),
         *([f"--time={kind.minutes}"] if kind.minutes else []),
-        "--signal=B:USR1@60",
+        f"--signal=B:USR1@{_warning_s(kind.minutes)}",
         "--requeue",
         "--open-mode=append",
     ]
     return _script(
         f"one session a task: {kind}",
-        "sbatch --array=0-LAST FILE RUN BATCH, as lib/slurm_submit.sh does",
+        "sbatch --array=0-LAST FILE RUN BATCH",
         [*slurm.options, "--nodes=1", "--ntasks=1", *requests],
-        "slurm_task.sh",
+        "task",
     )
 
 
-def settle_script(plan: Plan) -> str:
+def settle_script(slurm: Slurm, *, after: bool) -> str:
     """The text of `slurm/settle.sh`: what an array's end leaves to do, and the grid's `after` in the end."""
-    slurm = _slurm(plan)
-    minutes = slurm.minutes if plan.after else SETTLE_MINUTES
+    minutes = slurm.minutes if after else SETTLE_MINUTES
     time = [f"--time={minutes}"] if minutes else []
     return _script(
         "judges what was lost, submits what is due again, ends the run",
-        "sbatch --dependency=afterany:JOB FILE RUN, as lib/slurm_submit.sh does",
+        "sbatch --dependency=afterany:JOB FILE RUN",
         [*slurm.settle_options, "--nodes=1", "--ntasks=1", *time, "--requeue", "--open-mode=append"],
-        "slurm_settle.sh",
+        "settle",
     )
 
 
-def _script(what: str, how: str, options: list[str], program: str) -> str:
+def _script(what: str, how: str, options: list[str], verb: str) -> str:
     lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
-    return "\n".join([*lines, f'exec bash "$1/lib/{program}" "$@"', ""])
+    return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/lib/comborun_host" {verb} "$@"', ""])
 
 
-def _row(number: int, kind: Kind) -> str:
-    amounts = kind.gpus, kind.cpus, kind.memory, kind.minutes
-    return "\t".join(map(str, (number, *amounts, kind.gpu_type or "-"))) + "\n"
+def _warning_s(minutes: int) -> int:
+    """How long before its limit Slurm is to warn a task; it may do so a minute earlier."""
+    return 60 if minutes == 0 or minutes > _SHORT_MINUTES else 20 * minutes
 
 
 def _slurm(plan: Plan) -> Slurm:

@@ -6,18 +6,11 @@ that two names never look alike.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
-ESCAPE = re.compile(
-    r"""
-      \x1b\[ (?P<numbers>[0-?]*) [ -/]* (?P<verb>[@-~])     # control sequence
-    | \x1b[\]PX^_] [^\x07\x1b]* (?:\x07|\x1b\\|\Z|(?=\x1b)) # title, device and other strings
-    | \x1b\[ [0-?]* [ -/]* \Z                               # cut off
-    | \x1b [ -/]* [0-~]?                                    # everything else that starts with ESC
-    """,
-    re.VERBOSE,
-)
+from comborun.rules.counting import escape
+
+ESCAPE = escape()
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Unicode categories of characters that show nothing and may do something"""
 

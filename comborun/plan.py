@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
@@ -11,14 +12,15 @@ from comborun.policy_files import PolicyFiles
 from comborun.progress import ANY_PROGRESS, ProgressRules
 from comborun.resources import NO_RESERVE, NOTHING, PinMode, Request, Reserve
 from comborun.results import ResultRules
+from comborun.rules.words import Failure
 from comborun.servers import Server
 from comborun.session.around import BARE, Around
 from comborun.session.display import Display
 from comborun.session.word import BashWord
 from comborun.slurm import Engine, Slurm
-from comborun.state import Failure
 from comborun.stop_rule import StopRule
 from comborun.survival import BY_RECORDS, NO_LIMITS, EvidenceRules, NoticeKind, RetryRule, Signature, WatchRules
+from comborun.typed import check
 
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
@@ -27,6 +29,7 @@ Flag = Literal["", "smoke", "dropped"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
 
 SCHEMA = 1
+_NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,6 @@ class Limits:
     """the same as a share of all sessions"""
     warm_up: float = 0.0
     """seconds that sessions of a kind wait, at most, until the first of them makes progress; 0: they don't"""
-    give_way: float = 0.0
-    """seconds that a GPU may be full before the youngest session there gives way; 0: none does"""
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,19 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        data = json.loads(text)
+        """Raises ValueError for a text that is no plan: it may come from a host."""
+        try:
+            plan = cls._from_data(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
+        check(plan)
+        for session in plan.sessions:
+            if not _NAME.fullmatch(session.name):
+                raise ValueError(f"a session can't be called {session.name!r:.80}")
+        return plan
+
+    @classmethod
+    def _from_data(cls, data: dict[str, Any]) -> Self:
         after = data["after"]
         return cls(
             grid=data["grid"],

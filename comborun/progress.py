@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 
 from comborun.errors import UserError
+from comborun.rules.patterns import PatternError, unhurried
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
 
@@ -47,6 +48,10 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         raise UserError(
             f"`{text}` is no regular expression: {error}", "the syntax is Python's; a literal [ is \\["
         ) from None
+    try:
+        unhurried(text)
+    except PatternError as error:
+        raise UserError(str(error), error.hint) from None
     names = set(pattern.groupindex)
     if names and "done" not in names:
         raise UserError(

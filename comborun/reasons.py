@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.attempt import End
-from comborun.state import Cause, Failure
+from comborun.rules.words import Cause, Failure
 
 FAILURES = {
     Failure.GPU_MEMORY: "out of GPU memory",
@@ -28,13 +28,12 @@ CAUSES = {
     **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
 }
 """what exit codes and signals don't tell"""
-MADE_ROOM = "ended to make room on its GPU"
 _BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
 
 
 def told(end: End) -> str:
     """What ended it, where its cause tells more than an exit code or a signal; else empty."""
-    return MADE_ROOM if end.made_room else CAUSES.get(end.cause, "")
+    return CAUSES.get(end.cause, "")
 
 
 def behind(end: End) -> str:

@@ -7,9 +7,6 @@ from typing import Literal, get_args
 
 from comborun.amounts import MIB
 
-DEFAULT_HEADROOM = 128
-"""MiB of each GPU that are promised to nobody: contexts grow a little after they were measured"""
-
 PinMode = Literal["cvd", "device-arg", "both", "none"]
 """how a session finds its GPUs: CUDA_VISIBLE_DEVICES, an argument of its command, both, or in its own way"""
 PIN_MODES: tuple[PinMode, ...] = get_args(PinMode)
@@ -48,8 +45,6 @@ class Reserve:
     """on each GPU"""
     cpus: int = 0
     memory: int = 0
-    headroom: int = DEFAULT_HEADROOM
-    """on each GPU, beside everything"""
 
 
 NO_RESERVE = Reserve()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from comborun.resources import NOTHING, PinMode, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.session.word import BashWord
 
@@ -38,7 +37,7 @@ class Check:
     text: str = ""
     """that the answer has to hold; empty: whatever it is"""
     pattern: str = ""
-    """extended regular expression of the line"""
+    """regular expression of the line"""
 
     def line(self) -> str:
         """As `ready.sh` reads it."""
@@ -112,17 +111,3 @@ def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, .
 
 def _names(text: str, name: str) -> bool:
     return any(variable(name, field) in text for field in FIELDS)
-
-
-def serving(server: Server) -> Iterator[str]:
-    """The constants of a server's script that no session's has."""
-    if server.pin != "cvd":
-        yield f"pin={server.pin}"
-    yield "wants_port=1"
-    yield f"ready=({' '.join(shlex.quote(check.line()) for check in server.ready)})"
-    yield f"ready_within_s={server.ready_within_s}"
-    if warm := server.warm_up:
-        words = ("POST" if warm.body else "GET", warm.path, warm.media_type, str(warm.within_s), warm.body)
-        yield f"warm_up=({' '.join(map(shlex.quote, words))})"
-    yield f"health_s={server.health_s}"
-    yield f"health_misses={server.misses}"

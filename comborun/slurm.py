@@ -22,7 +22,7 @@ class Slurm:
     minutes: int = 0
     """that a task may take at most; 0: not said"""
     parallel: int = 0
-    """tasks of an array that run at once, at most; 0: as many as Slurm starts"""
+    """tasks of the run that run at once, at most; 0: as many as Slurm starts"""
     array: int = 0
     """tasks of one array, at most; 0: as many as the cluster takes"""
 

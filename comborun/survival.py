@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from comborun.state import Failure
+from comborun.rules.words import Failure
 
 NoticeKind = Literal["finished", "failed", "stalled", "host"]
 NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
@@ -18,7 +18,7 @@ PLANNED = "{episodes}"
 IGNORE = "ignore"
 """in the place of a failure class: log lines that mean nothing"""
 Signature = tuple[str, str]
-"""failure class, or IGNORE, and the extended regular expression (as `grep -E` reads it) of a log line that shows it"""
+"""failure class, or IGNORE, and the regular expression (Python) of a log line that shows it"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class EvidenceRules:
     records: bool = True
     """as many records as planned; only where `results` names files"""
     line: str = ""
-    """an extended regular expression that a line of the log matches; empty: none is asked for"""
+    """a regular expression that a line of the log matches; empty: none is asked for"""
     files: tuple[str, ...] = ()
     """globs below the output folder, each of which finds a file that is not empty"""
 

@@ -6,21 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from comborun.layout import AFTER
+from comborun.monitor.answer.cluster import latest
+from comborun.monitor.answer.holds import Waiting
+from comborun.monitor.answer.host import HostUse
+from comborun.monitor.answer.snapshot import Snapshot
+from comborun.monitor.estimate import Forecast, Progress, forecast
+from comborun.monitor.history import History
+from comborun.monitor.host_event import host_event
+from comborun.monitor.observe import RunView
+from comborun.monitor.reasons.hints import hint, unheard
+from comborun.monitor.reasons.waits import AGAIN, ROOM, again, room
+from comborun.monitor.session import after_status, length, queued_again, session_status, with_task, without_task
+from comborun.monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
 from comborun.plan import Plan
-from comborun.state import Life
-from monitor.answer.cluster import latest
-from monitor.answer.holds import Waiting
-from monitor.answer.host import HostUse
-from monitor.answer.snapshot import Snapshot
-from monitor.estimate import Forecast, Progress, forecast
-from monitor.history import History
-from monitor.host_event import host_event
-from monitor.observe import RunView
-from monitor.reasons.hints import hint, unheard
-from monitor.reasons.waits import AGAIN, ROOM, again, room
-from monitor.session import after_status, length, queued_again, session_status, with_task, without_task
-from monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
+from comborun.rules.names import AFTER
+from comborun.rules.words import Life
 
 _UP = Link()
 

@@ -23,10 +23,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from comborun.monitor.answer.snapshot import Mark
+from comborun.monitor.status import Expected, SessionStatus
 from comborun.plan import Unit
-from comborun.state import Life, Outcome
-from monitor.answer.snapshot import Mark
-from monitor.status import Expected, SessionStatus
+from comborun.rules.words import Life, Outcome
 
 ENOUGH = 3
 """episodes, before which there is no estimate"""

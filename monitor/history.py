@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from comborun.monitor.answer.progress import Counter, Share, counted
+from comborun.monitor.answer.restarts import Look
+from comborun.monitor.answer.snapshot import Attempt, Mark, Snapshot
 from comborun.plan import Session
-from comborun.state import Completeness
-from monitor.answer.progress import Counter, Share, counted, pieces_of
-from monitor.answer.restarts import Look
-from monitor.answer.snapshot import Attempt, Mark, Snapshot
+from comborun.rules import counting
+from comborun.rules.words import Completeness
 
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
@@ -68,7 +69,7 @@ def _counted(one: Attempt, session: Session | None, now: float, *, late: bool) -
         return one
     cut = one.log_size != len(one.tail)  # a log that has grown meanwhile may have been cut, too
     look = Look(_age(one, now), late=late and cut)
-    return replace(one, counter=counted(one.counter, pieces_of(one.tail, cut=cut), rules, share, look))
+    return replace(one, counter=counted(one.counter, counting.lines(one.tail, cut=cut), rules, share, look))
 
 
 def _age(one: Attempt, now: float) -> float:

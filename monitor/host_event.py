@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comborun.state import Outcome
-from monitor.answer.snapshot import Attempt, Snapshot
-from monitor.history import History
-from monitor.status import HostEvent, SessionStatus
+from comborun.monitor.answer.snapshot import Attempt, Snapshot
+from comborun.monitor.history import History
+from comborun.monitor.status import HostEvent, SessionStatus
+from comborun.rules.words import Outcome
 
 _TOGETHER = 2
 """so many sessions at least, where the host has not been started again"""

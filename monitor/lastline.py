@@ -22,11 +22,6 @@ def last_line(log: bytes) -> str:
     return ""
 
 
-def without_escapes(text: str) -> str:
-    """`text` without escape sequences, not carried out but left out; other characters stay."""
-    return ESCAPE.sub("", text)
-
-
 def visible(line: str) -> str:
     """One line as it ends up on a terminal; no control characters, no escape sequences, bounded."""
     return _bounded(_overwritten(line).strip())

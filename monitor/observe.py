@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from comborun.errors import HostError, UserError
-from comborun.layout import AFTER
+from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
+from comborun.monitor.history import Known
 from comborun.plan import Plan
+from comborun.remote import program
+from comborun.rules.names import AFTER
 from comborun.transport import Transport
-from monitor.answer.snapshot import Snapshot, parse_snapshot
-from monitor.history import Known
 
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
@@ -20,16 +21,12 @@ LONGEST_TAIL = 16384
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
 
-_EXPAND = 'case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac\n'
-_PROBE = _EXPAND + 'exec bash "$run/lib/probe.sh" "$run" "$2" "$3"\n'
-_LOAD = (
-    _EXPAND
-    + """
+_LOAD = """
+case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
 cd -- "$run" 2>/dev/null && [[ -e plan-1.json ]] || exit 66
 for ((n = 1; n < 100000; n++)); do [[ -e plan-$((n + 1)).json ]] || break; done
 cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/null || exit 66
 """
-)
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,14 @@ class RunView:
 def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:
     """Look at a run once. Raises HostError when the host can't be reached or gives no answer that can be read."""
     asked = ",".join(map(str, known))
-    answer = transport.run(_PROBE, run_dir, asked, str(tail), timeout=ANSWER_S)
+    answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=ANSWER_S)
+    if answer.code == program.NO_RUN:  # its file system may come back
+        raise HostError(f"the folder {run_dir} on {transport.host} is gone")
+    program.refuse(transport, run_dir, answer)
     if answer.code != 0:
         complaint = answer.complaint.rpartition("\n")[2] or f"exit code {answer.code}"
         raise HostError(f"the probe of {run_dir} on {transport.host} failed: {complaint}")
-    return parse_snapshot(answer.stdout, tail)
+    return parse_snapshot(answer.stdout)
 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:

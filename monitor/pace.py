@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from comborun.state import Life
-from monitor.status import RunStatus, SessionStatus
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.rules.words import Life
 
 SHORTEST_S = 2.0
 _LAST_RETRY_S = 60.0

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comborun.attempt import SLURM
-from comborun.layout import AFTER
+from comborun.monitor.answer.cluster import Scheduler, Task
+from comborun.monitor.answer.holds import Waiting
+from comborun.monitor.answer.snapshot import ORPHANED, RUNNING, STARTING, Attempt
+from comborun.monitor.lastline import last_line, visible
+from comborun.monitor.reasons.causes import WRONG_GPU, note
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.wording import brief
 from comborun.plan import Session
-from comborun.state import Completeness, Failure, Life, Outcome
-from monitor.answer.cluster import Scheduler, Task
-from monitor.answer.holds import Waiting
-from monitor.answer.snapshot import Attempt
-from monitor.lastline import last_line
-from monitor.reasons.causes import WRONG_GPU, note
-from monitor.status import SessionStatus
-from monitor.wording import brief
+from comborun.rules.evidence import Asked, completeness
+from comborun.rules.names import AFTER
+from comborun.rules.tally import Counts, joined
+from comborun.rules.words import Completeness, Failure, Life, Outcome
 
 _CLOCKS_S = 5
 """seconds by which the clocks of a node and of the login node may differ"""
@@ -25,7 +27,6 @@ _CLOCKS_S = 5
 def session_status(session: Session, attempts: Sequence[Attempt], now: float, part: str = "") -> SessionStatus:
     """A combo's session from its attempts, oldest first; `part` tells it from others of its combo."""
     recorded = session.results.lines
-    told = recorded or session.progress.pattern is not None
     status = SessionStatus(
         name=session.name,
         policy=session.policy,
@@ -33,7 +34,7 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
         unit=session.unit,
         planned=session.count,
         first=session.first,
-        done=0 if told else None,
+        done=0 if recorded or session.progress.pattern else None,
         recorded=0 if recorded else None,
         successes=0 if recorded else None,
         silent=session.progress.silent,
@@ -42,23 +43,39 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     )
     if not attempts:
         return status
-    parts = _parts(session, attempts)
-    told = told or any(one.counter.done is not None for one in parts)
-    done, lines = sum(one.done for one in parts), sum(one.recorded[0] for one in parts)
-    surplus = max(0, lines - session.count) if session.count else 0
+    counts = _counts(session, attempts)
+    counted = recorded and counts.countable
     return replace(
-        _of_attempt(status, _judged(session, attempts, lines), now, session),
-        done=(min(done, session.count) if session.count else done) if told else None,
-        surplus=surplus if recorded else 0,
-        recorded=lines - surplus if recorded else None,
-        successes=_within(sum(one.recorded[1] for one in parts), lines, surplus) if recorded else None,
+        _of_attempt(status, _judged(session, attempts, counts), now, session),
+        done=_done_so_far(session, attempts, counts if counted else None),
+        recorded=counts.verdicts if counted else None,
+        successes=counts.successes if counted else None,
+        uncounted=visible(counts.why) if recorded else "",
     )
 
 
-def _within(successes: int, lines: int, surplus: int) -> int | None:
-    """Successes among the planned episodes; None where that depends on which of the lines are beyond the plan."""
-    least, most = max(0, successes - surplus), min(successes, lines - surplus)
-    return least if least == most else None
+def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
+    """What the results of all attempts show, as the report merges them; while one runs, those that it goes on with."""
+    whole = session.first, session.count
+    parts = attempts if attempts[-1].end else _parts(session, attempts)
+    return joined([(_span(session, one), one.counts) for one in parts], whole)
+
+
+def _span(session: Session, one: Attempt) -> tuple[int, int]:
+    """The episodes that an attempt has to make."""
+    begin = one.begin
+    return (begin.first, begin.count or session.count) if begin else (session.first, session.count)
+
+
+def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
+    """Its records, and while it runs what its log tells, unless there are rows that don't count; None: unknown."""
+    if counts and (attempts[-1].end or counts.why):
+        return min(counts.records, session.count) if session.count else counts.records
+    parts = _parts(session, attempts)
+    if not counts and not session.progress.pattern and all(one.counter.done is None for one in parts):
+        return None
+    done = sum(one.done if counts else one.counter.done or 0 for one in parts)
+    return min(done, session.count) if session.count else done
 
 
 def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
@@ -151,27 +168,31 @@ def _lost(one: Attempt) -> str:
 
 
 def _life(one: Attempt) -> tuple[Life, Outcome | None]:
-    """The state table of docs/architecture.md."""
+    """The state table of docs/architecture.md, by the host's word for where it is."""
     if one.end:
         return Life.ENDED, one.end.outcome
-    if one.begin is None and (one.alive or not one.claimed):
-        return Life.STARTING, None
-    if one.supervised:
-        return (Life.RUNNING if one.stalled is None else Life.STALLED), None
-    return (Life.ORPHANED, None) if one.working else (Life.ENDED, Outcome.LOST)
+    if one.life == RUNNING and one.stalled is not None:
+        return Life.STALLED, None
+    return (Life(one.life), None) if one.life in {STARTING, RUNNING, ORPHANED} else (Life.ENDED, Outcome.LOST)
 
 
-def _judged(session: Session, attempts: Sequence[Attempt], records: int) -> Attempt:
+def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
     """The latest attempt, its end by what all attempts have left: records of earlier ones count in the report, too."""
     latest = attempts[-1]
     if latest.end is None or not session.results.lines:
         return latest
     found = {one.end.completeness for one in attempts if one.end}
-    if any(one.recorded[0] for one in attempts):
+    if counts.records:
         found.add(Completeness.PARTIAL)
+    if session.evidence.records and not session.evidence.beside_records and session.count:
+        found.add(completeness(_asked(session), counts, 0, 1, latest.end.code))
     best = next(one for one in Completeness if one in found)  # from complete to none
     failure = None if best is Completeness.COMPLETE else latest.end.failure
-    return replace(latest, end=replace(latest.end, completeness=best, records=records, failure=failure))
+    return replace(latest, end=replace(latest.end, completeness=best, counts=counts, failure=failure))
+
+
+def _asked(session: Session) -> Asked:
+    return Asked(session.count, records=True, verdicts=session.unit == "episode")
 
 
 def _parts(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from comborun.monitor.answer.cluster import Scheduler, Task
+from comborun.monitor.answer.holds import Hold, Quarantine, Waiting
+from comborun.monitor.answer.host import HostUse
+from comborun.monitor.answer.servers import ServerStatus
 from comborun.plan import Unit
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.spans import Spans, size, union
-from comborun.state import Failure, Life, Outcome
-from monitor.answer.cluster import Scheduler, Task
-from monitor.answer.holds import Hold, Quarantine, Waiting
-from monitor.answer.host import HostUse
-from monitor.answer.servers import ServerStatus
 
 SMOKE, SUPERSEDED = "smoke", "superseded"
 
@@ -65,13 +65,13 @@ class SessionStatus:
     done: int | None = None
     """episodes (or steps) that its records or its log tell of, at most those planned; None when neither tells"""
     recorded: int | None = None
-    """those with a record, at most those planned; None when the program leaves no records"""
+    """those whose record has a verdict; None when the program leaves no records that can be counted yet"""
     successes: int | None = None
-    """of those with a record; None also where more lines than planned leave open which of them are theirs"""
+    """of those with a verdict"""
     first: int = 0
     """of its planned episodes"""
-    surplus: int = 0
-    """lines beyond the planned ones in its result files"""
+    uncounted: str = ""
+    """why rows of its result files don't count, or have no verdict: one sentence"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     """None until it has ended"""

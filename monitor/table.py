@@ -14,15 +14,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from comborun.state import Life, Outcome
-from monitor.lastline import visible
-from monitor.showing.clusterline import summary
-from monitor.showing.columns import LAST_LINE, PADDING, Column, columns
-from monitor.showing.hostline import GAP, host_lines, packed
-from monitor.showing.serverline import server_line
-from monitor.showing.style import STYLES, bar, note_style
-from monitor.status import SMOKE, RunStatus, SessionStatus
-from monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, listed, remark, state
+from comborun.monitor.lastline import visible
+from comborun.monitor.showing.clusterline import summary
+from comborun.monitor.showing.columns import LAST_LINE, PADDING, Column, columns
+from comborun.monitor.showing.hostline import GAP, host_lines, packed
+from comborun.monitor.showing.serverline import server_line
+from comborun.monitor.showing.style import STYLES, bar, note_style
+from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
+from comborun.monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, listed, remark, state
+from comborun.rules.words import Life, Outcome
 
 MOST_ROWS = 100
 _FEWEST_ROWS = 3

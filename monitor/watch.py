@@ -16,13 +16,13 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from comborun.errors import HostError
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.observe import RunView, load_run, observe
+from comborun.monitor.pace import backoff, calm, due, pause
+from comborun.monitor.showing.screen import Screen
+from comborun.monitor.status import Link, RunStatus
 from comborun.transport import Transport
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.observe import RunView, load_run, observe
-from monitor.pace import backoff, calm, due, pause
-from monitor.showing.screen import Screen
-from monitor.status import Link, RunStatus
 
 _TICK_S = 1.0
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
 from comborun.amounts import GIB, MIB, several
-from comborun.state import Life, Outcome
-from monitor.status import Expected, HostEvent, SessionStatus
+from comborun.monitor.status import Expected, HostEvent, SessionStatus
+from comborun.rules.words import Life, Outcome
 
 _UNITS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -37,14 +37,9 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def beyond(session: SessionStatus) -> str:
-    """`1 line more than planned`; empty where there are no more."""
-    return f"{several(session.surplus, 'line')} more than planned" if session.surplus else ""
-
-
 def remark(session: SessionStatus) -> str:
-    """Its note, and how many lines it has written too many."""
-    return ", ".join(part for part in (beyond(session), session.note) if part)
+    """Why rows don't count, and its note."""
+    return "; ".join(part for part in (session.uncounted, session.note) if part)
 
 
 def brief(seconds: float) -> str:

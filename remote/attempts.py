@@ -8,59 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.attempt import SLURM, Begin
 from comborun.errors import UserError
+from comborun.remote import program
 from comborun.session.launcher import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from comborun.layout import RunLayout
+    from comborun.rules.names import RunLayout
     from comborun.transport import Transport
 
 Stream = Literal["stdout", "stderr"]
-
-_NEWEST = """
-newest() { # <session> <file> -> n: its highest attempt that has the file, 0 for none
-  local directory
-  n=0
-  for directory in "$1"/attempt-*; do
-    [[ ${directory##*-} =~ ^[1-9][0-9]*$ && -e $directory/$2 ]] && ((${directory##*-} > n)) && n=${directory##*-}
-  done
-}
-cd -- "$1/sessions" 2>/dev/null || exit 66
-shift
-"""
-
-_LATEST = """
-family=sessions
-[[ -d $1 ]] || { family=servers && cd ../servers 2>/dev/null && [[ -d $1 ]]; } || exit 66
-newest "$1" log
-((n)) || exit 69
-printf '%s %s\\n' "$n" "$family"
-cat "$1/attempt-$n/begin" 2>/dev/null
-exit 0
-"""
-
-_RANK = """
-shopt -s nullglob
-found='' ranks=()
-for log in "$1"/*/attempt_*/*/"$3.log"; do
-  directory=${log%/*}
-  [[ ${directory##*/} =~ ^[0-9]+$ ]] || continue
-  ranks+=("${directory##*/}")
-  [[ ${directory##*/} == "$2" && (! $found || $log -nt $found) ]] && found=$log
-done
-printf '%s\\0' "$found"
-printf '%s\n' "${ranks[@]}" | sort -nu | tr '\\n' '\\0'
-"""
-
-_BEGINS = """
-for name in "$@"; do
-  newest "$name" begin
-  printf '%s\\0' "$name"
-  cat "$name/attempt-$n/begin" 2>/dev/null
-  printf '\\0'
-done
-"""
 
 
 @dataclass(frozen=True)
@@ -77,16 +34,17 @@ def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
 
     Raises UserError when it has none, or when there is neither.
     """
-    done = transport.run(_NEWEST + _LATEST, str(layout.directory), session, timeout=30)
+    run = layout.directory
+    done = program.run_packed(transport, "logs", "latest", run, session, timeout=30, python=program.of_run(run))
     if done.code == 69:
         raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
     if done.code:
-        run = layout.directory.name
-        raise UserError(f"there is no session {session} in {run}", f"combo status {run} names them")
-    first, _, record = done.text.partition("\n")
-    number, _, family = first.partition(" ")
-    attempt = (layout.server_attempt if family == "servers" else layout.attempt)(session, int(number))
-    return Latest(int(number), attempt.log, Begin.parse(record) if record.strip() else None)
+        name = PurePosixPath(run).name
+        raise UserError(f"there is no session {session} in {name}", f"combo status {name} names them")
+    told = program.answer(transport, done)
+    attempt = (layout.server_attempt if told["family"] == "servers" else layout.attempt)(session, int(told["number"]))
+    begin = str(told["begin"])
+    return Latest(int(told["number"]), PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
 
 
 def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> PurePosixPath:
@@ -94,21 +52,22 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
 
     Raises UserError when there is none.
     """
-    done = transport.run(_RANK, str(seen.log.parent / "out" / RANKS), str(rank), stream, timeout=30)
-    found, *ranks = done.text.split("\0")
-    if found:
-        return PurePosixPath(found)
-    if not any(ranks):
+    words = (str(seen.log.parent / "out" / RANKS), str(rank), stream)
+    done = program.run_packed(transport, "logs", "rank", *words, timeout=30, python=program.of_run(seen.log.parents[3]))
+    told = program.answer(transport, done)
+    if told["found"]:
+        return PurePosixPath(told["found"])
+    if not told["ranks"]:
         raise UserError("no launcher started ranks in this attempt", "`launcher: torchrun` in the grid does")
-    known = ", ".join(sorted(filter(None, ranks), key=int))
-    raise UserError(f"there is no rank {rank}", f"there are {known}")
+    raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, told['ranks']))}")
 
 
 def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
     """The begin records of the sessions' newest attempts, where there are any; one round trip."""
-    words = transport.run(_NEWEST + _BEGINS, str(layout.directory), *sessions, timeout=60).text.split("\0")
-    pairs = zip(words[0::2], words[1::2], strict=False)
-    return {name: Begin.parse(record) for name, record in pairs if record.strip()}
+    run = layout.directory
+    done = program.run_packed(transport, "logs", "begins", run, *sessions, timeout=60, python=program.of_run(run))
+    told = program.answer(transport, done)
+    return {name: Begin.parse(record) for name, record in told.items() if record.strip()}
 
 
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.plaintext import harmless
-from remote.launch import StartOptions, start
-from remote.secrets import from_laptop
+from comborun.remote import program
+from comborun.remote.launch import StartOptions, start
+from comborun.remote.secrets import from_laptop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,24 +20,19 @@ if TYPE_CHECKING:
 
 Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 
-_SCRIPT = """
-directory=$1 script=$2; shift 2
-[[ -d $directory ]] || exit 251
-[[ -e $directory/lib/$script ]] || exit 252
-exec bash "$directory/lib/$script" "$directory" "$@"
-"""
+_OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _OF_SESSION = re.compile(r"([A-Za-z0-9_-]+): ")
 _OF_ALL = {"stop", "survives"}
 """what other lines begin with; no session is called so: its name has an underscore"""
 _STOP_S = 900.0
-"""seconds; stop.sh is bounded by itself, and cutting it off would leave things half ended"""
+"""seconds; the stop is bounded by itself, and cutting it off would leave things half ended"""
 _STEER_S = 120.0
 """seconds: the user's command for notices may take a minute"""
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """What stop.sh said: a line per session, and whether nothing of them is left."""
+    """What the stop said: a line per session, and whether nothing of them is left."""
 
     lines: tuple[str, ...]
     clean: bool
@@ -50,16 +46,21 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Steered:
-    """What control.sh said: a line per thing, and whether any was done."""
+    """What was said: a line per thing, and whether any was done."""
 
     lines: tuple[str, ...]
     done: bool
 
 
 def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
-    """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker."""
-    done = transport.run(_SCRIPT, directory, "stop.sh", *sessions, timeout=_STOP_S)
-    _refuse_absent(transport, directory, done)
+    """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker.
+
+    A run that an older version made is stopped by its own script.
+    """
+    done = program.run(transport, directory, "stop", *sessions, timeout=_STOP_S)
+    if done.code == program.OLD_RUN:
+        done = transport.run(_OLD_STOP, directory, *sessions, timeout=_STOP_S)
+    program.refuse(transport, directory, done)
     return Stopped(_lines(done), clean=done.code == 0)
 
 
@@ -68,8 +69,8 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
 
     Raises UserError where the run can't do it, HostError where the host can't write.
     """
-    done = transport.run(_SCRIPT, directory, "control.sh", verb, *words, timeout=_STEER_S)
-    _refuse_absent(transport, directory, done)
+    done = program.run(transport, directory, "control", verb, *words, timeout=_STEER_S)
+    program.refuse(transport, directory, done)
     lines = _lines(done)
     said = lines[-1] if lines else f"exit code {done.code}"
     if done.code in (64, 66):
@@ -85,8 +86,8 @@ def tell_decided(transport: Transport, directory: str, decisions: str, not_neede
     A line for each thing that was new. Raises HostError where the host can't be reached or can't write.
     """
     stdin = decisions.encode("utf-8", "surrogateescape")
-    done = transport.run(_SCRIPT, directory, "control.sh", "decided", *not_needed, stdin=stdin, timeout=_STEER_S)
-    _refuse_absent(transport, directory, done)
+    done = program.run(transport, directory, "control", "decided", *not_needed, stdin=stdin, timeout=_STEER_S)
+    program.refuse(transport, directory, done)
     if done.code:
         raise HostError(f"decisions could not be written on {transport.host}", done.complaint)
     return _lines(done)
@@ -97,8 +98,8 @@ def send_test_notice(transport: Transport, directory: str) -> Steered:
 
     Raises UserError when the grid names none.
     """
-    done = transport.run(_SCRIPT, directory, "control.sh", "notify", timeout=_STEER_S)
-    _refuse_absent(transport, directory, done)
+    done = program.run(transport, directory, "control", "notify", timeout=_STEER_S)
+    program.refuse(transport, directory, done)
     lines = _lines(done)
     if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):
         raise UserError(lines[-1].removeprefix("control: "), "`notify: COMMAND` in the grid names a command")
@@ -108,17 +109,6 @@ def send_test_notice(transport: Transport, directory: str) -> Steered:
 def revive(transport: Transport, directory: str, plan: Plan) -> str:
     """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
     return start(transport, directory, StartOptions(secrets=from_laptop(dict(plan.secrets))))
-
-
-def _refuse_absent(transport: Transport, directory: str, done: Completed) -> None:
-    """Raise UserError where _SCRIPT found nothing to run."""
-    if done.code == 251:
-        raise UserError(f"{directory} on {transport.host} is no run directory", "combo runs lists them")
-    if done.code == 252:
-        raise UserError(
-            "this run was launched by an older comborun, whose library knows no such command",
-            "combo stop ends it, and combo launch with the same grid and --new starts another",
-        )
 
 
 def _lines(done: Completed) -> tuple[str, ...]:

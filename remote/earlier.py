@@ -15,8 +15,8 @@ from comborun.attempt import End
 from comborun.errors import HostError
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, pace_key
-from remote.fetch.transfer import mirror_directory
-from remote.runs import remembered
+from comborun.remote.fetch.transfer import mirror_directory
+from comborun.remote.runs import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,7 +73,7 @@ def _attempts(directory: Path) -> Iterator[tuple[str, float, int, int]]:
     """Key, seconds, records and MiB of every attempt that did work and ended by itself."""
     try:
         plan = _newest_plan(directory)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return  # a plan of another version says nothing
     for session in plan.sessions:
         if session.flag == "dropped":

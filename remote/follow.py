@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
+from comborun.remote import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,22 +16,6 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 20
 """bytes of a log that one answer holds at most"""
-
-_START = r"""
-log=$1 lines=$2
-[[ -e $log ]] || exit 66
-size=$(stat -c %s -- "$log") || exit 66
-short=$(head -c "$size" -- "$log" | tail -n "$lines" | wc -c)
-printf '%s\n' "$((size - short))"
-"""
-
-_NEXT = r"""
-log=$1 offset=$2 most=$3 end=$4
-ended=0
-[[ -e $end ]] && ended=1
-tail -c "+$((offset + 1))" -- "$log" | head -c "$most"
-printf '%s' "$ended" >&2
-"""
 
 
 def follow(
@@ -48,10 +33,14 @@ def follow(
 
     One round trip a second at most. A log that is longer than a piece comes in several pieces, without a pause.
     """
-    offset = _offset(transport, log, lines)
+    python = program.of_run(log.parents[3])
+    offset = _offset(transport, log, lines, python)
     over = str(end or log.with_name("end"))
     while True:
-        answer = transport.run(_NEXT, str(log), str(offset), str(_PIECE), over, timeout=60)
+        words = (str(log), str(offset), str(_PIECE), over)
+        answer = program.run_packed(transport, "logs", "next", *words, timeout=60, python=python)
+        if answer.code:
+            raise HostError(f"the log {log} on {transport.host} can't be read", answer.complaint)
         if answer.stdout:
             yield answer.stdout
         offset += len(answer.stdout)
@@ -62,8 +51,8 @@ def follow(
         sleep(1.0)
 
 
-def _offset(transport: Transport, log: PurePosixPath, lines: int) -> int:
-    answer = transport.run(_START, str(log), str(lines), timeout=60)
-    if answer.code or not answer.text.strip().isdecimal():
-        raise HostError(f"the log {log} on {transport.host} can't be read", answer.complaint)
-    return int(answer.text)
+def _offset(transport: Transport, log: PurePosixPath, lines: int, python: program.Python) -> int:
+    done = program.run_packed(transport, "logs", "start", str(log), str(lines), timeout=60, python=python)
+    if done.code:
+        raise HostError(f"the log {log} on {transport.host} can't be read", done.complaint)
+    return int(program.answer(transport, done))

@@ -8,56 +8,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError
+from comborun.remote import program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.transport import Transport
 
-_START = 'directory=$1; shift; exec bash "$directory/run_parallel.sh" "$@"'
-
-_AWAIT = r"""
-cd -- "$1" || exit 73
-waits() { # whether somebody waits for a part of the host, as this dispatcher says, and nobody is on its way
-  local what grant
-  [[ dispatch/waiting -nt dispatch/dispatcher ]] || return
-  while IFS=$'\t' read -r _ what _; do
-    [[ $what == @(gpu|gpu_memory|cpus|host_memory|token|cap) ]] || continue
-    for grant in sessions/*/attempt-*/grant; do [[ ! -e $grant ]] || return; done
-    return 0
-  done 2>/dev/null <dispatch/waiting
-  return 1
-}
-settled=0
-for ((i = 0; i < $2; i++)); do
-  for record in sessions/*/attempt-*/begin sessions/*/attempt-*/end dispatch/done; do
-    [[ -e $record ]] && exit 0
-  done
-  [[ -e dispatch/hold ]] && grep -qx kind=halted dispatch/hold && exit 1
-  if ((i % 10 == 0)); then
-    if waits; then settled=$((settled + 1)); else settled=0; fi
-    ((settled < 5)) || exit 75
-  fi
-  sleep 0.05
-done
-exit 1
-"""
 _SAID = """
 cd -- "$1" || exit 73
 cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
-"""
-_LOOKS_A_SECOND = 20
-
-_AWAIT_ADDED = """
-cd -- "$1" || exit 73
-shift
-for ((i = 0; i < 30; i++)); do
-  for name in "$@"; do
-    [[ -e sessions/$name/attempt-1/claim ]] && exit 0
-  done
-  [[ -e dispatch/done ]] && exit 75
-  sleep 0.05
-done
 """
 _WATCHED = 20
 """new sessions that are looked for: the first ones start first"""
@@ -85,7 +45,8 @@ def start(transport: Transport, directory: str, options: StartOptions) -> str:
         arguments += ["--multiplexer", options.multiplexer]
     if options.secrets:
         arguments += ["--secrets", "-"]
-    done = transport.run(_START, directory, *arguments, stdin=options.secrets, timeout=240)
+    done = program.run(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
+    program.refuse(transport, directory, done)
     if done.code:
         raise HostError(f"the run {directory} could not be started on {transport.host}", done.complaint)
     return done.text.strip()
@@ -102,7 +63,7 @@ class Beginning(Enum):
     BEGUN = 0
     """a session has"""
     NOT_BEGUN = 1
-    """none has within `first_s`, or the run is halted"""
+    """none has within `first_s`, or none will: the run is halted, or over"""
     WAITS = 75
     """none has, and for two seconds the host has said that the first ones wait for a part of it: memory, cores, a GPU.
     A model server that loads is nothing of that kind, because it may fail within `first_s`"""
@@ -111,8 +72,7 @@ class Beginning(Enum):
 def await_first(transport: Transport, directory: str) -> Beginning:
     """Look for the first begin record, for `first_s` at most."""
     seconds = first_s()
-    looks = max(1, round(seconds * _LOOKS_A_SECOND))
-    done = transport.run(_AWAIT, directory, str(looks), timeout=seconds + 30)
+    done = program.run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)
     try:
         return Beginning(done.code)
     except ValueError:
@@ -130,5 +90,5 @@ def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -
 
     They may wait long for their slot, so nothing is waited for beyond a moment.
     """
-    done = transport.run(_AWAIT_ADDED, directory, *sessions[:_WATCHED], timeout=30)
+    done = program.run(transport, directory, "begun", "added", *sessions[:_WATCHED], timeout=30)
     return done.code != 75

@@ -30,6 +30,8 @@ class LocalTransport:
     """Runs scripts here. Both streams are drained together, so neither can block the other."""
 
     host = "local"
+    warnings: tuple[str, ...] = ()
+    """sentences for people, as ssh's transports have them"""
 
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
@@ -52,9 +54,12 @@ def _in_a_file(script: str) -> Iterator[Path | None]:
 
 
 def _run(command: list[str], stdin: bytes, timeout: float, limit: int) -> Completed:
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        raise HostError(f"this machine can't start bash: {error.strerror}", "ulimit -a shows its limits") from error
     try:
         stdout, stderr = _Exchange(process, stdin, limit).until(time.monotonic() + timeout)
     except BaseException:

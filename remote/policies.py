@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.policy_files import Match
+from comborun.remote import program
 
 if TYPE_CHECKING:
     from comborun.policy_files import PolicyGlob
@@ -14,40 +16,12 @@ if TYPE_CHECKING:
 MOST = 2000
 """files that one glob may find"""
 
-_SCRIPT = r"""
-shopt -s nullglob globstar
-many=$1 count=0 IFS=
-shift
-patterns=("${@:1:many}") exclude=("${@:many+1}")
-for pattern in "${patterns[@]}"; do
-  home=''
-  if [[ $pattern == '~/'* ]]; then
-    home=$HOME/
-    files=("$HOME"/${pattern#'~/'})
-  else
-    files=($pattern)
-  fi
-  for file in "${files[@]}"; do
-    [[ -e $file ]] || continue
-    file=${file%/}
-    for no in "${exclude[@]}"; do
-      [[ ${file##*/} == $no || $file == */$no ]] && continue 2
-    done
-    ((++count > 2000)) && exit 0
-    kind=file
-    [[ -d $file ]] && kind=folder
-    [[ $home ]] && file="~/${file#"$home"}"
-    printf '%s\0%s\0%s\0' "$pattern" "$file" "$kind"
-  done
-done
-"""
 
-
-def find_policies(transport: Transport, glob: PolicyGlob) -> tuple[Match, ...]:
+def find_policies(transport: Transport, glob: PolicyGlob, host_python: str | None = None) -> tuple[Match, ...]:
     """All files and folders that a glob finds on the host, in one round trip. Links that lead nowhere are none."""
-    answer = transport.run(_SCRIPT, str(len(glob.patterns)), *glob.patterns, *glob.exclude, timeout=120)
-    if answer.code:
-        raise HostError(f"{transport.host} can't look for {glob}", answer.complaint)
-    words = answer.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
-    rows = zip(words[0::3], words[1::3], words[2::3], strict=True)
-    return tuple(Match(pattern, path, kind == "folder") for pattern, path, kind in rows)
+    question = json.dumps({"patterns": glob.patterns, "exclude": glob.exclude}).encode()
+    python = program.Python(named=host_python or "")
+    done = program.run_packed(transport, "policies", stdin=question, timeout=120, python=python)
+    if done.code:
+        raise HostError(f"{transport.host} can't look for {glob}", done.complaint)
+    return tuple(Match(pattern, path, folder) for pattern, path, folder in program.answer(transport, done))

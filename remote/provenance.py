@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from comborun.facts import HostFacts
     from comborun.grid import Preset
-    from remote.shipping.survey import Shipment
+    from comborun.remote.shipping.survey import Shipment
 
 
 def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:

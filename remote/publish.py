@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from comborun.again.amendment import amendment
-from comborun.attempt import integer, parse_record
-from comborun.bundle import bundle, installer
+from comborun.bundle import bundle
 from comborun.errors import HostError
 from comborun.library import library_files
 from comborun.plan import Plan
+from comborun.remote import program
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from comborun.again.amend import Amended
-    from comborun.transport import Completed, Transport
+    from comborun.bundle import File
+    from comborun.transport import Transport
 
 State = Literal["new", "resumed", "finished", "changed"]
 
-_RECEIVE = """
-file=$(mktemp) || exit 73
-trap 'rm -f -- "$file"' EXIT
-cat >"$file" || exit 74
-printf '%s  %s\\n' "$1" "$file" | sha256sum --check --status ||
-  { echo 'what arrived is not what was sent' >&2; exit 76; }
-bash --noprofile --norc "$file"
-"""
 _DEADLINE_S = 120.0
 
 
@@ -64,6 +59,8 @@ class Publication:
     directory: str
     found: Found | None = None
     """None for a new one"""
+    told: tuple[str, ...] = ()
+    """what became of a run that was there and can't be read"""
 
     @property
     def root(self) -> str:
@@ -78,6 +75,8 @@ class Draft:
     grid_text: str
     root: str
     provenance: Mapping[str, Any]
+    python: program.Python = program.ANY
+    """what the host was found to have"""
 
 
 def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publication:
@@ -86,16 +85,14 @@ def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publica
     `mode` is resume, new (another run whatever is there), or after:RUN (another one, unless RUN has a successor).
     `changed` means that the run of the same grid does other work; nothing was done then.
     """
-    library = library_files()
-    begin = (draft.root, draft.plan.grid, draft.plan.digest, mode)
-    files = bundle(draft.plan, draft.grid_text, library, draft.provenance)
-    done = _send(transport, installer(files, library["publish.sh"], begin))
-    head, _, plan = done.text.partition("\n\n")
-    answer = parse_record(head)
-    if done.code or "state" not in answer:
-        raise _refusal(transport, draft.root, done)
-    found = _found(answer, plan) if answer["state"] != "new" else None
-    return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found)
+    files = bundle(draft.plan, draft.grid_text, library_files(), draft.provenance)
+    order = {"root": draft.root, "grid": draft.plan.grid, "digest": draft.plan.digest, "mode": mode}
+    answer = _send(transport, "publish", order, files, draft.python)
+    found = _found(answer) if answer["state"] != "new" else None
+    told: tuple[str, ...] = ()
+    if aside := answer.get("set_aside"):
+        told = (f"the run that this grid had can't be read ({answer['flaw']}) and was set aside as {aside}",)
+    return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found, told)
 
 
 def amend(transport: Transport, publication: Publication, amended: Amended, draft: Draft) -> tuple[str, ...] | None:
@@ -106,44 +103,43 @@ def amend(transport: Transport, publication: Publication, amended: Amended, draf
     found = publication.found
     if found is None:
         raise ValueError("a new run has nothing to amend")
-    library = library_files()
+    order = {
+        "root": publication.root,
+        "run": publication.directory,
+        "digest": draft.plan.digest,
+        "found": found.digest,
+        "number": found.number,
+        "added": len(amended.added),
+        "after": amended.plan.after is not None,
+        "dropped": list(amended.dropped),
+    }
     files = amendment(found.plan, amended.plan, found.number, draft.grid_text)
-    numbers = (found.number, len(amended.added), int(amended.plan.after is not None))
-    commit = ("amend::commit", publication.directory, found.digest, *map(str, numbers))
-    begin = (publication.root, draft.plan.grid, draft.plan.digest, "resume")
-    program = f"{library['publish.sh']}\n{library['amend.sh']}"
-    done = _send(transport, installer(files, program, begin, (*commit, *amended.dropped)))
-    answer = parse_record(done.text)
-    if done.code or "state" not in answer:
-        raise _refusal(transport, publication.directory, done)
-    return tuple(answer["running"].split()) if answer["state"] == "amended" else None
+    answer = _send(transport, "amend", order, files, draft.python)
+    return tuple(answer["running"]) if answer["state"] == "amended" else None
 
 
-def _found(answer: Mapping[str, str], plan: str) -> Found:
+def _found(answer: Mapping[str, Any]) -> Found:
     try:
-        newest = Plan.from_json(plan)
-    except (ValueError, KeyError, TypeError) as error:
+        newest = Plan.from_json(answer["plan"])
+    except ValueError as error:
         raise HostError(
-            f"the plan of {answer['directory']} can't be read: {error!r}",
+            f"the plan of {answer['directory']} can't be read: {error}",
             "was it written by another version of comborun? --new starts another run",
         ) from error
-    return Found(
-        plan=newest,
-        number=integer(answer, "number") or 0,
-        digest=answer["digest"],
-        ended=answer["ended"] == "1",
-        whole=answer["whole"] == "1",
-        held=answer["held"] == "1",
-        hold=answer.get("hold", ""),
-        why=answer.get("why", ""),
-        started=frozenset(answer["started"].split()),
-    )
+    names = ("number", "digest", "ended", "whole", "held", "hold", "why")
+    return Found(plan=newest, started=frozenset(answer["started"]), **{name: answer[name] for name in names})
 
 
-def _send(transport: Transport, stream: bytes) -> Completed:
-    return transport.run(_RECEIVE, hashlib.sha256(stream).hexdigest(), stdin=stream, timeout=_DEADLINE_S)
-
-
-def _refusal(transport: Transport, place: str, done: Completed) -> HostError:
-    complaint = done.complaint or f"exit code {done.code}"
-    return HostError(f"the run could not be put on {transport.host} below {place}", complaint)
+def _send(
+    transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[File], python: program.Python
+) -> dict[str, Any]:
+    """Have the host do it. All travels under one checksum, and nothing is done unless all of it has arrived."""
+    document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
+    data = zlib.compress(json.dumps(document).encode())
+    digest = hashlib.sha256(data).hexdigest()
+    done = program.run_packed(transport, verb, digest, stdin=data, timeout=_DEADLINE_S, python=python)
+    if done.code:
+        complaint = done.complaint or f"exit code {done.code}"
+        raise HostError(f"the run could not be put on {transport.host} below {order['root']}", complaint)
+    answer: dict[str, Any] = program.answer(transport, done)
+    return answer

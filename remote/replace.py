@@ -1,4 +1,4 @@
-"""What a start said of the user's own sessions that `replaces` names (scripts/lib/replace.sh)."""
+"""What a start said of the user's own sessions that `replaces` names (comborun/host/replace.py)."""
 
 from __future__ import annotations
 

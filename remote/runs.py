@@ -10,29 +10,13 @@ from typing import TYPE_CHECKING
 
 import jsonlines
 
-from comborun.attempt import parse_record
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
+from comborun.remote import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from comborun.transport import Transport
-
-_LIST = """
-for root in "$@"; do
-  [[ $root == [~] || $root == [~]/* ]] && root=$HOME${root:1}
-  root=$(cd -P -- "$root" 2>/dev/null && pwd) || continue
-  for directory in "$root"/*-????????T??????Z-????; do
-    [[ -f $directory/run.json ]] || continue
-    printf '%s\\0' "$directory"
-    { cat "$directory/dispatch/done" 2>/dev/null || echo; }
-    printf '\\0'
-    cat "$directory/dispatch/hold" 2>/dev/null
-    [[ -e $directory/dispatch/stopped ]] && printf '\\nkind=stopped\\nwhy=\\n'
-    printf '\\0'
-  done
-done
-"""
 
 
 @dataclass(frozen=True)
@@ -97,13 +81,23 @@ def remembered() -> tuple[Launch, ...]:
 
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
-    """The runs below `roots`, newest first, in one round trip."""
-    words = transport.run(_LIST, *dict.fromkeys(roots), timeout=30).text.split("\0")
-    runs = {
-        directory: Run(PurePosixPath(directory).name, directory, parse_record(done), parse_record(held))
-        for directory, done, held in zip(words[0::3], words[1::3], words[2::3], strict=False)
-    }
-    return tuple(sorted(runs.values(), key=lambda run: (run.started, run.id), reverse=True))
+    """The runs below `roots`, newest first, in one round trip.
+
+    Those of one root are in the order in which they were made, whatever the clock said.
+    """
+    roots = tuple(dict.fromkeys(roots))
+    done = program.run_packed(transport, "runs", *roots, timeout=30, python=program.Python(roots=roots))
+    if done.code:
+        raise HostError(f"the runs on {transport.host} can't be looked at", done.complaint)
+    found: dict[str, tuple[tuple[str, int], Run]] = {}
+    for below in program.answer(transport, done):
+        started = ""
+        for number, entry in enumerate(below):
+            directory = entry["directory"]
+            run = Run(PurePosixPath(directory).name, directory, entry["done"], entry["held"])
+            started = max(started, run.started)
+            found[directory] = (started, number), run
+    return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:

@@ -1,6 +1,6 @@
 """Secrets of a grid at the moment of the launch: are they all there, and those that this machine gives.
 
-No value is ever in an argument, a message or a record: they travel on standard input (scripts/lib/base/secrets.sh).
+No value is ever in an argument, a message or a record: they travel on standard input (comborun/host/run_secrets.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Slurm as a login node knows it: whether it is there, and whether it would take the jobs of a plan.
 
-What is submitted, asked and cancelled later goes through the scripts of the run (remote/launch.py, monitor/observe.py,
-remote/control.py), which tell by `dispatch/engine` that Slurm starts its sessions.
+What is submitted, asked and cancelled later goes through the host program of the run (remote/launch.py,
+monitor/observe.py, remote/control.py), which tells by `dispatch/engine` that Slurm starts its sessions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.jobs import array_script, kinds, settle_script
+from comborun.remote import program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,6 @@ for text in "$@"; do
   printf '%s\0%s\0' "$?" "$said"
 done
 """
-_SETTLE = 'exec bash "$1/lib/slurm_settle.sh" "$1"'
 _SETTING = re.compile(r"^(\w+) *= *(.*?) *$", re.MULTILINE)
 _LOUD = re.compile(r"^(sbatch: )?(error: |fatal: |allocation failure: )?(Job \d+ )?")
 _USAGE = re.compile(r'^(sbatch: )?(error: )?Try ["\'`]')
@@ -83,7 +83,7 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
     if slurm is None:
         raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
     scripts = [array_script(kind, slurm) for kind in kinds(plan)[:_MOST_TRIED]]
-    done = transport.run(_CONSULT, settle_script(plan), *scripts, timeout=120)
+    done = transport.run(_CONSULT, settle_script(slurm, after=bool(plan.after)), *scripts, timeout=120)
     if done.code == 69:
         raise HostError(*_nowhere(transport.host))
     words = done.text.split("\0")
@@ -106,7 +106,7 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
 
 def settle(transport: Transport, directory: str) -> str:
     """Have what is due of a run submitted now, and not only when an array ends; what was said of it, if anything."""
-    done = transport.run(_SETTLE, directory, timeout=180)
+    done = program.run(transport, directory, "settle", timeout=180)
     said = done.text.strip() or done.complaint
     return f"it is submitted later: {said}" if done.code else said
 

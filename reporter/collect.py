@@ -8,19 +8,21 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Begin, End, own_end, parse_record
+from comborun.attempt import Begin, End, own_end
 from comborun.errors import UserError
-from comborun.layout import RUN, AttemptLayout
 from comborun.plan import Plan, Session
+from comborun.reporter.adapters import Context, filename_encoded, videos
+from comborun.reporter.adapters.sniff import candidate
+from comborun.reporter.collected import Attempt, Collected, SessionHistory
+from comborun.reporter.comparing.canary import Canary
+from comborun.reporter.records.found import attempt_in, distinct, empty, walk
+from comborun.reporter.records.shelf import Shelf
+from comborun.reporter.records.usage import parse_usage
+from comborun.rules import globs
+from comborun.rules.names import RUN, AttemptLayout
+from comborun.rules.records import parse
 from comborun.stop_rule import StopRule
 from comborun.work import combo_of
-from reporter.adapters import Context, filename_encoded, videos
-from reporter.adapters.sniff import candidate
-from reporter.collected import Attempt, Collected, SessionHistory
-from reporter.comparing.canary import Canary
-from reporter.records.found import attempt_in, distinct, empty, matching, walk
-from reporter.records.shelf import Shelf
-from reporter.records.usage import parse_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +52,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         defects=(*collected.defects, *usage.defects),
         plan=plan,
         sessions=histories,
-        done=MappingProxyType(parse_record(_text(directory / RUN.done))),
+        done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=MappingProxyType(_provenance(directory)),
         aside=tuple(_history(directory, session) for session in aside),
         stop_early=_stop_rule(directory),
@@ -86,7 +88,7 @@ def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
     """Those of a session, as its host has listed them when an attempt ended."""
     for attempt in history.attempts:
         at = RUN.attempt(history.session.name, attempt.number)
-        yield from videos.told(_text(directory / at.videos), at.directory.as_posix())
+        yield from videos.told(_text(directory / at.videos), at.directory)
 
 
 def _known_unpaired(plan: Plan) -> dict[tuple[str, str], str]:
@@ -104,7 +106,7 @@ class _Place:
 
     @property
     def output(self) -> PurePosixPath:
-        return RUN.attempt(self.session.name, self.attempt.number).output
+        return PurePosixPath(RUN.attempt(self.session.name, self.attempt.number).output)
 
     def context(self, path: Path) -> Context:
         session, begin = self.session, self.attempt.begin
@@ -120,11 +122,11 @@ class _Place:
 
 
 def _take_attempt(shelf: Shelf, place: _Place, unread: Mapping[PurePosixPath, str]) -> None:
-    log = RUN.attempt(place.session.name, place.attempt.number).log
+    log = PurePosixPath(RUN.attempt(place.session.name, place.attempt.number).log)
     if place.session.results.source == "log" and ((place.directory / log).exists() or log in unread):
         shelf.take(place.directory / log, place.context(place.directory / log), asked=True)
     here = place.directory / place.output
-    found = {path for pattern in place.session.results.files for path in matching(here, pattern)}
+    found = {here / path for path in globs.found(str(here), place.session.results.files)}
     named = {path for path in found if filename_encoded.FILE.fullmatch(path.name)}
     lacking = {place.directory / name for name in unread if name.is_relative_to(place.output)}
     for path in sorted({path for path in found - named if not empty(path)} | lacking):
@@ -162,11 +164,11 @@ def _plan(directory: Path) -> Plan:
             f"{directory} is no run directory: {path.name}: {error.strerror}",
             "give a run directory, or report a folder of results",
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} can't be read as a plan: {error!r}", "was it written by this version?") from None
+    except ValueError as error:
+        raise UserError(f"{path} can't be read as a plan: {error}", "was it written by this version?") from None
 
 
-def _half(directory: Path, held: PurePosixPath, lacking: PurePosixPath) -> UserError:
+def _half(directory: Path, held: str, lacking: str) -> UserError:
     return UserError(
         f"{directory} is a run directory that was not copied whole: it holds {held} but no {lacking}",
         f"copy it again with all that is in it, or report its results alone: combo report {directory / RUN.sessions}",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from comborun.attempt import Begin, End
     from comborun.episode import Aggregate, EpisodeRecord
     from comborun.plan import Plan, Session
+    from comborun.reporter.adapters import Defect, Reject
+    from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.records.shelf import ResultFile
+    from comborun.reporter.records.usage import Sample
     from comborun.stop_rule import StopRule
     from comborun.work import Combo
-    from reporter.adapters import Defect, Reject
-    from reporter.comparing.canary import Canary
-    from reporter.records.shelf import ResultFile
-    from reporter.records.usage import Sample
 
 
 @dataclass(frozen=True)

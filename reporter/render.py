@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.plaintext import printable
-from reporter.comparing.claims import NOTHING_DECIDED
-from reporter.figures import NAMES, plates
-from reporter.figures.press import Drawing
-from reporter.pages.document import SCHEMA_FILE, report_json
-from reporter.pages.exports import episodes_csv, summary_csv
-from reporter.pages.latex import latex
-from reporter.pages.markdown import markdown
-from reporter.pages.methods import methods
-from reporter.pages.page import EARLY, GAPS, Page, letters, means, page, planned_words, shortfall, tallies_of
-from reporter.text import (
+from comborun.reporter.comparing.claims import NOTHING_DECIDED
+from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures.press import Drawing
+from comborun.reporter.pages.document import SCHEMA_FILE, report_json
+from comborun.reporter.pages.exports import episodes_csv, summary_csv
+from comborun.reporter.pages.latex import latex
+from comborun.reporter.pages.markdown import markdown
+from comborun.reporter.pages.methods import methods
+from comborun.reporter.pages.page import EARLY, GAPS, Page, letters, means, page, planned_words, shortfall, tallies_of
+from comborun.reporter.text import (
     clock,
     duration,
     fraction,
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from reporter.counting.ending import Ending
-    from reporter.counting.schedule import Schedule
-    from reporter.figures.plate import Drawn, Plate
-    from reporter.figures.press import Press
-    from reporter.summary import Report
+    from comborun.reporter.counting.ending import Ending
+    from comborun.reporter.counting.schedule import Schedule
+    from comborun.reporter.figures.plate import Drawn, Plate
+    from comborun.reporter.figures.press import Press
+    from comborun.reporter.summary import Report
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -13,16 +13,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from reporter.adapters.sniff import READABLE
-from reporter.collect import collect_folder, collect_run
-from reporter.collected import Collected
-from reporter.counting.schedule import schedule
-from reporter.summary import Summary, summarize
+from comborun.reporter.adapters.sniff import READABLE
+from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.collected import Collected
+from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reporter.comparing.between import Between
+    from comborun.reporter.comparing.between import Between
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def report_folder(directory: Path, output: Path) -> Summary:
 
 def write_report(collected: Collected, output: Path) -> ReportFiles:
     """Make every file of the report and put each in place whole."""
-    from reporter import render
-    from reporter.figures.press import second_press
+    from comborun.reporter import render
+    from comborun.reporter.figures.press import second_press
 
     with second_press(len({record.combo for record in collected.records})) as press:
         report = summarize(collected)
@@ -81,8 +81,8 @@ def write_report(collected: Collected, output: Path) -> ReportFiles:
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:
     """Compare two runs into the folder `output`."""
-    from reporter.comparing.between import compare_runs
-    from reporter.pages.between_files import render_between
+    from comborun.reporter.comparing.between import compare_runs
+    from comborun.reporter.pages.between_files import render_between
 
     between = compare_runs(before, after)
     _publish(render_between(between), output)

@@ -7,29 +7,29 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.reporter.comparing.claims import Claims, claims
+from comborun.reporter.comparing.comparison import Side
+from comborun.reporter.comparing.comparisons import Comparisons, compare, prevented
+from comborun.reporter.comparing.deciding import last_arms
+from comborun.reporter.comparing.early import as_run, early, spared
+from comborun.reporter.comparing.pairing import Counted, arm
+from comborun.reporter.counting.aggregates import MacroMean, macro_means
+from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
+from comborun.reporter.counting.ending import started
+from comborun.reporter.counting.metrics import MetricMean, metrics
+from comborun.reporter.counting.quality import Finding, Quality, quality
+from comborun.reporter.counting.tallies import Tally, tallies
+from comborun.reporter.merge import MergedCombo, merge
 from comborun.spans import Spans, minus, size
 from comborun.work import episodes_of
-from reporter.comparing.claims import Claims, claims
-from reporter.comparing.comparison import Side
-from reporter.comparing.comparisons import Comparisons, compare, prevented
-from reporter.comparing.deciding import last_arms
-from reporter.comparing.early import as_run, early, spared
-from reporter.comparing.pairing import Counted, arm
-from reporter.counting.aggregates import MacroMean, macro_means
-from reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
-from reporter.counting.ending import started
-from reporter.counting.metrics import MetricMean, metrics
-from reporter.counting.quality import Finding, Quality, quality
-from reporter.counting.tallies import Tally, tallies
-from reporter.merge import MergedCombo, merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.episode import EpisodeRecord
+    from comborun.reporter.collected import Collected, SessionHistory
+    from comborun.reporter.comparing.canary import Canary
     from comborun.work import Combo
-    from reporter.collected import Collected, SessionHistory
-    from reporter.comparing.canary import Canary
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
 

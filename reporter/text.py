@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reporter.statistics import Proportion
+    from comborun.reporter.statistics import Proportion
 
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")

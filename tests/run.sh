@@ -10,7 +10,7 @@ set -euo pipefail
 checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=scripts/environment.sh
 . "$checkout/scripts/environment.sh"
-environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt bats=bats git=git \
+environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt git=git \
   ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 \
   /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd sbatch=slurm-client /usr/sbin/munged=munge || exit 69
 cd "$checkout"
@@ -38,32 +38,61 @@ lint() {
 }
 
 lint_shell() {
-  step 'shellcheck' shellcheck -x scripts/*.sh scripts/lib/*.sh scripts/lib/*/*.sh scripts/doctor/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+  step 'shellcheck' shellcheck -x scripts/*.sh comborun/host/*.sh tests/run.sh tests/testbed/*.sh .ci/run
   step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 }
 
-# Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
-# runs once more, one after another, and what fails there, too, has failed. Both are shown.
-all_tests() {
-  local code=0
-  python -m pytest --numprocesses 4 --dist worksteal --durations 10 || code=$?
-  [ "$code" -eq 1 ] || return "$code"
-  printf '== %s\n' 'pytest: what failed beside others, once more by itself'
-  python -m pytest --last-failed --last-failed-no-failures none
+# What travels to hosts runs under every Python from 3.8 on: its tests, with each that this machine has besides ours.
+old_pythons() {
+  local version python folder
+  for version in 3.8 3.9 3.13; do
+    for python in "$(command -v "python$version")" ~/.pyenv/versions/"$version".*/bin/python3; do
+      if "$python" -c 'import venv, ensurepip' 2>/dev/null; then break; else python=''; fi
+    done
+    if [ -z "$python" ]; then
+      printf '== no Python %s here: not tried\n' "$version"
+      continue
+    fi
+    folder=$checkout/.venv/hosts-$version
+    if ! [ -x "$folder/bin/pytest" ]; then
+      "$python" -m venv "$folder"
+      "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check 'pytest>=8.3' 'pytest-xdist>=3.6'
+    fi
+    step "rules and host under Python $version" travelling_tests "$folder" -n 4 ||
+      step "rules and host under Python $version: what failed beside others" travelling_tests "$folder" --last-failed
+  done
 }
 
-# Beside bats, which mostly waits and needs nothing that is installed here.
+travelling_tests() { # <virtual environment> <argument of pytest>...
+  PYTHONPATH=$checkout "$1/bin/python" -m pytest -q -c /dev/null --noconftest -o cache_dir="$1/.cache" \
+    --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
+}
+
+# Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
+# runs once more, one after another, and what fails there, too, has failed. What needed that is named last: it has a flaw.
+all_tests() {
+  local code=0 again
+  python -m pytest --numprocesses 4 --dist worksteal --durations 10 || code=$?
+  [ "$code" -eq 1 ] || return "$code"
+  again=$(python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1]))))' .pytest_cache/v/cache/lastfailed)
+  code=0
+  step 'pytest: what failed beside others, once more by itself' \
+    python -m pytest --last-failed --last-failed-no-failures none || code=$?
+  printf '== %s\n' 'needed a second run, or failed it:' "$again"
+  return "$code"
+}
+
 said=$(mktemp -d)
 trap 'kill ${jobs[@]+"${jobs[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
 lint >"$said/0" 2>&1 &
 jobs=("$!")
 lint_shell >"$said/1" 2>&1 &
 jobs+=("$!")
-step 'bats' bats --recursive tests/bats
 for job in 0 1; do
   wait "${jobs[job]}" || failed=1
   cat "$said/$job"
 done
 jobs=()
 [ -z "${failed-}" ] || exit 1
+old_pythons
 step 'pytest' all_tests

@@ -29,11 +29,11 @@ from rounds import Played
 from scene import Scene, draw
 
 # What the commands need is imported once, and not by each of some thousand.
-import comborun.cli  # noqa: F401
-import remote.control
-import remote.launch
-import remote.local  # noqa: F401
-import reporter.report  # noqa: F401
+import comborun.cli
+import comborun.remote.control
+import comborun.remote.launch
+import comborun.remote.local
+import comborun.reporter.report  # noqa: F401
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from processes import Process, carrying, fields, kill_all, process_of, send
 
 import comborun.__main__
-from comborun.attempt import parse_record
+from comborun.rules.records import parse
 
 CHECKOUT = Path(__file__).parents[2]
 KNOBS = {
@@ -124,7 +124,7 @@ class Bed:
     def record(self, path: str | Path) -> dict[str, str]:
         """A record of the run, by its path in it; empty when there is none."""
         try:
-            return parse_record((self.run / path).read_text(errors="replace")) if self.run else {}
+            return parse((self.run / path).read_text(errors="replace")) if self.run else {}
         except OSError:
             return {}
 

@@ -13,9 +13,9 @@ from bed import Bed
 from evaluator import succeeds
 from scene import Scene
 
-from reporter.collect import collect_run
-from reporter.pages.exports import episodes_csv
-from reporter.summary import Report, summarize
+from comborun.reporter.collect import collect_run
+from comborun.reporter.pages.exports import episodes_csv
+from comborun.reporter.summary import Report, summarize
 
 Key = tuple[str, str, int]
 """policy, environment, episode"""

@@ -167,7 +167,8 @@ def second_dispatcher(bed: Bed, _: Fault) -> bool:
     """Started by hand beside one that lives, which it must not disturb."""
     if not bed.run or not dispatchers(bed):
         return False
-    command = ["bash", str(bed.run / "lib/dispatch.sh"), str(bed.run)]
+    python = (bed.run / "dispatch/python").read_text().strip()
+    command = [python, "-I", "-S", str(bed.run / "lib/comborun_host"), "dispatch", str(bed.run)]
     subprocess.run(command, env=bed.environment, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     return True
 

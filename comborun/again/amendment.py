@@ -1,4 +1,4 @@
-"""The files by which a run gets an amended plan (scripts/lib/amend.sh puts them there). Pure."""
+"""The files by which a run gets an amended plan (host/amend.py puts them there). Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from comborun.bundle import File, policy, queue, serving, wanted_secrets
 from comborun.errors import UserError
 from comborun.jobs import texts
-from comborun.layout import RUN
-from comborun.script import notify_script, scripts
+from comborun.rules.names import RUN
+from comborun.script import notify_script, scripts, sheets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,10 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
     for name, script in scripts(after):
         if there.get(name) != script:
             yield File(RUN.script(name), script)
+    known = dict(sheets(before))
+    for name, sheet in sheets(after):
+        if known.get(name) != sheet:
+            yield File(RUN.sheet(name), sheet)
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

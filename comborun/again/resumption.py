@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from comborun.again.amend import named
 from comborun.planner import range_session
+from comborun.rules.words import Outcome
 from comborun.spans import Spans, minus, size
-from comborun.state import Outcome
 from comborun.work import combo_of, episodes_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _OF_SESSIONS = ("results.metrics", "progress", "evidence", "failures", "watch", "pin", "display")
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
-_MIB = {"gpu_memory", "memory", "headroom"}
+_MIB = {"gpu_memory", "memory"}
 _COUNTED = ("gpu_memory", "cpus", "memory", "per_gpu", "per_host")
 
 

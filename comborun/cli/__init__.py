@@ -3,61 +3,89 @@
 from __future__ import annotations
 
 import gc
-from collections import UserDict
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun import __version__
 from comborun.cli.frame import guarded
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-_OF_MODULES = {
-    "attaching": ("attach",),
-    "calibrating": ("calibrate",),
-    "canary": ("canary",),
-    "control": ("drain", "notify", "pause", "retry", "slots"),
-    "doctor": ("doctor",),
-    "ending": ("report",),
-    "explaining": ("explain",),
-    "exporting": ("export",),
-    "grids": ("check", "init", "plan", "schema"),
-    "launching": ("launch", "run"),
-    "looking": ("logs", "runs"),
-    "presets": ("presets",),
-    "resuming": ("resume",),
-    "stopping": ("stop",),
-    "watching": ("monitor", "status"),
+_COMMANDS = {
+    "Write a grid": {
+        "init": ("grids", "Write a starter grid with comments."),
+        "presets": ("presets", "List the evaluation programs that a grid can name."),
+        "check": ("grids", "Find every mistake in a grid file."),
+        "schema": ("grids", "Write the JSON Schema of a grid file, for editors."),
+        "export": ("exporting", "Write the plan for another program, such as docker compose."),
+    },
+    "Look ahead": {
+        "doctor": ("doctor", "Look for what would hurt on a host."),
+        "plan": ("grids", "Show what a new run would do."),
+        "calibrate": ("calibrating", "Measure what sessions need, with a short trial."),
+    },
+    "Run": {
+        "run": ("launching", "Launch a grid, watch it, and report at its end."),
+        "launch": ("launching", "Start a grid's sessions and return."),
+        "resume": ("resuming", "Go on with a run: what is missing runs."),
+        "canary": ("canary", "Run the first episodes once more, alone, and compare."),
+    },
+    "Watch": {
+        "monitor": ("watching", "Watch a run in a live table, and report at its end."),
+        "status": ("watching", "Show the table of a run once."),
+        "runs": ("looking", "List the runs on a host, newest first."),
+        "explain": ("explaining", "Say why a session waits, runs or has ended."),
+        "logs": ("looking", "Show the end of a session's log."),
+        "attach": ("attaching", "Open a session's window."),
+    },
+    "Steer": {
+        "stop": ("stopping", "End a run, or sessions of it."),
+        "retry": ("control", "Start sessions again that have failed."),
+        "slots": ("control", "Let N sessions run at once from now on."),
+        "pause": ("control", "Start nothing new until `combo resume`."),
+        "drain": ("control", "Start nothing new, and leave when what runs has ended."),
+        "notify": ("control", "Send a test notice."),
+    },
+    "Tell": {
+        "report": ("ending", "Report on a run, or on any folder of result files."),
+    },
 }
+"""heading -> command -> its module, and its line in `combo --help`"""
 
 
-class OnDemand(UserDict[str, Any]):
-    """Loads a command when it is asked for: `combo stop` needs no grid file and `combo report` no host."""
+class Commands(click.Group):
+    """Loads a command when it is named: `combo --help` and `combo stop` need no grid model."""
 
-    def __getitem__(self, name: str) -> click.Command:
-        if isinstance(self.data[name], str):
-            self.data[name] = getattr(_loaded(self.data[name]), name)
-        command: click.Command = self.data[name]
-        return command
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [name for names in _COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        for names in _COMMANDS.values():
+            if cmd_name in names:
+                return _loaded(names[cmd_name][0], cmd_name)
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        width = max(len(name) for names in _COMMANDS.values() for name in names)
+        for heading, names in _COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in names.items()])
 
 
-def _loaded(module: str) -> ModuleType:
+def _loaded(module: str, name: str) -> click.Command:
     """Without a look for garbage, since all that is loaded stays: a fifth of the time."""
     gc.disable()
     try:
-        return import_module(f"comborun.cli.{module}")
+        command: click.Command = getattr(import_module(f"comborun.cli.{module}"), name)
+        return command
     finally:
         gc.freeze()
         gc.enable()
 
 
-@click.group(
-    commands=OnDemand({name: module for module, names in _OF_MODULES.items() for name in names}),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="combo")
 def combo() -> None:
     """Run a policy x environment evaluation grid: one detached session per combo, and a report that can be trusted.

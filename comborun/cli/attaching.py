@@ -18,16 +18,16 @@ from comborun.cli.frame import run_option
 from comborun.cli.looking import print_log
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.errors import UserError
-from comborun.layout import RunLayout
-from monitor.observe import load_run
-from monitor.watch import Source, once
-from remote.attempts import Latest, attach_command, begins, latest, step_command
-from remote.follow import follow as follow_log
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source, once
+from comborun.remote.attempts import Latest, attach_command, begins, latest, step_command
+from comborun.remote.follow import follow as follow_log
+from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
     from comborun.attempt import Begin
+    from comborun.monitor.status import SessionStatus
     from comborun.transport import Transport
-    from monitor.status import SessionStatus
 
 
 @click.command()
@@ -54,7 +54,7 @@ def attach(session: str | None, wanted: str | None, where: Where, root: str | No
         return
     if not session:
         raise UserError("name a session, or give --all", "combo status names them")
-    seen = latest(transport, RunLayout(PurePosixPath(found.directory)), session)
+    seen = latest(transport, RunLayout(found.directory), session)
     if seen.begin is None:
         raise UserError(f"{session} is only just starting", "try again in a moment")
     if seen.begin.multiplexer == SLURM:
@@ -129,7 +129,7 @@ def _way(host: str, command: list[str], *options: str) -> list[str]:
     """The command as it is typed here; on another host through the user's ssh, which has a terminal."""
     if host == LOCAL:
         return command
-    from remote.ssh.config import Address, Options, ssh_arguments
+    from comborun.remote.ssh.config import Address, Options, ssh_arguments
 
     if not shutil.which("ssh"):
         raise UserError("opening a window on another host needs the ssh program", "install openssh-client")
@@ -140,7 +140,7 @@ def _closed(host: str, begin: Begin) -> bool:
     """Whether a session's window is gone: its session has ended, or the tmux server has, which ends no session."""
     if host != LOCAL or begin.multiplexer != "tmux":
         return False
-    from remote.windows import open_windows
+    from comborun.remote.windows import open_windows
 
     return begin.address not in open_windows(_socket(host))
 
@@ -149,12 +149,12 @@ def _panes(transport: Transport, directory: str) -> dict[str, str]:
     """Session name -> what shows it, for every one that runs; a host is reached over one connection for all of them."""
     status = once(Source(transport, load_run(transport, directory)))
     running = [session.name for session in status.sessions if session.alive]
-    layout = RunLayout(PurePosixPath(directory))
+    layout = RunLayout(directory)
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}
     for name, begin in begins(transport, layout, running).items():
         if begin.multiplexer != "none":
-            seen = Latest(begin.attempt, layout.attempt(name, begin.attempt).log, begin)
+            seen = Latest(begin.attempt, PurePosixPath(layout.attempt(name, begin.attempt).log), begin)
             view = _view(transport.host, seen, write=False)
             panes[name] = "TMUX= " + shlex.join(_way(transport.host, view, *shared))
     if not panes:
@@ -163,7 +163,7 @@ def _panes(transport: Transport, directory: str) -> dict[str, str]:
 
 
 def _attach_all(run: str, panes: dict[str, str], *, show: bool) -> None:
-    from remote.windows import tile
+    from comborun.remote.windows import tile
 
     if show:
         click.echo("\n".join(panes.values()))

@@ -6,25 +6,23 @@ from typing import TYPE_CHECKING
 
 from comborun.cli.frame import program
 from comborun.errors import UserError
+from comborun.monitor.answer.holds import HALTED
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run
+from comborun.monitor.reasons.hints import held
+from comborun.monitor.reasons.turn import Question, queued
+from comborun.monitor.reasons.waits import SMOKE
+from comborun.monitor.showing.serverline import happening
+from comborun.monitor.watch import Source
 from comborun.plaintext import harmless
-from comborun.state import Life
-from monitor.answer.holds import HALTED
-from monitor.classify import classify
-from monitor.history import History
-from monitor.observe import load_run
-from monitor.reasons.hints import held
-from monitor.reasons.turn import Question, queued
-from monitor.reasons.waits import SMOKE
-from monitor.showing.serverline import happening
-from monitor.watch import Source
-from remote.launch import Beginning, await_first, first_s, said_by_dispatcher
+from comborun.remote.launch import Beginning, await_first, first_s, said_by_dispatcher
+from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
+    from comborun.monitor.observe import RunView
+    from comborun.monitor.status import RunStatus, SessionStatus
     from comborun.transport import Transport
-    from monitor.observe import RunView
-    from monitor.status import RunStatus, SessionStatus
-
-_NOT_BEGUN = (Life.QUEUED, Life.STARTING)
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
@@ -39,9 +37,10 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     view = load_run(transport, directory)
     history = Source(transport, view).fold(History())
     status = classify(view, history)
-    if any(one.life not in _NOT_BEGUN for one in status.sessions):
+    if any(one.started is not None for one in status.sessions):
         return ""
     refuse_halted(status, options)
+    refuse_ended(status)
     if waits := first_wait(view, history, status):
         return waits
     if beginning is Beginning.WAITS:  # what it waited for is there since, and it starts
@@ -50,6 +49,17 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
         f"no session of {directory} has begun within {first_s():g} seconds",
         said_by_dispatcher(transport, directory),
     )
+
+
+def refuse_ended(status: RunStatus) -> None:
+    """Raise UserError, with a cause, where all sessions have ended and none had begun."""
+    ended = [one for one in status.sessions if one.life is Life.ENDED and one.outcome is not Outcome.NOT_NEEDED]
+    if ended and len(ended) == len(status.sessions):
+        why = next((one.note for one in ended if one.note), "no cause is on record")
+        raise UserError(
+            f"no session of the run {status.run} could be started: {harmless(why)}",
+            f"`{program()} explain {ended[0].name} --run {status.run}` says more",
+        )
 
 
 def refuse_halted(status: RunStatus, options: str = "") -> None:

@@ -41,11 +41,11 @@ from comborun.grid import load_grid
 from comborun.plaintext import harmless
 from comborun.planner import lay_out
 from comborun.planner.furnished import with_threads
-from remote.host import ask, check
-from remote.secrets import asked_of_host, check_host, from_laptop
-from remote.shipping.survey import digest_of, survey
-from remote.shipping.sync import compare as compare_files
-from remote.shipping.sync import deliver
+from comborun.remote.host import ask, check
+from comborun.remote.secrets import asked_of_host, check_host, from_laptop
+from comborun.remote.shipping.survey import digest_of, survey
+from comborun.remote.shipping.sync import compare as compare_files
+from comborun.remote.shipping.sync import deliver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,7 @@ def _prepare(path: Path, where: Where, *, as_json: bool) -> _Work:
     secrets, shipments = from_laptop(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = where.connect(grid.host)
     grid = with_policies(grid, transport)
-    facts = ask(transport, asked_of_host(grid.secrets))
+    facts = ask(transport, asked_of_host(grid.secrets), grid.host_python)
     check(facts, None)
     check_host(facts)
     plan = lay_out(_uncut(grid), facts, digest_of(shipments))

@@ -15,24 +15,24 @@ from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_a
 from comborun.cli.reporting import bring
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError, UserError
+from comborun.monitor.observe import load_run
+from comborun.monitor.showing.screen import JsonScreen, open_screen
+from comborun.monitor.watch import Settings, Source, SystemClock, once, watch
 from comborun.plaintext import harmless
-from monitor.observe import load_run
-from monitor.showing.screen import JsonScreen, open_screen
-from monitor.watch import Settings, Source, SystemClock, once, watch
-from remote.launch import StartOptions, start
-from remote.publish import Draft, publish
-from remote.secrets import from_laptop
+from comborun.remote.launch import StartOptions, start
+from comborun.remote.publish import Draft, publish
+from comborun.remote.secrets import from_laptop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.monitor.observe import RunView
     from comborun.plan import Plan
+    from comborun.remote.publish import Publication
+    from comborun.remote.runs import Run
+    from comborun.reporter.adapters import Reject
+    from comborun.reporter.comparing.canary import Canary
     from comborun.transport import Transport
-    from monitor.observe import RunView
-    from remote.publish import Publication
-    from remote.runs import Run
-    from reporter.adapters import Reject
-    from reporter.comparing.canary import Canary
 
 _WRITE = """
 case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
@@ -111,8 +111,8 @@ def _watch(transport: Transport, publication: Publication, *, quiet: bool) -> No
 
 def _compare(transport: Transport, found: Run, publication: Publication) -> tuple[Canary, tuple[Reject, ...]]:
     """And what of the canary's records could not be taken."""
-    from reporter.collect import collect_run
-    from reporter.comparing.canary import compare_canary
+    from comborun.reporter.collect import collect_run
+    from comborun.reporter.comparing.canary import compare_canary
 
     places = ((found.id, found.directory), (publication.run, publication.directory))
     parallel, alone = (collect_run(*bring(transport, *place)[:1]) for place in places)
@@ -140,7 +140,7 @@ def _tell(result: Canary, found: Run, rejects: Sequence[Reject], *, as_json: boo
     elif not rejects:
         click.echo("The canary left no record: nothing can be said.")
     if rejects:
-        from reporter.comparing.canary import told_rejects
+        from comborun.reporter.comparing.canary import told_rejects
 
         click.echo(harmless(told_rejects(result, rejects)))
     tell({"report": f"{program()} report {found.id}"})

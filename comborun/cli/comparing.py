@@ -16,12 +16,12 @@ from comborun.plaintext import harmless
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reporter.comparing.between import Between
+    from comborun.reporter.comparing.between import Between
 
 
 def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
-    from reporter.pages.between_files import HEADS, NAMES, cells
+    from comborun.reporter.pages.between_files import HEADS, NAMES, cells
 
     if as_json:
         answer({"report": str(target), **json.loads((target / "comparison.json").read_text("utf-8"))})

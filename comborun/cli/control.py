@@ -9,20 +9,20 @@ import click
 from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, json_option, program, repeatable, run_argument, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
+from comborun.monitor.observe import load_run
+from comborun.monitor.reasons.explain_server import server_names
+from comborun.monitor.watch import Source, once
 from comborun.plaintext import harmless
+from comborun.remote.control import Steered, revive, send_test_notice, steer
+from comborun.remote.slurm import settle
 from comborun.suggest import did_you_mean
-from monitor.observe import load_run
-from monitor.reasons.explain_server import server_names
-from monitor.watch import Source, once
-from remote.control import Steered, revive, send_test_notice, steer
-from remote.slurm import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from comborun.monitor.observe import RunView
+    from comborun.remote.runs import Run
     from comborun.transport import Transport
-    from monitor.observe import RunView
-    from remote.runs import Run
 
 
 @click.command()

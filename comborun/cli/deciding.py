@@ -12,16 +12,16 @@ from comborun.amounts import several
 from comborun.cli.where import LOCAL
 from comborun.errors import HostError, UserError
 from comborun.plaintext import harmless
-from comborun.state import Life, Outcome
-from remote.control import tell_decided
+from comborun.remote.control import tell_decided
+from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.monitor.status import RunStatus
+    from comborun.remote.fetch.answer import Skipped
+    from comborun.reporter.comparing.stopping import Standing
     from comborun.transport import Transport
-    from monitor.status import RunStatus
-    from remote.fetch.answer import Skipped
-    from reporter.comparing.stopping import Standing
 
 
 class Deciding:
@@ -52,7 +52,7 @@ class Deciding:
 
     def undecided(self) -> str:
         """The same for one look, by which nothing is decided: it changes nothing."""
-        from reporter.comparing.deciding import decide_run
+        from comborun.reporter.comparing.deciding import decide_run
 
         try:
             source, skipped = self._bring()
@@ -61,7 +61,7 @@ class Deciding:
             return ""
 
     def _decide(self, seen: RunStatus) -> None:
-        from reporter.comparing.deciding import decide_run
+        from comborun.reporter.comparing.deciding import decide_run
 
         source, skipped = self._bring()
         decided = decide_run(source, dict(skipped))
@@ -77,7 +77,7 @@ class Deciding:
         """Where the records are on this machine; of a run elsewhere in a copy that gets what is new."""
         if self._transport.host == LOCAL:
             return Path(self._directory), ()
-        from remote.fetch.transfer import fetch, mirror_directory
+        from comborun.remote.fetch.transfer import fetch, mirror_directory
 
         mirror = mirror_directory(self._transport.host, self._run)
         return mirror, fetch(self._transport, self._directory, mirror).skipped

@@ -16,10 +16,10 @@ from comborun.cli.frame import SOME_DID_NOT, answer, json_option
 from comborun.cli.globbing import with_policies
 from comborun.cli.where import LOCAL, Where, root_option, where_options
 from comborun.grid import load_grid
-from comborun.layout import DEFAULT_ROOT
-from remote.doctor.examine import Examination, examine
-from remote.doctor.finding import Facts, Finding, Level, size
-from remote.doctor.grid import named_files, needed_programs
+from comborun.remote.doctor.examine import Examination, examine
+from comborun.remote.doctor.finding import Facts, Finding, Level, size
+from comborun.remote.doctor.grid import named_files, needed_programs
+from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,13 @@ def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> 
     checked = with_policies(checked, transport) if checked else None
     files = named_files(checked, local=transport.host == LOCAL) if checked else ()
     programs = needed_programs(checked) if checked else ()
-    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), files, programs)
+    examination = examine(
+        transport,
+        root or (checked.root if checked else DEFAULT_ROOT),
+        files,
+        programs,
+        host_python=checked.host_python if checked else None,
+    )
     if as_json:
         answer(document(transport.host, examination))
     else:

@@ -15,7 +15,7 @@ from comborun.errors import UserError
 from comborun.names import clean
 
 if TYPE_CHECKING:
-    from reporter.collected import Collected
+    from comborun.reporter.collected import Collected
 
 
 @click.command()
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
+@click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
 @json_option
 def report(
     run: str | None,
@@ -34,6 +35,7 @@ def report(
     *,
     pair: tuple[str, str] | None,
     output: Path | None,
+    max_size: str | None,
     as_json: bool,
 ) -> None:
     """Report on a run, or on any folder of result files.
@@ -49,19 +51,28 @@ def report(
         _compare(pair, where, root, output, as_json=as_json)
         return
     if run and _is_folder(run, where, root):
-        from reporter import report_folder
+        from comborun.reporter import report_folder
 
         target = output or Path(run) / "report"
         summary = report_folder(Path(run), target)
     else:
         transport, found = where.find(run, root)
-        summary, target = report_on(transport, found.id, found.directory, output)
+        summary, target = report_on(transport, found.id, found.directory, output, most=_size(max_size))
     tell_report(summary, target, as_json=as_json)
+
+
+def _size(text: str | None) -> int | None:
+    """Bytes, as `2 GiB` tells them."""
+    if text is None:
+        return None
+    from comborun.grid.keys.quantity import parse_size
+
+    return parse_size(text)
 
 
 def _compare(pair: tuple[str, str], where: Where, root: str | None, output: Path | None, *, as_json: bool) -> None:
     """Report two runs, or folders of results, against each other."""
-    from reporter import report_between
+    from comborun.reporter import report_between
 
     (first, _), (second, source) = (_collect(word, where, root) for word in pair)
     target = output or source / "report" / f"against-{clean(first.name)}"
@@ -71,7 +82,7 @@ def _compare(pair: tuple[str, str], where: Where, root: str | None, output: Path
 
 def _collect(word: str, where: Where, root: str | None) -> tuple[Collected, Path]:
     """All that a run or a folder holds, and where it is on this machine."""
-    from reporter.collect import collect_folder, collect_run
+    from comborun.reporter.collect import collect_folder, collect_run
 
     if _is_folder(word, where, root):
         return collect_folder(Path(word)), Path(word)

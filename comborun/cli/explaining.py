@@ -13,20 +13,20 @@ import click
 from comborun.cli.frame import answer, json_option, program, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
-from comborun.layout import RunLayout
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run
+from comborun.monitor.reasons.explain import MOST_LINES, Explanation, to_document
+from comborun.monitor.reasons.explain import explain as explain_session
+from comborun.monitor.reasons.explain_server import explain_server, server_names
+from comborun.monitor.showing.serverline import SERVER_SIGNS
+from comborun.monitor.showing.style import STYLES
+from comborun.monitor.watch import Source
+from comborun.monitor.wording import SYMBOLS
 from comborun.plaintext import harmless
+from comborun.remote.follow import follow
+from comborun.rules.names import RunLayout
 from comborun.suggest import did_you_mean
-from monitor.classify import classify
-from monitor.history import History
-from monitor.observe import load_run
-from monitor.reasons.explain import MOST_LINES, Explanation, to_document
-from monitor.reasons.explain import explain as explain_session
-from monitor.reasons.explain_server import explain_server, server_names
-from monitor.showing.serverline import SERVER_SIGNS
-from monitor.showing.style import STYLES
-from monitor.watch import Source
-from monitor.wording import SYMBOLS
-from remote.follow import follow
 
 if TYPE_CHECKING:
     from comborun.transport import Transport
@@ -61,15 +61,19 @@ def _explained(transport: Transport, directory: str, session: str) -> Explanatio
         hint = did_you_mean(session, known) or f"{program()} status {view.id} names them"
         raise UserError(f"there is no session {session} in {view.id}", hint)
     history = Source(transport, view).fold(History())
-    layout, status = RunLayout(PurePosixPath(directory)), classify(view, history)
+    layout, status = RunLayout(directory), classify(view, history)
     if session in servers:
         told = explain_server(view, status, session)
-        return _with_log(transport, told, layout.server_attempt(session, told.attempt).log) if told.attempt else told
+        return (
+            _with_log(transport, told, PurePosixPath(layout.server_attempt(session, told.attempt).log))
+            if told.attempt
+            else told
+        )
     told = explain_session(view, history, status, session)
     attempts = history.of(session)
     if not attempts or not attempts[-1].log_size:
         return told
-    return _with_log(transport, told, layout.attempt(session, told.attempt).log)
+    return _with_log(transport, told, PurePosixPath(layout.attempt(session, told.attempt).log))
 
 
 def _with_log(transport: Transport, told: Explanation, log: PurePosixPath) -> Explanation:

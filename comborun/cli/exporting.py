@@ -13,7 +13,7 @@ from comborun.cli.where import where_options
 from comborun.compose import compose_text
 from comborun.grid import load_grid
 from comborun.planner import lay_out
-from remote.host import ask
+from comborun.remote.host import ask
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,4 +47,4 @@ def compose(grid: Path, where: Where) -> None:
     check_setup(checked)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    click.echo(compose_text(lay_out(checked, ask(transport))), nl=False)
+    click.echo(compose_text(lay_out(checked, ask(transport, host_python=checked.host_python))), nl=False)

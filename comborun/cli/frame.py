@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -19,6 +20,15 @@ from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_HINTS = {
+    errno.ENOSPC: "is the disk full? when it is standard output, the place that it goes to",
+    errno.EDQUOT: "your quota on that disk is used up",
+    errno.EAGAIN: "too many processes of yours run here: ulimit -u",
+    errno.ENOMEM: "there is not enough memory here",
+    errno.EMFILE: "too many files are open: ulimit -n",
+    errno.ENAMETOOLONG: "write a shorter path",
+}
 
 SOME_DID_NOT = 1
 INTERRUPTED = 130
@@ -38,6 +48,7 @@ def guarded(command: click.Command) -> int:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our signs
     try:
         code = command.main(standalone_mode=False, color=colour())
+        sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -49,9 +60,40 @@ def guarded(command: click.Command) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: `combo logs | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()
         return 0
+    except (OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
+        told = _circumstance(error)
+        if told is None:
+            raise
+        _say_no_more()
+        complain(told)
+        return told.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _say_no_more() -> None:
+    """What is still to be written can't be, and must not be complained about when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _circumstance(error: Exception) -> UserError | None:
+    """What of this machine, or of a file that is not ours, an error tells of; None for a bug of ours."""
+    match error:
+        case OSError(filename=None):
+            hint = _HINTS.get(error.errno or 0, "is it this machine's network, its disk, or a limit? ulimit -a")
+            return UserError(f"the system said no: {error.strerror or error}", hint)
+        case OSError():
+            return UserError(f"{error.filename}: {error.strerror}", _HINTS.get(error.errno or 0, ""))
+        case UnicodeError():
+            return UserError(f"a file or a name is no text that can be read: {error}")
+        case RecursionError():
+            return UserError("a file is nested too deeply to be read", "was it made by a program that went wrong?")
+        case MemoryError():
+            return UserError("there is not enough memory on this machine", "ulimit -v shows a limit that was set")
+        case RuntimeError() if "new thread" in str(error):
+            return UserError("this machine starts no more threads", _HINTS[errno.EAGAIN])
+    return None
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid import parse_grid
 from comborun.policy_files import named
-from remote.policies import MOST, find_policies
+from comborun.remote.policies import MOST, find_policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +25,11 @@ def with_policies(grid: Grid, transport: Transport) -> Grid:
     glob = grid.policy_glob
     if glob is None or grid.policy_files:
         return grid
-    matches = find_policies(transport, glob)
+    matches = find_policies(transport, glob, grid.host_python)
     if not matches:
         hint = 'mind that `~/` is the home there; a pattern in quotes, such as "~/ckpt/*.pt"'
         raise _refused(grid, glob, f"nothing on {transport.host} matches {glob}", hint)
-    if len(matches) >= MOST:
+    if len(matches) > MOST:
         raise _refused(grid, glob, f"more than {MOST} files match {glob}", "make it narrower, or `exclude` some")
     try:
         found = named(matches)

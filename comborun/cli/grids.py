@@ -20,11 +20,12 @@ from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_grid
 from comborun.instances import instances
 from comborun.planner import NOTHING_KNOWN, absent_gpus
-from comborun.script import says_something, scripts, server_script
-from remote.host import ask
-from remote.local import LocalTransport
-from remote.runs import list_runs
-from remote.shipping.survey import digest_of, survey, told
+from comborun.remote.host import ask
+from comborun.remote.local import LocalTransport
+from comborun.remote.runs import list_runs
+from comborun.remote.shipping.survey import digest_of, survey, told
+from comborun.script import scripts, server_script
+from comborun.session.page import says_something
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from comborun.cli.where import Where
     from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
+    from comborun.remote.shipping.survey import Shipment
     from comborun.transport import Transport
-    from remote.shipping.survey import Shipment
 
 
 @click.command()
@@ -98,7 +99,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     shipments = survey(checked.sync, checked.path.parent)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    facts = ask(transport)
+    facts = ask(transport, host_python=checked.host_python)
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     refused = None

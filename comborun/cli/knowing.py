@@ -10,8 +10,8 @@ from comborun.cli.frame import program
 from comborun.errors import UserError
 from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
 from comborun.forecast.outlook import outlook
+from comborun.monitor.wording import duration
 from comborun.planner import lay_out
-from monitor.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def known_of(grid: Grid, host: HostFacts) -> Knowledge:
     for calibration in reversed(read_calibrations(grid)):
         if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
             return found
-    from remote.earlier import earlier
+    from comborun.remote.earlier import earlier
 
     return earlier(host.host, grid.name, sessions)
 

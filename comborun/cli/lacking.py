@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from monitor.observe import load_run
-from monitor.watch import Source, once
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source, once
 
 if TYPE_CHECKING:
+    from comborun.monitor.status import RunStatus
     from comborun.transport import Transport
-    from monitor.status import RunStatus
 
 
 def lacking(transport: Transport, directory: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import sys
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,16 +11,16 @@ import click
 from comborun.cli.frame import answer, json_option, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import UserError
-from comborun.layout import RunLayout
 from comborun.plaintext import harmless
-from comborun.state import Outcome
-from remote.attempts import latest, rank_log
-from remote.follow import follow as follow_log
+from comborun.remote.attempts import latest, rank_log
+from comborun.remote.follow import follow as follow_log
+from comborun.rules.names import RunLayout
+from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remote.runs import Run
+    from comborun.remote.runs import Run
 
 
 @click.command()
@@ -43,7 +42,7 @@ def logs(session: str, wanted: str | None, where: Where, root: str | None, **how
     combo logs stairs_flat -n 1000000 > it.log  every byte as it is
     """
     transport, found = where.find(wanted, root)
-    layout = RunLayout(PurePosixPath(found.directory))
+    layout = RunLayout(found.directory)
     attempt = latest(transport, layout, session)
     log, end = attempt.log, attempt.log.with_name("end")
     if how["rank"] is not None:

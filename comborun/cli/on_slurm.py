@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,8 @@ from comborun.errors import HostError, UserError
 from comborun.jobs import kind_of, kinds, texts
 from comborun.plaintext import harmless
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
-from remote.slurm import check_taken, consult, refusal
+from comborun.remote.slurm import check_taken, consult, refusal
+from comborun.rules.names import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.plan import Plan
     from comborun.planner import Knowledge
+    from comborun.remote.slurm import Answer
     from comborun.transport import Transport
-    from remote.slurm import Answer
 
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
 
@@ -65,7 +67,7 @@ def check_cluster(transport: Transport, plan: Plan) -> None:
 
 def slurm_script(plan: Plan, name: str) -> str | None:
     """The text of `array-1`, `settle` and so on; None where the plan has none of that name."""
-    return next((text for path, text in texts(plan) if path.suffix == ".sh" and path.stem == name), None)
+    return next((text for path, text in texts(plan) if path == f"{RUN.slurm}/{name}.sh"), None)
 
 
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
@@ -86,7 +88,7 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
 
 def show_scripts(plan: Plan) -> None:
     """The job scripts, as they are handed to sbatch."""
-    scripts = [(path, text) for path, text in texts(plan) if path.name.startswith("array-")]
+    scripts = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
     for path, text in scripts[:_MOST_SCRIPTS]:
         click.echo(f"\n{click.style(str(path), bold=True)}")
         click.echo("".join(f"  {line}\n" for line in text.splitlines()), nl=False)

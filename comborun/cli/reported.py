@@ -1,4 +1,4 @@
-"""What a run's report came to, where it is made already: it reads every record, and the table counts lines."""
+"""What a run's report came to, where it is made already: it reads formats that nobody counts while they are written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comborun.cli.where import LOCAL
-from comborun.state import Life, Outcome
+from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from monitor.status import RunStatus, SessionStatus
+    from comborun.monitor.status import RunStatus, SessionStatus
 
 _REPORT = Path("report", "final_benchmark_report.json")
 
@@ -33,7 +33,7 @@ class Reported:
 
 def last_report(host: str, run: str, directory: str) -> Reported | None:
     """The latest report of a run that is on this machine; None where there is none that can be read."""
-    from remote.fetch.transfer import mirror_directory
+    from comborun.remote.fetch.transfer import mirror_directory
 
     source = Path(directory) if host == LOCAL else mirror_directory(host, run)
     try:

@@ -14,16 +14,16 @@ from rich.text import Text
 from comborun.cli.frame import answer, tell
 from comborun.cli.where import LOCAL
 from comborun.plaintext import harmless, printable
-from comborun.state import Life
+from comborun.rules.words import Life
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from comborun.monitor.status import RunStatus
+    from comborun.remote.fetch.answer import Skipped
+    from comborun.remote.fetch.transfer import Fetched
+    from comborun.reporter.summary import Summary
     from comborun.transport import Transport
-    from monitor.status import RunStatus
-    from remote.fetch.answer import Skipped
-    from remote.fetch.transfer import Fetched
-    from reporter.summary import Summary
 
     Patience = Callable[[Callable[[], Fetched]], Fetched]
     """how a fetch is made: once, or until the host answers"""
@@ -50,25 +50,33 @@ def report_on(
     directory: str,
     output: Path | None = None,
     patience: Patience = lambda bring: bring(),
+    most: int | None = None,
 ) -> tuple[Summary, Path]:
     """The report of a run, made from its own directory on this machine, else from a mirror of it."""
-    from reporter import report_run
+    from comborun.reporter import report_run
 
-    source, skipped = bring(transport, run, directory, patience)
+    source, skipped = bring(transport, run, directory, patience, most)
     target = output or source / "report"
     return report_run(source, target, dict(skipped)), target
 
 
 def bring(
-    transport: Transport, run: str, directory: str, patience: Patience = lambda bring: bring()
+    transport: Transport,
+    run: str,
+    directory: str,
+    patience: Patience = lambda bring: bring(),
+    most: int | None = None,
 ) -> tuple[Path, tuple[Skipped, ...]]:
-    """Where the records of a run are on this machine, and what could not be brought here; that is told too."""
+    """Where the records of a run are on this machine, and what could not be brought here; that is told too.
+
+    `most` are the bytes that may be kept of it here, unless that is left to comborun.
+    """
     if transport.host == LOCAL:
         return Path(directory), ()
-    from remote.fetch.transfer import fetch, mirror_directory
+    from comborun.remote.fetch.transfer import MOST, fetch, mirror_directory
 
     mirror = mirror_directory(transport.host, run)
-    skipped = patience(lambda: fetch(transport, directory, mirror)).skipped
+    skipped = patience(lambda: fetch(transport, directory, mirror, most=MOST if most is None else most)).skipped
     _tell_skipped(skipped)
     return mirror, skipped
 
@@ -99,7 +107,7 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
 
 def _tell_head(summary: Summary) -> None:
     """The report's first sentence, which is its gravest, and its claims as far as they have room."""
-    from reporter.pages.headline import sentences
+    from comborun.reporter.pages.headline import sentences
 
     click.echo()
     for sentence in sentences(summary)[:1]:

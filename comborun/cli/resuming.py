@@ -13,23 +13,23 @@ from comborun.cli.frame import answer, json_option, repeatable, run_argument
 from comborun.cli.reporting import bring
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source, once
 from comborun.plaintext import harmless
+from comborun.remote.control import revive, steer
+from comborun.remote.publish import Draft, Found, Publication, amend
+from comborun.rules.words import Life
 from comborun.spans import describe, size
-from comborun.state import Life
-from monitor.observe import load_run
-from monitor.watch import Source, once
-from remote.control import revive, steer
-from remote.publish import Draft, Found, Publication, amend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.again.resumption import Futile, Rejected, Resumption
+    from comborun.monitor.observe import RunView
+    from comborun.monitor.status import RunStatus
     from comborun.spans import Spans
     from comborun.transport import Transport
     from comborun.work import Combo
-    from monitor.observe import RunView
-    from monitor.status import RunStatus
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def _look(transport: Transport, directory: str) -> _Going:
 
 def _records(transport: Transport, view: RunView) -> tuple[dict[Combo, Spans], dict[str, Rejected]]:
     """The planned episodes without a record, and what was rejected of each session's, by what the host has now."""
-    from reporter.collect import collect_run
-    from reporter.records.missing import missing, rejected
+    from comborun.reporter.collect import collect_run
+    from comborun.reporter.records.missing import missing, rejected
 
     source, skipped = bring(transport, view.id, view.directory)
     collected = collect_run(source, dict(skipped))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from comborun.amounts import several
 from comborun.instances import instances
-from monitor.wording import amount
+from comborun.monitor.wording import amount
 
 if TYPE_CHECKING:
     from comborun.plan import Plan

@@ -12,9 +12,9 @@ from comborun.cli.changing import choose, cut_kept, no_change, rule_kept, told_c
 from comborun.cli.globbing import kept
 from comborun.cli.on_slurm import check_engine
 from comborun.errors import HostError
-from monitor.answer.holds import Hold
-from remote.publish import Draft, Publication, publish
-from remote.publish import amend as put_amendment
+from comborun.monitor.answer.holds import Hold
+from comborun.remote.publish import Draft, Publication, publish
+from comborun.remote.publish import amend as put_amendment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,18 +11,18 @@ from rich.text import Text
 
 from comborun.again.smoke import smoke_sessions
 from comborun.cli.frame import program, tell
+from comborun.monitor.observe import load_run
+from comborun.monitor.status import SMOKE
+from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered
+from comborun.monitor.wording import remark
 from comborun.plaintext import harmless
-from comborun.state import Life, Outcome
-from monitor.observe import load_run
-from monitor.status import SMOKE
-from monitor.watch import Settings, Source, SystemClock, once, until_answered
-from monitor.wording import remark
+from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.cli.starting import Launched
-    from monitor.status import RunStatus, SessionStatus
+    from comborun.monitor.status import RunStatus, SessionStatus
 
 _INTERVAL_S = 2.0
 
@@ -79,11 +79,11 @@ def _recorded(session: SessionStatus) -> bool:
 def table(tried: Sequence[SessionStatus]) -> Table:
     """Each combo that was tried, those without a record first."""
     drawn = Table(box=None, pad_edge=False)
-    for name in ("", "policy", "environment", "records", "ended", "last line of its log"):
+    for name in ("", "policy", "environment", "verdicts", "ended", "last line of its log"):
         drawn.add_column(name, header_style="dim")
     for one in sorted(tried, key=_recorded):
         good = _recorded(one)
-        records = "-" if one.recorded is None else f"{min(one.recorded, one.planned)} of {one.planned}"
+        records = "-" if one.recorded is None else f"{one.recorded} of {one.planned}"
         how = str(one.outcome or one.life) + (f" ({told})" if (told := remark(one)) else "")
         line = "" if good else harmless(one.last_line)
         mark = Text("✓", "green") if good else Text("✗", "red")

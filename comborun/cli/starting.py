@@ -17,19 +17,20 @@ from comborun.cli.lacking import lacking
 from comborun.cli.on_slurm import check_cluster, laid_out, lines_said, refuse_options
 from comborun.cli.settling import Settled, settle
 from comborun.grid import load_grid, parse_grid
-from monitor.answer.holds import HALTED, Hold
-from monitor.reasons.hints import held
-from remote.control import steer
-from remote.host import ask, check
-from remote.launch import StartOptions, await_added, start
-from remote.provenance import preset_origin, provenance, shipped_origin
-from remote.publish import Draft
-from remote.replace import replaced
-from remote.runs import Launch, remember
-from remote.secrets import asked_of_host, check_host, from_laptop
-from remote.shipping.survey import digest_of, survey
-from remote.shipping.sync import compare as compare_files
-from remote.shipping.sync import deliver, lines
+from comborun.monitor.answer.holds import HALTED, Hold
+from comborun.monitor.reasons.hints import held
+from comborun.remote.control import steer
+from comborun.remote.host import ask, check
+from comborun.remote.launch import StartOptions, await_added, start
+from comborun.remote.program import Python
+from comborun.remote.provenance import preset_origin, provenance, shipped_origin
+from comborun.remote.publish import Draft
+from comborun.remote.replace import replaced
+from comborun.remote.runs import Launch, remember
+from comborun.remote.secrets import asked_of_host, check_host, from_laptop
+from comborun.remote.shipping.survey import digest_of, survey
+from comborun.remote.shipping.sync import compare as compare_files
+from comborun.remote.shipping.sync import deliver, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.grid.globbed import Found
     from comborun.plan import Plan
+    from comborun.remote.publish import Publication
+    from comborun.remote.shipping.survey import Shipment
     from comborun.transport import Transport
-    from remote.publish import Publication
-    from remote.shipping.survey import Shipment
 
 
 @dataclass(frozen=True)
@@ -106,29 +107,34 @@ def _start_run(request: Request, tell_run: Callable[[str], None]) -> Launched:
         check_cluster(transport, plan)
     else:
         warn_of_host(grid, facts)
-    deliveries = compare_files(transport, shipments)
-    draft = Draft(plan, grid.text, grid.root, _origin(grid, facts, shipments))
+    python = Python(known=facts.python)
+    deliveries = compare_files(transport, shipments, python)
+    draft = Draft(plan, grid.text, grid.root, _origin(grid, facts, shipments), python)
     settled = settle(transport, draft, request, planned)
     publication = settled.publication
     tell_run(publication.run)
     way = request.where.way(transport.host)
     remember(Launch(publication.run, transport.host, publication.root, publication.directory, grid.name, way))
     launched = Launched(
-        transport, settled.plan, publication, request.where.options(transport.host), changes=settled.changes
+        transport,
+        settled.plan,
+        publication,
+        request.where.options(transport.host),
+        changes=(*publication.told, *settled.changes),
     )
     if publication.state == "new":
-        launched = replace(launched, changes=(*settled.changes, *measured_notes(plan, grid, facts)))
+        launched = replace(launched, changes=(*launched.changes, *measured_notes(plan, grid, facts)))
     if publication.state == "finished":
         return replace(launched, lacks=lacking(transport, publication.directory))
     if settled.plan.shipped != plan.shipped:  # the run keeps the files that it was planned with
         deliveries = ()
-    deliver(transport, deliveries, publication.root)
+    deliver(transport, deliveries, publication.root, python)
     return _set_going(request, replace(launched, shipped=tuple(lines(deliveries))), settled, secrets)
 
 
 def _facts(transport: Transport, grid: Grid, request: Request) -> HostFacts:
     """What the host is. Raises HostError where the grid's sessions can't run there, or a secret is missing."""
-    facts = ask(transport, asked_of_host(grid.secrets))
+    facts = ask(transport, asked_of_host(grid.secrets), grid.host_python)
     check(facts, request.multiplexer, windows=not request.slurm)
     check_host(facts)
     return facts

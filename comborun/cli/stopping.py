@@ -12,15 +12,15 @@ from comborun.cli.control import check_names
 from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_option
 from comborun.cli.where import Where, root_option, where_options
 from comborun.errors import HostError, UserError
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source, once
+from comborun.remote.control import stop as stop_sessions
 from comborun.suggest import close_to, did_you_mean
-from monitor.observe import load_run
-from monitor.watch import Source, once
-from remote.control import stop as stop_sessions
 
 if TYPE_CHECKING:
+    from comborun.monitor.observe import RunView
+    from comborun.remote.runs import Run
     from comborun.transport import Transport
-    from monitor.observe import RunView
-    from remote.runs import Run
 
 
 @click.command()
@@ -63,7 +63,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, root: str | N
 
 def _tell_interrupted(transport: Transport, found: Run, names: tuple[str, ...], again: str) -> None:
     """What has not ended yet of what was to be stopped, and the command that goes on with it."""
-    click.echo(f"\nInterrupted. What has not ended yet goes on; `{program()} {again}` ends it.", err=True)
+    click.echo(f"\nInterrupted. The host goes on with it; `{program()} {again}` waits for the end.", err=True)
     seen = once(Source(transport, load_run(transport, found.directory)))
     left = [one.name for one in seen.sessions if one.alive and (not names or one.name in names)]
     ended = sum(not one.alive and one.attempt > 0 for one in seen.sessions if not names or one.name in names)

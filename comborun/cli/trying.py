@@ -12,25 +12,25 @@ from comborun.amounts import KIB, MIB
 from comborun.cli.beginning import await_beginning, first_wait, refuse_halted
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import Seen, Trial
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run
+from comborun.monitor.pace import backoff
+from comborun.monitor.watch import Source, SystemClock
 from comborun.plaintext import harmless
-from comborun.state import Outcome
-from monitor.classify import classify
-from monitor.history import History
-from monitor.observe import load_run
-from monitor.pace import backoff
-from monitor.watch import Source, SystemClock
-from remote.calibrate import Held, abandon, abandoned, calibration_root, discard, sample
-from remote.control import stop
-from remote.launch import StartOptions, first_s, start
-from remote.publish import Draft, publish
+from comborun.remote.calibrate import Held, abandon, abandoned, calibration_root, discard, sample
+from comborun.remote.control import stop
+from comborun.remote.launch import StartOptions, first_s, start
+from comborun.remote.publish import Draft, publish
+from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from comborun.monitor.answer.snapshot import Attempt
+    from comborun.monitor.observe import RunView
     from comborun.plan import Plan
     from comborun.transport import Transport
-    from monitor.answer.snapshot import Attempt
-    from monitor.observe import RunView
 
 _TIDY = "the next calibration here ends and removes it"
 _LOCAL_S, _FAR_S = 0.25, 1.0

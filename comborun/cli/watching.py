@@ -13,17 +13,17 @@ from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, 
 from comborun.cli.reported import as_reported, last_report
 from comborun.cli.reporting import differences, report_on, tell_report
 from comborun.cli.where import Where, root_option, where_options
+from comborun.monitor.observe import load_run
+from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
+from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from comborun.monitor.wording import clock
 from comborun.plaintext import harmless
-from monitor.observe import load_run
-from monitor.showing.jsonform import to_json
-from monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
-from monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
-from monitor.wording import clock
 
 if TYPE_CHECKING:
     from comborun.cli.reporting import Patience
+    from comborun.monitor.status import Link, RunStatus
     from comborun.transport import Transport
-    from monitor.status import Link, RunStatus
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.layout import DEFAULT_ROOT
 from comborun.plaintext import harmless
-from remote.local import LocalTransport
-from remote.runs import Launch, Run, choose, list_runs, remembered
+from comborun.remote.local import LocalTransport
+from comborun.remote.runs import Launch, Run, choose, list_runs, remembered
+from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from comborun.remote.ssh.exchange import ShellTransport
     from comborun.transport import Transport
-    from remote.ssh.exchange import ShellTransport
 
 LOCAL = "local"
 
@@ -44,10 +44,9 @@ class Where:
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` when none was named. Closed when the command ends."""
         host = self.host or otherwise or LOCAL
-        if host == LOCAL:
-            return LocalTransport()
-        opened = self._open(host)
-        click.get_current_context().call_on_close(lambda: _close(opened))
+        opened = LocalTransport() if host == LOCAL else self._open(host)
+        if context := click.get_current_context(silent=True):
+            context.call_on_close(lambda: _close(opened))
         return opened
 
     def way(self, host: str) -> str:
@@ -66,7 +65,7 @@ class Where:
         """The run that a person means, and its host: by id or its beginning, grid, directory; or the newest."""
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
-            return LocalTransport(), Run(directory.name, str(directory), {})
+            return self.connect(), Run(directory.name, str(directory), {})
         transport = self.connect(_host_of(wanted))
         return transport, choose(self.runs(transport, root), wanted, transport.host)
 
@@ -76,9 +75,9 @@ class Where:
         return list_runs(transport, (root,) if root else (DEFAULT_ROOT, *memory))
 
     def _open(self, host: str) -> ShellTransport:
-        from remote.ssh.config import Options
-        from remote.ssh.openssh import OpensshTransport
-        from remote.ssh.transport import SshTransport
+        from comborun.remote.ssh.config import Options
+        from comborun.remote.ssh.openssh import OpensshTransport
+        from comborun.remote.ssh.transport import SshTransport
 
         options = Options(accept_new=self.accept_new, ask=_ask if sys.stdin.isatty() else None)
         return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
@@ -96,9 +95,10 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_where
 
 
-def _close(opened: ShellTransport) -> None:
-    """Leave the host, and say what of the user's ssh settings was passed over or written down."""
-    opened.close()
+def _close(opened: LocalTransport | ShellTransport) -> None:
+    """Leave the host, and say what should be known of the way there: what of the ssh settings was passed over, say."""
+    if not isinstance(opened, LocalTransport):
+        opened.close()
     for warning in opened.warnings:
         click.echo(f"Note: {harmless(warning)}", err=True)
 

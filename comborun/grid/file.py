@@ -70,6 +70,8 @@ class Grid:
     """every character as the user wrote it"""
     host: str | None
     root: str
+    host_python: str | None
+    """of comborun itself, on the host"""
     combos: tuple[Combo, ...]
     settings: Settings
     """the grid's own, without overrides"""
@@ -141,6 +143,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None) -> Grid:
         text=text,
         host=file.host,
         root=file.root,
+        host_python=file.host_python,
         combos=combos,
         settings=settings_of([file]),
         limits=GridLimits.of(file.limits),

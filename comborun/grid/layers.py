@@ -20,7 +20,7 @@ from comborun.grid.settings import DEFAULT_RECORDS, NO_RECORDS, Settings
 from comborun.progress import NO_PROGRESS, ProgressRules
 from comborun.resources import Request, Reserve, mebibytes
 from comborun.results import ResultRules
-from comborun.state import Failure
+from comborun.rules.words import Failure
 from comborun.survival import DEFAULT_RETRY, EvidenceRules, RetryRule, WatchRules
 
 
@@ -87,7 +87,7 @@ def asked_of(request: Request, keys: ResourceKeys) -> Request:
 
 
 def reserve(keys: ReserveKeys) -> Reserve:
-    return Reserve(mebibytes(keys.gpu_memory), keys.cpus, mebibytes(keys.memory), mebibytes(keys.headroom))
+    return Reserve(mebibytes(keys.gpu_memory), keys.cpus, mebibytes(keys.memory))
 
 
 def _evidence(rules: EvidenceRules, keys: EvidenceKeys) -> EvidenceRules:

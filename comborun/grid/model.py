@@ -44,6 +44,7 @@ from comborun.grid.keys.values import (
     AsWritten,
     Glob,
     Host,
+    HostPython,
     Line,
     Name,
     NotNegative,
@@ -59,7 +60,7 @@ from comborun.grid.keys.values import (
     Workdir,
     refusal,
 )
-from comborun.layout import DEFAULT_ROOT
+from comborun.rules.names import DEFAULT_ROOT
 
 DEFAULT_POLL = 60.0
 DEFAULT_SHIPPED = GIB
@@ -161,7 +162,7 @@ class SettingKeys(Keys):
     )
     evidence: EvidenceKeys = Field(default_factory=EvidenceKeys, description="what shows that the work is done")
     failures: Signatures = Field(
-        default={}, description="regular expressions (grep -E) of log lines, by the class of failures that they show"
+        default={}, description="regular expressions (Python) of log lines, by the class of failures that they show"
     )
 
 
@@ -186,6 +187,9 @@ class GridFile(SettingKeys):
     )
     host: Host | None = Field(default=None, description="ssh host on which the sessions run; else this machine")
     root: Root = Field(default=DEFAULT_ROOT, description="folder on the host that holds the runs")
+    host_python: HostPython | None = Field(
+        default=None, description="the Python 3.8 or newer that comborun itself uses on the host; else one is found"
+    )
     policies: AxisEntries = Field(default=(), description="the policies: a list, or a map name -> attributes")
     environments: AxisEntries = Field(default=(), description="the environments: a list, or a map name -> attributes")
     include: tuple[Match, ...] = Field(default=(), description="combos that exclude took out and that come back")

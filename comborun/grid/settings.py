@@ -10,7 +10,6 @@ from comborun.grid.keys.placement import Needs, Wanted
 from comborun.grid.keys.shard import ShardCount
 from comborun.grid.keys.stopping import StopKeys
 from comborun.grid.keys.survival import (
-    DEFAULT_GIVE_WAY,
     LimitKeys,
     NotifyKeys,
 )
@@ -88,7 +87,7 @@ class Settings:
     """`each` of `progress`: a number, or the attribute that holds it; empty: none"""
     evidence: EvidenceRules = BY_RECORDS
     failures: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """failure class, or `ignore` -> regular expressions for grep -E"""
+    """failure class, or `ignore` -> regular expressions"""
     watch: WatchRules = NO_LIMITS
 
     @property
@@ -115,13 +114,12 @@ class GridLimits:
     fail_fast: FailFast = NEVER
     warm_up: float = 0.0
     """seconds; 0: none"""
-    give_way: float = DEFAULT_GIVE_WAY
     """seconds; 0: never"""
 
     @classmethod
     def of(cls, keys: LimitKeys) -> GridLimits:
         limits = cls(keys.parallel, keys.per_gpu, keys.stagger, keys.attempts, keys.breaker, keys.fail_fast or NEVER)
-        return replace(limits, warm_up=keys.warm_up, give_way=keys.give_way)
+        return replace(limits, warm_up=keys.warm_up)
 
 
 @dataclass(frozen=True)

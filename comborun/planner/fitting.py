@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comborun.amounts import MIB, several
 from comborun.errors import UserError
 from comborun.resources import Request
+from comborun.rules.placement import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,14 +58,14 @@ def _never(one: Asking, plan: Plan, host: HostFacts) -> Iterator[str]:
 def _too_small(one: Asking, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:
     """Where nvidia-smi doesn't tell how large a GPU is, nothing is said."""
     totals = {card.index: card.total for card in host.cards}
-    kept = plan.reserve.gpu_memory + plan.reserve.headroom
+    kept = plan.reserve.gpu_memory + HEADROOM
     fitting = [gpu for gpu in allowed if (total := totals.get(gpu)) is None or total - kept >= one.request.gpu_memory]
     if len(fitting) < one.gpus:
         have = ", ".join(f"GPU {gpu} {totals.get(gpu)}" for gpu in allowed)
         number = f" on each of {one.gpus} GPUs" if one.gpus > 1 else " of a GPU"
         yield (
             f"asks for {one.request.gpu_memory} MiB{number}; of MiB there are: {have}"
-            f" (reserved {plan.reserve.gpu_memory}, headroom {plan.reserve.headroom})"
+            f" (reserved {plan.reserve.gpu_memory}, headroom {HEADROOM})"
         )
 
 

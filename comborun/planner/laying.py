@@ -59,7 +59,6 @@ def lay_out(
             fail_fast=grid.limits.fail_fast.sessions,
             fail_fast_percent=grid.limits.fail_fast.percent,
             warm_up=grid.limits.warm_up,
-            give_way=grid.limits.give_way,
         ),
         gpus=gpus,
         after=after,

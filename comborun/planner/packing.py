@@ -1,29 +1,29 @@
-"""The dispatcher's admission, played without a host: what fits at once, and when all ends. Pure.
+"""The dispatcher's admission (`rules.placement`), played without a host: what fits at once, and when all ends. Pure.
 
-A session starts when everything that it asks for is free: a slot, GPUs with its memory on each, cores, main memory,
-its tokens, its group's caps. Sessions start in plan order; one that doesn't fit lets those behind it pass. Memory is in
-MiB. What is not known of a host limits nothing here, and is named by whoever tells of it.
+Memory is in MiB. What is not known of a host limits nothing here, and is named by whoever tells of it.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.amounts import MIB
 from comborun.resources import NOTHING, Request
+from comborun.rules import placement
+from comborun.rules.order import Line
+from comborun.rules.placement import HEADROOM, Lack, Ledger, Room, for_us
+from comborun.rules.starts import Spacing
 
 if TYPE_CHECKING:
     from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
-
-_HOST = -1
-"""stands for the host among GPUs, where starts without a GPU are spaced"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,22 @@ class Task:
     def kind(self) -> tuple[int, Request]:
         return self.gpus, self.request
 
+    @cached_property
+    def asked(self) -> placement.Request:
+        """In the words of the host's rules."""
+        asked = self.request
+        return placement.Request(
+            gpus=self.gpus,
+            gpu_memory=asked.gpu_memory,
+            cpus=asked.cpus,
+            memory=asked.memory,
+            tokens=asked.tokens,
+            group=asked.group,
+            per_gpu=asked.per_gpu,
+            per_host=asked.per_host,
+            only=asked.only,
+        )
+
 
 @dataclass(frozen=True)
 class Played:
@@ -86,10 +102,10 @@ def capacity(plan: Plan, host: HostFacts) -> Capacity:
         if card is None or card.total is None or card.used is None:
             gpus[index] = None
         else:
-            gpus[index] = max(0, card.total - max(card.used, reserve.gpu_memory) - reserve.headroom)
+            gpus[index] = max(0, for_us(card.total, card.used, reserve.gpu_memory, HEADROOM))
     total = host.memory // MIB
     used = total - host.available // MIB if host.available is not None else 0
-    memory = max(0, total - max(used, reserve.memory)) if total else None
+    memory = max(0, for_us(total, used, reserve.memory)) if total else None
     return Capacity(
         slots=plan.limits.parallel,
         cpus=plan.cpus,
@@ -110,99 +126,75 @@ def _servers(plan: Plan) -> Iterator[Task]:
             yield Task(0.0, server.gpus, server.request)
 
 
-class _Host:
-    """What is taken at one moment of a play."""
+_WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}
+"""of what a session lacks, as a plan tells it"""
+_UNKNOWN = 1 << 60
+"""MiB: what is not known limits nothing here"""
+
+
+class _Play:
+    """A host in a play: its ledger, who runs there, and when something started where."""
 
     def __init__(self, room: Capacity) -> None:
-        self.room = room
+        self.slots = room.slots
         self.busy = 0
-        self.cpus = 0
-        self.memory = 0
-        self.on: Counter[int] = Counter()
-        self.promised: Counter[int] = Counter()
-        self.alone: set[int] = set()
-        self.groups: Counter[tuple[str, int | None]] = Counter()
-        self.tokens: set[str] = set()
-        for server in room.servers:
-            self.take(server, self.choose(server) or ())
-        self.busy = 0
+        self.ledger = Ledger(_room(room))
+        self.line = Line(self.ledger)
+        self.spacing = Spacing(room.stagger)
+        self.now = 0.0
+        for number, server in enumerate(room.servers):
+            chosen = self.ledger.choose(server.asked)
+            self.ledger.take(f"server {number}", server.asked, () if isinstance(chosen, Lack) else chosen)
 
-    def lacks(self, task: Task) -> str:
-        """What is not free for it; empty: it may start."""
-        room, asked = self.room, task.request
-        if asked.cpus and room.cpus is not None and self.cpus + asked.cpus > room.cpus:
-            return "CPUs"
-        if asked.memory and room.memory is not None and self.memory + asked.memory > room.memory:
-            return "memory"
-        if taken := self.tokens.intersection(asked.tokens):
-            return f"`{min(taken)}`"
-        if asked.per_host and self.groups[asked.group, None] >= asked.per_host:
-            return f"per_host of {asked.group}"
-        if self.choose(task) is None:
-            return self._gpu_reason(task)
-        return "slots" if self.busy >= room.slots else ""
+    def choose(self, task: Task) -> tuple[int, ...] | Lack:
+        """The GPUs that it gets now, or what it lacks."""
+        chosen = self.ledger.choose(task.asked, bars=self._bars)
+        if isinstance(chosen, Lack):
+            return chosen
+        if self.busy >= self.slots:
+            return Lack("slots", "")
+        return Lack("stagger", "") if not task.gpus and self.spacing.left(None, self.now) else chosen
 
-    def choose(self, task: Task) -> tuple[int, ...] | None:
-        """The GPUs that have room with the fewest sessions, then with the most memory free, as the host chooses them;
-        None where there are too few."""
-        if not task.gpus:
-            return ()
-        wanted = task.request.only or tuple(self.room.gpus)
-        open_ = [gpu for gpu in wanted if gpu in self.room.gpus and self._holds(gpu, task)]
-        if len(open_) < task.gpus:
-            return None
-        return tuple(sorted(open_, key=lambda gpu: (self.on[gpu], -self._free(gpu)))[: task.gpus])
+    def _bars(self, gpu: int) -> Lack | None:
+        return Lack("stagger", "", 2) if self.spacing.left(gpu, self.now) else None
 
-    def _free(self, gpu: int) -> int:
-        """Memory that isn't promised; 0 where it isn't known."""
-        free = self.room.gpus[gpu]
-        return 0 if free is None else free - self.promised[gpu]
+    def start(self, key: str, task: Task, gpus: tuple[int, ...]) -> None:
+        self.ledger.take(key, task.asked, gpus)
+        self.spacing.started(gpus, self.now)
+        self.busy += 1
 
-    def _holds(self, gpu: int, task: Task) -> bool:
-        room, asked = self.room, task.request
-        if room.per_gpu and self.on[gpu] >= room.per_gpu:
-            return False
-        if asked.per_gpu and self.groups[asked.group, gpu] >= asked.per_gpu:
-            return False
-        if not asked.gpu_memory:
-            return bool(room.per_gpu) or not self.on[gpu]
-        free = room.gpus[gpu]
-        return gpu not in self.alone and (free is None or self.promised[gpu] + asked.gpu_memory <= free)
+    def end(self, key: str) -> None:
+        self.ledger.give_back(key)
+        self.busy -= 1
 
-    def _gpu_reason(self, task: Task) -> str:
-        """Of GPUs that have no room: memory where that would be the only thing missing."""
-        if task.request.gpu_memory and self.choose(replace(task, request=replace(task.request, gpu_memory=1))):
-            return "GPU memory"
-        return "GPUs"
 
-    def take(self, task: Task, gpus: Iterable[int], sign: int = 1) -> None:
-        """Give a task what it asks for; with -1 take it back."""
-        asked = task.request
-        self.busy += sign
-        self.cpus += sign * asked.cpus
-        self.memory += sign * asked.memory
-        self.groups[asked.group, None] += sign
-        for gpu in gpus:
-            self.on[gpu] += sign
-            self.promised[gpu] += sign * asked.gpu_memory
-            self.groups[asked.group, gpu] += sign
-            if not asked.gpu_memory and not self.room.per_gpu:
-                (self.alone.add if sign > 0 else self.alone.discard)(gpu)
-        if sign > 0:
-            self.tokens.update(asked.tokens)
-        else:
-            self.tokens.difference_update(asked.tokens)
+def _room(capacity: Capacity) -> Room:
+    room = Room(tuple(capacity.gpus), capacity.per_gpu, capacity.cpus)
+    room.gpu_memory = {gpu: _UNKNOWN if free is None else free for gpu, free in capacity.gpus.items()}
+    room.memory = _UNKNOWN if capacity.memory is None else capacity.memory
+    return room
+
+
+def _lacking(lack: Lack) -> str:
+    """In a word; empty for a start that has to wait for the one before it."""
+    if lack.reason == "token":
+        return f"`{lack.of}`"
+    if lack.of:
+        return f"per_host of {lack.of}"
+    if lack.reason == "stagger":
+        return ""
+    return "slots" if lack.reason == "slots" else _WORDS.get(lack.reason, "GPUs")
 
 
 def beside_servers(room: Capacity) -> Capacity:
     """What is left for sessions while the servers hold theirs; a GPU that a server has alone is not among it."""
-    held = _Host(room)
-    free = {gpu: memory for gpu, memory in room.gpus.items() if gpu not in held.alone}
+    held = _Play(room).ledger.ours
+    free = {gpu: memory for gpu, memory in room.gpus.items() if not held.alone.get(gpu)}
     return replace(
         room,
         cpus=None if room.cpus is None else max(0, room.cpus - held.cpus),
         memory=None if room.memory is None else max(0, room.memory - held.memory),
-        gpus={gpu: None if memory is None else max(0, memory - held.promised[gpu]) for gpu, memory in free.items()},
+        gpus={gpu: None if memory is None else max(0, memory - held.mib.get(gpu, 0)) for gpu, memory in free.items()},
         servers=(),
     )
 
@@ -212,46 +204,52 @@ def play(tasks: Sequence[Task], room: Capacity) -> Played:
 
     One that fits on no empty host never ends.
     """
-    host, running = _Host(room), list[tuple[float, int, tuple[int, ...]]]()
-    ends, spaced = [math.inf] * len(tasks), defaultdict[int, float](float)
-    now, most, short_of = 0.0, 0, ""
-    queues: defaultdict[tuple[int, Request], deque[int]] = defaultdict(deque)
+    host, running = _Play(room), list[tuple[float, int]]()
+    ends = [math.inf] * len(tasks)
+    most, short_of = 0, ""
+    queues: defaultdict[object, deque[int]] = defaultdict(deque)
     for place, task in enumerate(tasks):
-        queues[task.kind].append(place)
+        queues[task.asked.kind].append(place)
     while queues:
-        index, lacking = _next(host, tasks, [queue[0] for queue in queues.values()])
-        short_of = short_of or lacking
-        gpus = () if index is None else host.choose(tasks[index]) or ()
-        ready = max(spaced[where] for where in gpus or (_HOST,))
-        if index is not None and ready <= now:
-            _leave(queues, tasks[index].kind)
-            host.take(tasks[index], gpus)
-            spaced.update(dict.fromkeys(gpus or (_HOST,), now + room.stagger))
-            ends[index] = now + tasks[index].seconds
-            heapq.heappush(running, (ends[index], index, gpus))
-            most = max(most, host.busy)
-        elif index is not None and (not running or ready < running[0][0]):
-            now = ready
-        elif running:
-            now, ended, held = heapq.heappop(running)
-            host.take(tasks[ended], held, -1)
+        for index, lacking in _starts(host, tasks, queues):
+            short_of = short_of or lacking
+            if index is not None:
+                ends[index] = host.now + tasks[index].seconds
+                heapq.heappush(running, (ends[index], index))
+        most = max(most, host.busy)
+        ready = host.spacing.next(host.now)
+        if running and running[0][0] <= ready:
+            host.now, ended = heapq.heappop(running)
+            host.end(str(ended))
+        elif ready < math.inf:
+            host.now = ready
         else:
             break
     return Played(tuple(ends), most, short_of)
 
 
-def _next(host: _Host, tasks: Sequence[Task], first: Iterable[int]) -> tuple[int | None, str]:
-    """Who starts, of the first of each kind of request, and what the first one lacks that may not."""
-    lacking = ""
-    for index in sorted(first):
-        lack = host.lacks(tasks[index])
-        if not lack:
-            return index, lacking
-        lacking = lacking or lack
-    return None, lacking
+def _starts(host: _Play, tasks: Sequence[Task], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
+    """All that start at this moment: of each who it is, or what the one lacks that has to wait."""
+    host.line.round()
+    waiting = set(queues)
+    while first := sorted(queues[kind][0] for kind in waiting & queues.keys()):
+        for index in first:
+            task = tasks[index]
+            chosen = host.choose(task)
+            if isinstance(chosen, Lack):
+                waiting.discard(task.asked.kind)
+                if chosen.reason not in {"slots", "stagger"} or task.gpus:
+                    host.line.refuse(str(index), task.asked, chosen)
+                yield None, _lacking(chosen)
+                continue
+            _leave(queues, task.asked.kind)
+            host.start(str(index), task, chosen)
+            host.line.started(task.asked)
+            yield index, ""
+            break
 
 
-def _leave(queues: dict[tuple[int, Request], deque[int]], kind: tuple[int, Request]) -> None:
+def _leave(queues: dict[object, deque[int]], kind: object) -> None:
     queues[kind].popleft()
     if not queues[kind]:
         del queues[kind]
@@ -259,18 +257,19 @@ def _leave(queues: dict[tuple[int, Request], deque[int]], kind: tuple[int, Reque
 
 def fits(tasks: Sequence[Task], room: Capacity) -> tuple[int, str]:
     """How many of `tasks` run at once when they are taken in turn, for as long as any fits; and what limits that."""
-    host, at = _Host(room), 0
+    host, at = _Play(replace(room, stagger=0.0)), 0
     first = ""
-    refused: set[tuple[int, Request]] = set()
-    kinds = {task.kind for task in tasks}
+    refused: set[object] = set()
+    kinds = {task.asked.kind for task in tasks}
     while len(refused) < len(kinds):
         task = tasks[at % len(tasks)]
         at += 1
-        if task.kind in refused:
+        if task.asked.kind in refused:
             continue
-        if lack := host.lacks(task):
-            first = first or lack
-            refused.add(task.kind)
+        chosen = host.choose(task)
+        if isinstance(chosen, Lack):
+            first = first or _lacking(chosen)
+            refused.add(task.asked.kind)
             continue
-        host.take(task, host.choose(task) or ())
+        host.start(str(at), task, chosen)
     return host.busy, first

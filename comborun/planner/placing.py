@@ -10,6 +10,7 @@ from comborun.errors import UserError
 from comborun.grid.checks.count import number
 from comborun.grid.keys.placement import MOST_GPUS, Needs
 from comborun.placement import PlacementError, parse_placement
+from comborun.rules.placement import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +135,7 @@ def _tight(placement: str) -> str:
 def rooms(host: HostFacts, reserve: Reserve) -> tuple[Room, ...]:
     """What sessions may have of each GPU."""
     totals = {card.index: card.total for card in host.cards}
-    kept = reserve.gpu_memory + reserve.headroom
+    kept = reserve.gpu_memory + HEADROOM
     found = {gpu: totals.get(gpu) for gpu in host.gpus}
     return tuple(Room(gpu, None if total is None else max(0, total - kept)) for gpu, total in found.items())
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comborun.attempt import integer, seconds
-from monitor.answer.fields import parted
-from monitor.lastline import visible
+from comborun.monitor.answer.fields import Fields
+from comborun.monitor.lastline import visible
+from comborun.rules.slurm import PENDING, is_held, plain
 
-PENDING = "PENDING"
 _BEGINNING = {"RUNNING", "CONFIGURING"}
 _REASONS: Mapping[str, str] = {
     "Resources": "no node has enough free for it now",
@@ -38,7 +37,6 @@ _REASONS: Mapping[str, str] = {
     "InvalidQOS": "its quality of service is not valid",
     "Cleaning": "its last start is still being cleaned up",
 }
-_HOLDS = frozenset(word for word, text in _REASONS.items() if "release" in text)
 _FAMILIES = (
     ("QOS", "a limit of its quality of service is reached"),
     ("Assoc", "a limit of its account is reached"),
@@ -77,7 +75,7 @@ class Task:
     @property
     def held(self) -> bool:
         """Whether it waits for somebody to release it."""
-        return self.pending and _plain(self.reason) in _HOLDS
+        return self.pending and is_held(self.reason)
 
     @property
     def array(self) -> str:
@@ -88,7 +86,7 @@ class Task:
     @property
     def words(self) -> str:
         """Why it does not run, Slurm's word first: `Resources: no node has enough free for it now`."""
-        said = _plain(self.reason)
+        said = visible(plain(self.reason))
         told = _REASONS.get(said) or next((text for mark, text in _FAMILIES if mark in said), "")
         if not said:
             return "Slurm has not looked at it yet" if self.pending else self.state.lower()
@@ -106,34 +104,25 @@ class Scheduler:
     """what it said instead of an answer"""
 
 
-def scheduler_of(line: str) -> Scheduler:
-    """From what follows `slurm ` in the probe's header."""
-    fields, why = parted(line)
-    return Scheduler(seconds(fields, "at"), fields.get("answered") == "1", why)
+def scheduler_of(told: Fields) -> Scheduler | None:
+    return Scheduler(told.number("at"), told.flag("answered"), told.text("why")) if told.there else None
 
 
-def task_of(line: str) -> Task | None:
-    """From what follows `task `; None when it names no session or no attempt."""
-    fields, reason = parted(line)
-    attempt = integer(fields, "attempt")
-    if not fields.get("session") or not attempt:
+def task_of(told: Fields) -> Task | None:
+    """None when it names no session or no attempt."""
+    attempt = told.integer("attempt")
+    if not told.text("session") or not attempt:
         return None
     return Task(
-        session=fields["session"],
+        session=told.text("session"),
         attempt=attempt,
-        job=fields.get("job", ""),
-        id=fields.get("id", ""),
-        state=fields.get("state") or PENDING,
-        node=fields.get("node", ""),
-        start=seconds(fields, "start"),
-        reason="" if reason == "None" else reason,
+        job=told.text("job"),
+        id=told.text("id"),
+        state=told.text("state") or PENDING,
+        node=told.text("node"),
+        start=told.number("start"),
+        reason="" if told.text("reason") == "None" else told.text("reason"),
     )
-
-
-def _plain(reason: str) -> str:
-    """Without brackets; what squeue says in a sentence of its own has blanks or underscores, as the version likes."""
-    said = visible(reason.strip("()"))
-    return spaced if (spaced := said.replace("_", " ")) in _REASONS else said
 
 
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from comborun.attempt import integer, seconds
-from monitor.answer.fields import parted
+from comborun.monitor.answer.fields import Fields
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 
@@ -47,20 +46,15 @@ class Waiting:
     """for people"""
 
 
-def hold_of(line: str) -> Hold:
-    """From what follows `hold ` in the probe's header."""
-    fields, why = parted(line)
-    return Hold(fields.get("kind", ""), seconds(fields, "at"), why)
+def hold_of(told: Fields) -> Hold | None:
+    return Hold(told.text("kind"), told.number("at"), told.text("why")) if told.there else None
 
 
-def quarantine_of(line: str) -> Quarantine | None:
-    """From what follows `quarantine `; None when it names no GPU."""
-    fields, _ = parted(line)
-    gpu = integer(fields, "gpu")
-    return None if gpu is None else Quarantine(gpu, fields.get("class", ""), seconds(fields, "at"))
+def quarantine_of(told: Fields) -> Quarantine | None:
+    """None when it names no GPU."""
+    gpu = told.integer("gpu")
+    return None if gpu is None else Quarantine(gpu, told.text("class"), told.number("at"))
 
 
-def waiting_of(line: str) -> Waiting:
-    """From what follows `waiting `."""
-    fields, detail = parted(line)
-    return Waiting(fields.get("session", ""), fields.get("for", ""), seconds(fields, "until"), detail)
+def waiting_of(told: Fields) -> Waiting:
+    return Waiting(told.text("session"), told.text("for"), told.number("until"), told.text("detail"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from comborun.amounts import KIB, MIB
-from comborun.attempt import integer, seconds
+from comborun.monitor.answer.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -47,27 +46,26 @@ class HostUse:
     """asked for only where the run uses any"""
 
 
-def host_use(header: Mapping[str, str], gpus: Sequence[Mapping[str, str]]) -> HostUse:
-    """From the fields of the probe's header."""
+def host_use(told: Fields) -> HostUse:
+    """From the probe's document."""
     return HostUse(
-        load=seconds(header, "load"),
-        cpus=integer(header, "cpus"),
-        memory=_room(header, "memory"),
-        disk=_room(header, "disk"),
-        gpus=tuple(_gpu(fields) for fields in gpus),
+        load=told.number("load"),
+        cpus=told.integer("cpus"),
+        memory=_room(told.pair("memory_kib")),
+        disk=_room(told.pair("disk_kib")),
+        gpus=tuple(map(_gpu, told.parts("gpus"))),
     )
 
 
-def _room(header: Mapping[str, str], name: str) -> Room | None:
-    total, free = integer(header, f"{name}_kib"), integer(header, f"{name}_available_kib")
-    return None if total is None or free is None else Room(total * KIB, free * KIB)
+def _room(kib: tuple[int, int] | None) -> Room | None:
+    return Room(kib[0] * KIB, kib[1] * KIB) if kib else None
 
 
-def _gpu(fields: Mapping[str, str]) -> Gpu:
-    used, total = integer(fields, "used_mib"), integer(fields, "total_mib")
+def _gpu(told: Fields) -> Gpu:
+    used, total = told.integer("used_mib"), told.integer("total_mib")
     return Gpu(
-        index=integer(fields, "index") or 0,
+        index=told.integer("index") or 0,
         used=None if used is None else used * MIB,
         total=None if total is None else total * MIB,
-        utilization=integer(fields, "utilization"),
+        utilization=told.integer("utilization"),
     )

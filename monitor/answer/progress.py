@@ -1,9 +1,8 @@
 """How much a program has done, read off the end of its log: pure.
 
-A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is: a bar
-or a bracket whose total is exactly the planned number, and not a small one, and that never goes back. A bar that counts
-the steps of one episode starts again at the next, and is then not believed any more. A bar of which the grid says that
-it starts `each` so many episodes again (restarts.py) goes on where it stood.
+A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is
+(rules/counting.py), as long as it never goes back: a bar that counts the steps of one episode starts again at the next.
+A bar of which the grid says that it starts `each` so many episodes again (restarts.py) goes on where it stood.
 """
 
 from __future__ import annotations
@@ -14,18 +13,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from comborun.errors import UserError
+from comborun.monitor.answer.restarts import ALL_SEEN, UNSEEN, Bar, Look
 from comborun.progress import ProgressRules, compile_pattern
-from monitor.answer.restarts import ALL_SEEN, UNSEEN, Bar, Look
-from monitor.lastline import without_escapes
-
-FEWEST_GUESSED = 10
-"""planned episodes below which a total says nothing: four shards of a checkpoint make a bar up to 4, too"""
-_LONGEST_LINE = 1000
-"""characters of a line that are looked at"""
-_COUNTER = re.compile(
-    r"^\s*\[\s*(?P<a>[0-9]{1,15})/(?P<b>[0-9]{1,15})\]"  # [   7/100] stairs_rough_ep0006  FELL
-    r"|\|\s*(?P<c>[0-9]{1,15})/(?P<d>[0-9]{1,15})\s*\[[0-9]+:[0-9]"  # 7%|▋    | 7/100 [00:12<02:33, 1.65s/it]
-)
+from comborun.rules.counting import guess
 
 
 @dataclass(frozen=True)
@@ -67,16 +57,9 @@ def counted(
     if pattern:
         found = [one for piece in pieces for one in _named(pattern, piece, rules.counts_from, share)]
         return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
-    if rules.guess and not before.doubted and share.count >= FEWEST_GUESSED:
-        return _guessed(before, [one for piece in pieces if (one := _guess(piece, share)) is not None])
+    if rules.guess and not before.doubted:
+        return _guessed(before, [one for piece in pieces if (one := guess(piece, share.count)) is not None])
     return before
-
-
-def pieces_of(tail: bytes, *, cut: bool) -> Iterator[str]:
-    """The lines of a tail, and what `\\r` overwrote, without escape codes; `cut`: the first is not whole."""
-    pieces = re.split(rb"[\r\n]", tail)
-    for piece in pieces[1:] if cut else pieces:
-        yield without_escapes(piece.decode("utf-8", "replace"))[:_LONGEST_LINE]
 
 
 @lru_cache(maxsize=256)
@@ -128,14 +111,6 @@ def _number(match: re.Match[str], name: str, place: int) -> int | None:
         return None
     text = ((match[name] if names else match[place]) or "").strip()  # int() knows less white space than strip() does
     return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
-
-
-def _guess(piece: str, share: Share) -> int | None:
-    match = _COUNTER.search(piece)
-    if not match:
-        return None
-    done, total = (int(text) for text in match.groups() if text is not None)
-    return done if total == share.count and done <= total else None
 
 
 def _guessed(before: Counter, found: list[int]) -> Counter:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from comborun.attempt import integer, seconds
-from monitor.answer.fields import parted
+from comborun.monitor.answer.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -37,18 +36,17 @@ class ServerStatus:
         return tuple(int(gpu) for gpu in self.gpus.split(",") if gpu.isdecimal())
 
 
-def server_of(line: str) -> ServerStatus:
-    """From what follows `server ` in the probe's header."""
-    fields, why = parted(line)
+def server_of(told: Fields) -> ServerStatus:
+    port = told.text("port")
     return ServerStatus(
-        name=fields.get("name", ""),
-        state=fields.get("state", ""),
-        attempt=integer(fields, "attempt") or 0,
-        since=seconds(fields, "since"),
-        gpus=fields.get("gpus", ""),
-        port=integer(fields, "port"),
-        cause=fields.get("cause", ""),
-        why=why,
+        name=told.text("name"),
+        state=told.text("state"),
+        attempt=told.integer("attempt") or 0,
+        since=told.number("since"),
+        gpus=told.text("gpus"),
+        port=int(port) if port.isdecimal() and len(port) <= 5 else None,
+        cause=told.text("cause"),
+        why=told.text("why"),
     )
 
 

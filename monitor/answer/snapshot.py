@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from comborun.attempt import Begin, End, integer, seconds
+from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
-from comborun.layout import RUN
-from monitor.answer.cluster import Scheduler, Task
-from monitor.answer.fields import fields_of
-from monitor.answer.header import Header, read_header, read_record
-from monitor.answer.holds import Hold, Quarantine, Waiting
-from monitor.answer.host import HostUse, host_use
-from monitor.answer.progress import NOTHING, Counter
-from monitor.answer.servers import ServerStatus
-from monitor.answer.tails import split_tails
+from comborun.monitor.answer.cluster import Scheduler, Task, scheduler_of, task_of
+from comborun.monitor.answer.fields import Fields
+from comborun.monitor.answer.holds import Hold, Quarantine, Waiting, hold_of, quarantine_of, waiting_of
+from comborun.monitor.answer.host import HostUse, host_use
+from comborun.monitor.answer.progress import NOTHING, Counter
+from comborun.monitor.answer.servers import ServerStatus, server_of
+from comborun.rules.names import RUN
+from comborun.rules.records import seconds
+from comborun.rules.tally import Counts
 
-VERSION = "1"
+VERSION = "2"
 _MAGIC = b"comborun-probe "
+STARTING, RUNNING, ORPHANED = "starting", "running", "orphaned"
 
 
 class Mark(NamedTuple):
@@ -38,18 +39,16 @@ class Attempt:
     number: int
     begin: Begin | None = None
     end: End | None = None
-    supervised: bool = False
-    """session.sh lives"""
-    working: bool = False
-    """the command, or what it started, lives"""
+    life: str = ""
+    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/attempts.py)"""
     claimed: bool = False
     """a supervisor has made it its own, whether it got as far as the begin or not"""
     stalled: float | None = None
     """since when it has shown no progress, where that is longer than allowed"""
     wrong_gpu: str = ""
     """`GPU:MiB,GPU:MiB` that its processes held when some of it lay on a GPU that it was not granted"""
-    records: int = 0
-    successes: int = 0
+    live: Counts = field(default_factory=Counts)
+    """what its result files show while it runs"""
     log_size: int = 0
     log_changed: float | None = None
     tail: bytes = b""
@@ -62,26 +61,25 @@ class Attempt:
     @property
     def done(self) -> int:
         """Episodes (or steps) that its records or its log tell of, whichever is more."""
-        return max(self.recorded[0], self.counter.done or 0)
+        return max(self.counts.records, self.counter.done or 0)
 
     @property
     def whole(self) -> bool:
         """Whether `done` is all that it has done, and not the least of it."""
-        return self.counter.whole or self.recorded[0] >= (self.counter.done or 0)
+        return self.counter.whole or self.counts.records >= (self.counter.done or 0)
 
     @property
-    def recorded(self) -> tuple[int, int]:
-        """Records, and the successes among them."""
-        return (self.end.records, self.end.successes) if self.end else (self.records, self.successes)
+    def counts(self) -> Counts:
+        return self.end.counts if self.end else self.live
 
     @property
     def alive(self) -> bool:
-        return self.end is None and (self.supervised or self.working)
+        return self.life in (RUNNING, ORPHANED) or (self.life == STARTING and self.claimed)
 
     @property
     def log(self) -> str:
         """The log's path below the run directory."""
-        return str(RUN.attempt(self.session, self.number).log)
+        return RUN.attempt(self.session, self.number).log
 
 
 @dataclass(frozen=True)
@@ -114,28 +112,22 @@ class Snapshot:
     tasks: tuple[Task, ...] = ()
 
 
-def parse_snapshot(answer: bytes, tail: int) -> Snapshot:
-    """Read the probe's standard output; `tail` is the TAIL it was asked for.
+def parse_snapshot(answer: bytes) -> Snapshot:
+    """Read the probe's standard output.
 
     Raises HostError when it is no such answer, UserError when it is one of another version.
     """
-    text, tails = _cut(answer)
-    lines = deque(text.split("\n"))
-    header = read_header(lines)
-    attempts, sizes, bounds = [], {}, {}
-    while lines:
-        one, told = _attempt(lines)
-        attempts.append(one)
-        if told is not None:
-            sizes[one.log] = one.log_size
-            bounds[one.log] = min(tail, told)
-    pieces = split_tails(tails, sizes, bounds)
-    told_attempts = tuple(replace(one, tail=pieces.get(one.log, b"")) for one in attempts)
-    return _snapshot(header, told_attempts)
+    document, tails = _cut(answer)
+    attempts = []
+    for told in document.parts("attempts"):
+        length = min(max(0, told.part("log").integer("tail") or 0), len(tails))
+        attempts.append(_attempt(told, tails[:length]))
+        tails = tails[length:]
+    return _snapshot(document, tuple(attempts))
 
 
-def _cut(answer: bytes) -> tuple[str, bytes]:
-    """The text part without its first line, and what follows `tails`."""
+def _cut(answer: bytes) -> tuple[Fields, bytes]:
+    """The document, and what follows it."""
     start = 0 if answer.startswith(_MAGIC) else answer.find(b"\n" + _MAGIC) + 1
     if not answer.startswith(_MAGIC, start):
         raise HostError("the host did not answer as a probe does", f"it said: {_excerpt(answer)}")
@@ -143,75 +135,63 @@ def _cut(answer: bytes) -> tuple[str, bytes]:
     version = first[len(_MAGIC) :].decode("utf-8", "replace").strip()
     if version != VERSION:
         raise UserError(f"the run's probe speaks version {version[:20]!r}, not {VERSION}", "update comborun here")
-    text, mark, tails = (b"\n" + rest).partition(b"\ntails\n")
-    if not mark:
+    line, end, tails = rest.partition(b"\n")
+    try:
+        document = json.loads(line.decode("utf-8", "replace")) if end else None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
         raise HostError("the probe's answer is cut off", "the next look will show whether that was the link")
-    return text[1:].decode("utf-8", "replace"), tails
+    return Fields(document), tails
 
 
 def _excerpt(answer: bytes) -> str:
     return repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
 
 
-def _attempt(lines: deque[str]) -> tuple[Attempt, int | None]:
-    """One block, a `session` line and all that follows up to the next one; and how much of its log is sent at most."""
-    words = lines.popleft().split(" ")
-    number = integer({"attempt": words[-1]}, "attempt")
-    if len(words) != 3 or number is None:
-        raise HostError(f"the probe's answer can't be read at {' '.join(words)[:80]!r}")
-    begin = end = None
-    fields: dict[str, dict[str, str]] = {}
-    while lines and not lines[0].startswith("session "):
-        keyword, _, rest = lines.popleft().partition(" ")
-        if keyword == "begin":
-            begin = Begin.parse(read_record(lines))
-        elif keyword == "end":
-            end = End.parse(read_record(lines))
-        else:
-            fields[keyword] = fields_of(rest)
-    live, counts, log = (fields.get(keyword, {}) for keyword in ("live", "counts", "log"))
-    attempt = Attempt(
-        session=words[1],
+def _attempt(told: Fields, tail: bytes) -> Attempt:
+    session, number, log = told.text("session"), told.integer("attempt"), told.part("log")
+    if not session or not number or number < 1:
+        raise HostError("the probe's answer can't be read: it names no session or no attempt")
+    begin, end, counts = told.record("begin"), told.record("end"), told.record("counts") or {}
+    return Attempt(
+        session=session,
         number=number,
-        begin=begin,
-        end=end,
-        supervised=live.get("supervisor") == "1",
-        working=live.get("command") == "1",
-        claimed=live.get("claimed") == "1",
-        stalled=seconds(live, "stalled"),
-        wrong_gpu=live.get("wrong_gpu", ""),
-        records=integer(counts, "records") or 0,
-        successes=integer(counts, "successes") or 0,
-        log_size=integer(log, "size") or 0,
-        log_changed=seconds(log, "changed"),
+        begin=Begin.of(begin) if begin else None,
+        end=End.of(end) if end else None,
+        life=told.text("life"),
+        claimed=told.flag("claimed"),
+        stalled=seconds({"since": told.text("stalled")}, "since"),
+        wrong_gpu=told.text("wrong_gpu"),
+        live=Counts.of(counts),
+        log_size=log.integer("size") or 0,
+        log_changed=log.number("changed"),
+        tail=tail,
     )
-    return attempt, integer(log, "tail")
 
 
-def _snapshot(header: Header, attempts: tuple[Attempt, ...]) -> Snapshot:
-    fields = header.fields
-    now = seconds(fields, "now")
-    if now is None or not fields.get("run"):
+def _snapshot(told: Fields, attempts: tuple[Attempt, ...]) -> Snapshot:
+    now, run, notice, slurm = told.number("now"), told.text("run"), told.part("notice"), told.part("slurm")
+    if now is None or not run:
         raise HostError("the probe's answer names no run or no time")
+    code = notice.integer("code")
     return Snapshot(
-        run=fields["run"],
+        run=run,
         now=now,
-        boot=fields.get("boot", ""),
-        dispatcher=integer(fields, "dispatcher"),
-        slots=integer(fields, "slots"),
-        stopped=fields.get("stopped") == "1",
-        use=host_use(fields, header.gpus),
-        multiplexer=fields.get("multiplexer", ""),
-        done=header.done,
+        boot=told.text("boot"),
+        dispatcher=told.integer("dispatcher"),
+        slots=told.integer("slots"),
+        stopped=told.flag("stopped"),
+        use=host_use(told),
+        multiplexer=told.text("multiplexer"),
+        done=told.record("done"),
         attempts=attempts,
-        plan=integer(fields, "plan"),
-        notice_failed=None
-        if (code := integer(fields, "notice_code")) is None
-        else (code, seconds(fields, "notice_at") or 0.0),
-        hold=header.hold,
-        quarantine=tuple(header.quarantine),
-        waiting=tuple(header.waiting),
-        servers=tuple(header.servers),
-        scheduler=header.scheduler,
-        tasks=tuple(header.tasks),
+        plan=told.integer("plan"),
+        notice_failed=None if code is None else (code, notice.number("at") or 0.0),
+        hold=hold_of(told.part("hold")),
+        quarantine=tuple(filter(None, map(quarantine_of, told.parts("quarantine")))),
+        waiting=tuple(map(waiting_of, told.parts("waiting"))),
+        servers=tuple(map(server_of, told.parts("servers"))),
+        scheduler=scheduler_of(slurm),
+        tasks=tuple(filter(None, map(task_of, slurm.parts("tasks")))),
     )

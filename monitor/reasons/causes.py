@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from comborun.attempt import End
+from comborun.monitor.lastline import visible
 from comborun.plan import Session
 from comborun.reasons import behind, told
-from comborun.state import Cause, Completeness, Failure
-from monitor.lastline import visible
+from comborun.rules.words import Cause, Completeness, Failure
 
 WRONG_GPU = "WRONG_GPU"
-"""in a note: its memory lay on another GPU than it was granted (scripts/lib/watch/seat.sh)"""
+"""in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
 _SIGNALS = {
     1: "hung up",
     2: "interrupted",
@@ -61,6 +61,6 @@ def _missing(end: End, session: Session | None) -> str:
         return f"exit code 0, without {session.evidence.beside_records}"
     if session is None or not end.records:
         return "exit code 0, but no results"
-    if end.records >= session.count:  # some of one episode, or of others'
-        return f"exit code 0, but not all of its {session.unit}s"
+    if end.records >= session.count:
+        return "exit code 0, but no verdict in any of its records"
     return f"exit code 0 after {end.records} of {session.count} {session.unit}s"

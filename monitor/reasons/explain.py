@@ -9,19 +9,19 @@ from datetime import tzinfo
 from typing import Any
 
 from comborun.amounts import several
-from comborun.layout import AFTER
+from comborun.monitor.answer.snapshot import Attempt
+from comborun.monitor.history import History
+from comborun.monitor.lastline import indented
+from comborun.monitor.observe import RunView
+from comborun.monitor.reasons.causes import ended_by
+from comborun.monitor.reasons.turn import Question, label, queued
+from comborun.monitor.reasons.waits import RETRY, budget
+from comborun.monitor.session import session_status
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import amount, brief, clock, duration, expectation, state
 from comborun.plan import Plan, Session
-from comborun.state import Life, Outcome
-from monitor.answer.snapshot import Attempt
-from monitor.history import History
-from monitor.lastline import indented
-from monitor.observe import RunView
-from monitor.reasons.causes import ended_by
-from monitor.reasons.turn import Question, label, queued
-from monitor.reasons.waits import RETRY, budget
-from monitor.session import session_status
-from monitor.status import RunStatus, SessionStatus
-from monitor.wording import amount, beyond, brief, clock, duration, expectation, state
+from comborun.rules.names import AFTER
+from comborun.rules.words import Life, Outcome
 
 MOST_LINES = 10
 """of its log that are shown"""
@@ -139,7 +139,9 @@ def _work(asked: Question) -> Iterator[str]:
         told = [f"{seen.done} of {seen.planned} {seen.unit}s done"]
         if seen.recorded and seen.successes is not None:
             told.append(f"{seen.successes} of {seen.recorded} successful")
-        yield ", ".join(filter(None, [*told, beyond(seen)]))
+        yield ", ".join(told)
+    if seen.uncounted:
+        yield seen.uncounted
 
 
 def _ended(asked: Question) -> Iterator[str]:

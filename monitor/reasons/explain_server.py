@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from comborun.amounts import several
 from comborun.instances import Instance, instances
+from comborun.monitor.answer.servers import ServerStatus
+from comborun.monitor.lastline import visible
+from comborun.monitor.observe import RunView
+from comborun.monitor.reasons.explain import Command, Explanation
+from comborun.monitor.reasons.hints import held
+from comborun.monitor.showing.serverline import happening
+from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
-from monitor.answer.servers import ServerStatus
-from monitor.lastline import visible
-from monitor.observe import RunView
-from monitor.reasons.explain import Command, Explanation
-from monitor.reasons.hints import held
-from monitor.showing.serverline import happening
-from monitor.status import RunStatus
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:

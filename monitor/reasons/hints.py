@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comborun.amounts import several
+from comborun.monitor.answer.cluster import Task
+from comborun.monitor.answer.holds import DRAINING, PAUSED, Hold, Quarantine
+from comborun.monitor.answer.snapshot import Snapshot
+from comborun.monitor.observe import RunView
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.wording import brief
 from comborun.reasons import FAILURES
-from comborun.state import Life, Outcome
-from monitor.answer.cluster import Task
-from monitor.answer.holds import DRAINING, PAUSED, Hold, Quarantine
-from monitor.answer.snapshot import Snapshot
-from monitor.observe import RunView
-from monitor.status import SessionStatus
-from monitor.wording import brief
+from comborun.rules.words import Life, Outcome
 
 _TIMED_OUT = (124, 137)
 """what timeout ends with"""

@@ -8,22 +8,22 @@ from datetime import tzinfo
 
 from comborun.amounts import several
 from comborun.jobs import kind_of
+from comborun.monitor.answer.cluster import Scheduler
+from comborun.monitor.answer.holds import Waiting
+from comborun.monitor.answer.servers import ServerStatus, of_kind
+from comborun.monitor.answer.snapshot import Attempt
+from comborun.monitor.history import History
+from comborun.monitor.lastline import visible
+from comborun.monitor.observe import RunView
+from comborun.monitor.reasons.hints import held, quarantined
+from comborun.monitor.reasons.waits import AGAIN, MEMORY, ROOM, SERVER, SMOKE, STAGGER, WARM_UP, again, room
+from comborun.monitor.showing.clusterline import summary
+from comborun.monitor.showing.serverline import happening
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import brief, clock, duration, listed, sizes
 from comborun.plan import Session
+from comborun.rules.words import Cause, Life
 from comborun.slurm import NO_SLURM
-from comborun.state import Cause, Life
-from monitor.answer.cluster import Scheduler
-from monitor.answer.holds import Waiting
-from monitor.answer.servers import ServerStatus, of_kind
-from monitor.answer.snapshot import Attempt
-from monitor.history import History
-from monitor.lastline import visible
-from monitor.observe import RunView
-from monitor.reasons.hints import held, quarantined
-from monitor.reasons.waits import AGAIN, MEMORY, ROOM, SERVER, SMOKE, STAGGER, WARM_UP, again, room
-from monitor.showing.clusterline import summary
-from monitor.showing.serverline import happening
-from monitor.status import RunStatus, SessionStatus
-from monitor.wording import brief, clock, duration, listed, sizes
 
 _MOST_NAMED = 4
 
@@ -118,8 +118,6 @@ def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
 
 def _ended(attempts: Sequence[Attempt]) -> str:
     end = attempts[-1].end if attempts else None
-    if end and end.made_room:
-        return "made room"
     return "was stopped" if end and end.cause is Cause.STOPPED else "failed"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from comborun.attempt import End
+from comborun.monitor.answer.holds import Waiting
+from comborun.monitor.answer.snapshot import Attempt
+from comborun.monitor.lastline import visible
+from comborun.monitor.wording import brief
 from comborun.plan import Plan
-from comborun.reasons import FAILURES, MADE_ROOM
-from comborun.state import Cause, Failure
-from monitor.answer.holds import Waiting
-from monitor.answer.snapshot import Attempt
-from monitor.lastline import visible
-from monitor.wording import brief
+from comborun.reasons import FAILURES
+from comborun.rules.retry import Budgets, Tried, spent
+from comborun.rules.words import Failure
 
 RETRY, MEMORY, ALONE, GPU, SMOKE, STAGGER = "retry", "memory", "alone", "gpu", "smoke", "stagger"
 WARM_UP, SERVER = "warm_up", "server"
@@ -29,8 +29,6 @@ ROOM = {
     "lease": "the folder of leases",
 }
 """waits for a part of the host"""
-MOST_GIVES = 10
-"""attempts that made room for others and cost nothing: `retry_gives` of scripts/lib/attempt/retry.sh"""
 _CONDITIONS = {
     MEMORY: "as soon as more memory is free than when it failed",
     ALONE: "as soon as nothing else of the run is running",
@@ -49,30 +47,14 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
     """Starts used and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
 
     A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
-    What Slurm preempts is no start, though a failure of its class; what made room for others is neither, as often as
-    the host forgives it.
+    What Slurm preempts is no start, though a failure of its class.
     """
+    times = {rule.failure.value: rule.times for rule in plan.retry}
+    times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)
     ends = [one.end for one in attempts if one.end]
-    stops = [place for place, end in enumerate(ends) if end.cause is Cause.STOPPED]
-    since = _charged(ends[stops[-1] + 1 :] if stops else ends)
-    used = sum(end.cause is not Cause.PREEMPTED for end in since)
-    failures = sum(end.failure is failure for end in since)
-    left = min(plan.limits.attempts - used, _retries(plan, failure) + 1 - failures)
-    return Budget(used, max(0, left))
-
-
-def _charged(ends: Sequence[End]) -> list[End]:
-    """Without the latest ones that made room for others, which scripts/lib/attempt/retry.sh forgives."""
-    free = [place for place, end in enumerate(ends) if end.gave_way][-MOST_GIVES:]
-    return [end for place, end in enumerate(ends) if place not in free]
-
-
-def _retries(plan: Plan, failure: Failure) -> int:
-    """How often a session is started again after such a failure."""
-    for rule in plan.retry:
-        if rule.failure is failure:
-            return rule.times
-    return plan.limits.attempts - 1 if failure is Failure.LOST else 0
+    tried = [Tried(end.cause.value, end.failure.value if end.failure else "") for end in ends]
+    used = spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
+    return Budget(used.made, used.left)
 
 
 def room(waiting: Waiting) -> str:
@@ -89,8 +71,7 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
     spent = budget(plan, attempts, end.failure)
     number = attempts[-1].number
     of = f" of {number + spent.left}" if spent.left else ""
-    why = MADE_ROOM if end.made_room else FAILURES[end.failure]
-    return f"{said[0]}: {why}, attempt {number + 1}{of}"
+    return f"{said[0]}: {FAILURES[end.failure]}, attempt {number + 1}{of}"
 
 
 def _when(waiting: Waiting, now: float) -> str:

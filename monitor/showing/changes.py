@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from comborun.state import Life, Outcome
-from monitor.lastline import visible
-from monitor.showing.clusterline import summary
-from monitor.showing.hostline import host_facts
-from monitor.status import Link, RunStatus, SessionStatus
-from monitor.wording import SYMBOLS, clock, duration, expectation, happening, listed, remark, state
+from comborun.monitor.lastline import visible
+from comborun.monitor.showing.clusterline import summary
+from comborun.monitor.showing.hostline import host_facts
+from comborun.monitor.status import Link, RunStatus, SessionStatus
+from comborun.monitor.wording import SYMBOLS, clock, duration, expectation, happening, listed, remark, state
+from comborun.rules.words import Life, Outcome
 
 _PARTS = 10
 """how often the progress of the whole run is told"""

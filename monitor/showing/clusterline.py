@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from comborun.amounts import several
-from monitor.answer.cluster import Scheduler, Task
-from monitor.lastline import visible
-from monitor.wording import brief
+from comborun.monitor.answer.cluster import Scheduler, Task
+from comborun.monitor.lastline import visible
+from comborun.monitor.wording import brief
 
 
 def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:

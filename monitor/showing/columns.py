@@ -9,11 +9,11 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from comborun.state import Life, Outcome
-from monitor.lastline import visible
-from monitor.showing.style import STYLES, bar, note_style
-from monitor.status import RunStatus, SessionStatus
-from monitor.wording import SYMBOLS, brief, duration, remark, span, state
+from comborun.monitor.lastline import visible
+from comborun.monitor.showing.style import STYLES, bar, note_style
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import SYMBOLS, brief, duration, remark, span, state
+from comborun.rules.words import Life, Outcome
 
 PADDING = 2
 LAST_LINE = "last line"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from comborun.amounts import several
-from monitor.answer.host import Gpu, HostUse, Room
-from monitor.showing.style import bar
-from monitor.wording import sizes
+from comborun.monitor.answer.host import Gpu, HostUse, Room
+from comborun.monitor.showing.style import bar
+from comborun.monitor.wording import sizes
 
 GAP = "   "
 _SCARCE = "yellow"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from monitor.answer.cluster import Scheduler, Task
-from monitor.answer.holds import Hold, Waiting
-from monitor.answer.host import HostUse, Room
-from monitor.answer.servers import server_document
-from monitor.status import Expected, HostEvent, RunStatus, SessionStatus
+from comborun.monitor.answer.cluster import Scheduler, Task
+from comborun.monitor.answer.holds import Hold, Waiting
+from comborun.monitor.answer.host import HostUse, Room
+from comborun.monitor.answer.servers import server_document
+from comborun.monitor.status import Expected, HostEvent, RunStatus, SessionStatus
 
 SCHEMA = 1
 
@@ -76,7 +76,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "task": _task(session.task),
         "episodes_done": session.done,
         "episodes_recorded": session.recorded,
-        "lines_beyond_plan": session.surplus,
+        "uncounted": session.uncounted or None,
         "episodes_planned": session.planned,
         "unit": session.unit,
         "successes": session.successes,

@@ -12,10 +12,10 @@ from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.text import Text
 
-from monitor.showing.changes import changes
-from monitor.showing.jsonform import to_json
-from monitor.status import RunStatus
-from monitor.table import Look, render
+from comborun.monitor.showing.changes import changes
+from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.status import RunStatus
+from comborun.monitor.table import Look, render
 
 
 class Screen(Protocol):

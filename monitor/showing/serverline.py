@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from monitor.answer.servers import ServerStatus
-from monitor.lastline import visible
-from monitor.wording import brief
+from comborun.monitor.answer.servers import ServerStatus
+from comborun.monitor.lastline import visible
+from comborun.monitor.wording import brief
 
 READY = "ready"
 _WORDS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from comborun.state import Life, Outcome
-from monitor.status import SessionStatus
+from comborun.monitor.status import SessionStatus
+from comborun.rules.words import Life, Outcome
 
 STYLES: dict[str, str] = {
     Life.QUEUED: "dim",

@@ -7,29 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.layout import DEFAULT_ROOT
-from comborun.library import script_text
-from remote.doctor import gpus, leases, machine, rendering, sessions
-from remote.doctor.finding import Facts, Finding, Level
-from remote.doctor.machine import Clock
-from remote.host import NEEDED
+from comborun.remote import program
+from comborun.remote.doctor import gpus, leases, machine, rendering, sessions
+from comborun.remote.doctor.finding import Facts, Finding, Level
+from comborun.remote.doctor.machine import Clock
+from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from comborun.transport import Transport
 
-PROGRAMS = (*NEEDED, "cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc")
-"""what the library calls, without which something of it fails"""
-_PARTS = ("lib/base/record.sh", "lib/session/egl.sh", "doctor/probes.sh", "doctor/leases.sh", "doctor/doctor.sh")
+PROGRAMS = (
+    *("bash", "env", "flock", "setsid", "grep", "mkfifo", "mktemp", "mv", "sha256sum", "stat", "tail", "timeout"),
+    *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
+)
+"""what scripts on a host call, without which something of them fails"""
 _TIMEOUT_S = 40.0
-_GUARD = """
-if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
-  printf 'bash=%s\\nend=1\\n' "$BASH_VERSION"
-  exit 0
-fi
-"""
-"""an older bash could not even read what follows"""
 _ORDER = (Level.ERROR, Level.WARNING, Level.NOTE, Level.OK)
 
 
@@ -51,16 +45,18 @@ def examine(
     files: Sequence[str] = (),
     programs: Sequence[str] = (),
     clock: Callable[[], float] = time.time,
+    host_python: str | None = None,
 ) -> Examination:
     """Look at a host and judge it; `files` are paths there that a grid names, `programs` what it needs
     beside PROGRAMS. Raises HostError when it can't answer."""
-    script = _GUARD + "\n".join(map(script_text, _PARTS))
     asked = clock()
-    done = transport.run(script, root, ",".join((*PROGRAMS, *programs)), *files, timeout=_TIMEOUT_S)
+    words = (root, ",".join((*PROGRAMS, *programs)), *files)
+    python = program.Python(named=host_python or "", roots=(root,))
+    done = program.run_packed(transport, "doctor", *words, timeout=_TIMEOUT_S, python=python)
     answered = clock()
     facts = Facts.parse(done.text)
-    if not facts.one("bash") or not facts.one("end"):
-        raise HostError(f"{transport.host} did not answer as a host with bash does", done.complaint)
+    if not facts.one("end"):
+        raise HostError(f"{transport.host} can't be examined", done.complaint)
     return Examination(facts, judge(facts, Clock(asked, answered)))
 
 

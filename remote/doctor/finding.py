@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Facts:
-    """What doctor.sh said: for each key its values, in order."""
+    """What host/doctor.py said: for each key its values, in order."""
 
     values: Mapping[str, tuple[str, ...]]
 

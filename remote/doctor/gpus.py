@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comborun.amounts import several
-from remote.doctor.finding import Facts, Finding, Level, integer, size
+from comborun.remote.doctor.finding import Facts, Finding, Level, integer, size
 
 WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _FAULTS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from remote.doctor.rendering import XVFB
+from comborun.remote.doctor.rendering import XVFB
 
 if TYPE_CHECKING:
     from comborun.grid import Grid

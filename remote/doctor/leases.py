@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from comborun.amounts import several
-from remote.doctor.finding import Facts, Finding, Level, integer
+from comborun.remote.doctor.finding import Facts, Finding, Level, integer
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comborun.amounts import GIB, KIB, several
-from remote.doctor.finding import Facts, Finding, Level, real, size, version
-from remote.doctor.rendering import XVFB
+from comborun.remote.doctor.finding import Facts, Finding, Level, real, size, version
+from comborun.remote.doctor.rendering import XVFB
 
 _GIB = GIB // KIB
 """KiB, as the kernel and df count"""
@@ -93,7 +93,7 @@ def _disk(folder: str, fields: list[str]) -> Iterator[Finding]:
 
 def folders(facts: Facts) -> Iterator[Finding]:
     root, tmp = facts.one("root"), facts.one("tmpdir")
-    if facts.late("files"):
+    if facts.late("paths"):
         yield Finding(
             "root",
             Level.ERROR,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remote.doctor.finding import Facts, Finding, Level, integer
-from remote.doctor.gpus import Gpu, parse_gpu
+from comborun.remote.doctor.finding import Facts, Finding, Level, integer
+from comborun.remote.doctor.gpus import Gpu, parse_gpu
 
 XVFB = "Xvfb"
 
@@ -37,7 +37,7 @@ def egl(facts: Facts) -> Iterator[Finding]:
 
 
 def _device(card: Gpu, devices: list[list[str]]) -> int | None:
-    """As scripts/lib/session/egl.sh finds it: by UUID, else by CUDA's number."""
+    """As the host program finds it (host/egl.py): by UUID, else by CUDA's number."""
     for fields in devices:
         if len(fields) != 3:
             continue

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from comborun.amounts import several
-from remote.doctor.finding import Facts, Finding, Level, integer, version
+from comborun.remote.doctor.finding import Facts, Finding, Level, integer, version
 
 LONGEST_SOCKET = 107
 """bytes of a Unix socket's path"""

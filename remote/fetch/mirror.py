@@ -16,14 +16,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.layout import RUN
-from remote.fetch.answer import is_run_file
-from remote.fetch.request import Held
+from comborun.remote.fetch.answer import is_run_file
+from comborun.remote.fetch.request import Held
+from comborun.rules.names import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remote.fetch.answer import Piece
+    from comborun.remote.fetch.answer import Piece
 
 _LOCK = ".fetch.lock"
 _DRAFT = ".fetch-"
@@ -46,7 +46,7 @@ class Draft:
             self._copy(first.start)
 
     def _copy(self, length: int) -> None:
-        with contextlib.suppress(FileNotFoundError), self.target.open("rb") as old:
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError), self.target.open("rb") as old:
             while self.size < length and (chunk := old.read(min(_CHUNK, length - self.size))):
                 self.add(chunk)
 
@@ -63,6 +63,8 @@ class Draft:
             return False
         changed = self.first.changed * 1000
         os.utime(self._path, ns=(changed, changed))
+        if self.target.is_dir():
+            _put_aside(self.target)
         self._path.replace(self.target)
         return True
 
@@ -116,14 +118,27 @@ class Mirror:
         target = self.directory / piece.path
         folder = target.parent
         if folder not in self._inside:
+            self._make_way(folder)
             folder.mkdir(parents=True, exist_ok=True)
             if not folder.resolve().is_relative_to(self.directory.resolve()):
                 raise UserError(f"{folder} leads out of {self.directory}", "remove that link")
             self._inside.add(folder)
         return Draft(target, piece)
 
+    def _make_way(self, folder: Path) -> None:
+        """A result that was a file may be a folder now: what it was stays, under a hidden name."""
+        for place in (folder, *folder.parents):
+            if place == self.directory:
+                return
+            if place.is_file() and not place.is_symlink():
+                _put_aside(place)
+
     def remove(self, path: PurePosixPath) -> None:
         (self.directory / path).unlink(missing_ok=True)
+
+
+def _put_aside(place: Path) -> None:
+    place.rename(place.with_name(f".was-{place.name}-{secrets.token_hex(3)}"))
 
 
 def _acquire(descriptor: int, directory: Path) -> None:

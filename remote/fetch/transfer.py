@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from comborun.amounts import MIB
-from comborun.errors import HostError
-from comborun.layout import RUN
+from comborun.amounts import GIB, MIB
+from comborun.errors import HostError, UserError
 from comborun.names import clean
-from remote.fetch.answer import HEAD, Piece, Skipped, parse_answer
-from remote.fetch.mirror import Draft, Mirror
-from remote.fetch.request import Held, Request
+from comborun.remote import program
+from comborun.remote.fetch.answer import Piece, Skipped, parse_answer
+from comborun.remote.fetch.mirror import Draft, Mirror
+from comborun.remote.fetch.request import Held, Request
+from comborun.rules.names import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +31,16 @@ if TYPE_CHECKING:
 
 LIMIT = 8 * MIB
 """bytes of files in one answer; a slow link carries that within the deadline"""
+MOST = 50 * GIB
+"""bytes that a mirror may hold, unless the user says otherwise: a host must not fill this machine's disk"""
+KEPT_FREE = GIB // 2
+"""bytes of the disk that a fetch leaves to others"""
+_BLOCK = 4096
+"""bytes that the smallest file takes"""
 _TIMEOUT_S = 300.0
 _OVERHEAD = 32 * MIB
-"""what an answer may hold besides: names, and files that grew while they were sent"""
+"""what an answer may hold besides: names"""
 _TRIES = 3
-_FETCH = 'run=$1; exec bash "$run/lib/fetch.sh" "$@"'
 
 
 @dataclass(frozen=True)
@@ -59,26 +65,32 @@ def mirror_directory(host: str, run: str) -> Path:
     return Path(base).expanduser() / "comborun" / clean(host) / run
 
 
-def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMIT) -> Fetched:
+def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMIT, most: int = MOST) -> Fetched:
     """Make `mirror` hold what the run directory holds of records and results, those that a link leads to too.
 
     Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
-    UserError when the mirror can't be written. Two fetches into one mirror wait for each other.
+    UserError when the mirror can't be written, or would hold more than `most` bytes. Two fetches into one mirror wait
+    for each other.
     """
     copy = Mirror(mirror)
     with copy.locked():
-        return _Fetching(transport, run_dir, copy, limit).finish()
+        return _Fetching(transport, run_dir, copy, limit, most).finish()
 
 
 class _Fetching:
     """One fetch: asks until the host says that there is no more."""
 
-    def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, limit: int) -> None:
+    def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, limit: int, most: int) -> None:
         self._transport = transport
         self._run_dir = run_dir
         self._mirror = mirror
         self._limit = limit
+        self._most = most
         self._held = mirror.inventory()
+        self._size = sum(max(_BLOCK, held.size) for held in self._held.values())
+        """of the mirror, with the room that the smallest files take"""
+        self._taken = 0
+        """the same of all that came, however often"""
         self._trusting = True
         """whether one digest may stand for the attempts that have their end"""
         self._draft: Draft | None = None
@@ -102,7 +114,7 @@ class _Fetching:
         """Ask once and take what comes; whether to ask again."""
         before = self._progress
         done = self._ask()
-        answer = parse_answer(done.stdout, self._mark)
+        answer = parse_answer(done.stdout)
         for path in answer.gone:
             self._miss(path)
         self._skipped.update(dict.fromkeys(answer.skipped))
@@ -128,11 +140,17 @@ class _Fetching:
     def _ask(self) -> Completed:
         part = (self._draft.first, self._draft.size) if self._draft else None
         request = Request(self._held, self._mirror.queue(), dict(self._again()), part)
-        self._mark = secrets.token_hex(16).encode()
-        arguments = (self._run_dir, self._mark.decode(), str(self._limit))
-        stdin = request.encode(trusting=self._trusting)
-        done = self._transport.run(_FETCH, *arguments, stdin=stdin, timeout=_TIMEOUT_S, limit=self._limit + _OVERHEAD)
-        if not done.stdout.startswith(HEAD + b"\0"):
+        done = program.run_packed(  # and not the run's own, which may be of another version
+            self._transport,
+            "fetch",
+            self._run_dir,
+            str(self._limit),
+            stdin=request.encode(trusting=self._trusting),
+            timeout=_TIMEOUT_S,
+            limit=self._limit + _OVERHEAD,
+            python=program.of_run(self._run_dir),
+        )
+        if not done.stdout.startswith(b"{"):
             raise HostError(
                 f"{self._run_dir} could not be fetched from {self._transport.host}",
                 done.complaint or f"exit code {done.code}",
@@ -156,12 +174,15 @@ class _Fetching:
             return
         if self._draft and self._draft.first.path != piece.path:
             self._drop()
+        if self._draft is None:
+            self._check_room(piece)
         draft = self._draft = self._draft or self._mirror.draft(piece)
-        if piece.data is None or piece.start != draft.size:
+        if piece.start != draft.size:
             self._drop()
             self._doubts[piece.path] += 1
             return
         draft.add(piece.data)
+        self._taken += max(_BLOCK, len(piece.data))
         self._bytes += len(piece.data)
         if draft.size < draft.first.size:
             return
@@ -170,12 +191,34 @@ class _Fetching:
             self._doubts[piece.path] += 1
             return
         self._doubts.pop(piece.path, None)
+        self._size += max(_BLOCK, draft.first.size) - self._room_of(piece.path)
         self._held[piece.path] = Held(draft.first.size, draft.first.changed)
         self._files += 1
 
+    def _room_of(self, path: PurePosixPath) -> int:
+        """Bytes that the mirror's version of a file takes."""
+        return max(_BLOCK, self._held[path].size) if path in self._held else 0
+
+    def _check_room(self, piece: Piece) -> None:
+        """Raise UserError before a file is written that would make the mirror, or the disk, too full."""
+        coming = max(_BLOCK, piece.size)
+        if self._size + coming - self._room_of(piece.path) > self._most or self._taken + coming > 2 * self._most:
+            raise UserError(
+                f"the results of {PurePosixPath(self._run_dir).name} are more than {self._most / GIB:.3g} GiB,"
+                f" which is the most that is brought here; the next file is {piece.path}",
+                "combo report --max-size 200GiB brings more; whole files that came stay",
+            )
+        free = shutil.disk_usage(self._mirror.directory).free
+        if free - piece.size < KEPT_FREE:
+            raise UserError(
+                f"the disk of {self._mirror.directory} has {free / GIB:.3g} GiB left, and {piece.path} of"
+                f" {piece.size / GIB:.3g} GiB would leave less than {KEPT_FREE / GIB:.3g}",
+                "make room, or put XDG_DATA_HOME on another disk; whole files that came stay",
+            )
+
     def _too_early(self, path: PurePosixPath) -> bool:
         """Whether a file says that others are there which are not."""
-        if path == RUN.done:
+        if path == PurePosixPath(RUN.done):
             return bool(self._doubts)
         return (
             path.name == "end" and len(path.parts) == 4 and any(path.parent in doubt.parents for doubt in self._doubts)

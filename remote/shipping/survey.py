@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comborun.errors import UserError
 from comborun.grid import Shipped
-from remote.shipping.content import Content, measure
+from comborun.remote.shipping.content import Content, measure
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
 _KEPT_MODE = 0o755
@@ -29,7 +29,7 @@ class ShippedFile:
 
     @property
     def state(self) -> str:
-        """What sync.sh says of a path that holds this."""
+        """What host/sync.py says of a path that holds this."""
         return f"f {self.mode:o} {self.content.sha256}"
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from comborun.attempt import parse_record
 from comborun.errors import HostError, UserError
-from comborun.library import library_files
-from remote.shipping.content import contents
-from remote.shipping.survey import Item, Shipment, ShippedFile, told
+from comborun.remote import program
+from comborun.remote.shipping.content import contents
+from comborun.remote.shipping.survey import Item, Shipment, ShippedFile, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,13 +35,15 @@ class Delivery:
     """the host is this machine, and the files are where they should go"""
 
 
-def compare(transport: Transport, shipments: Sequence[Shipment]) -> tuple[Delivery, ...]:
+def compare(
+    transport: Transport, shipments: Sequence[Shipment], python: program.Python = program.ANY
+) -> tuple[Delivery, ...]:
     """Ask the host what it has of the shipments. One round trip, none without shipments; changes nothing.
 
     Raises UserError when something on the host is in the way.
     """
     apart = [shipment for shipment in shipments if shipment.items and not _in_place(transport.host, shipment)]
-    states = iter(_ask(transport, apart) if apart else ())
+    states = iter(_ask(transport, apart, python) if apart else ())
     return tuple(
         Delivery(shipment, missing_of(shipment, [next(states) for _ in shipment.items]))
         if shipment in apart
@@ -62,31 +64,41 @@ def missing_of(shipment: Shipment, states: Sequence[str]) -> tuple[Item, ...]:
     return tuple(item for item, state in zip(shipment.items, states, strict=True) if item.state != state)
 
 
-def deliver(transport: Transport, deliveries: Iterable[Delivery], root: str) -> None:
+def deliver(
+    transport: Transport, deliveries: Iterable[Delivery], root: str, python: program.Python = program.ANY
+) -> None:
     """Send what is missing, all of it or nothing. One round trip, none when nothing is missing."""
     missing = [delivery for delivery in deliveries if delivery.missing]
     if not missing:
         return
     data = stream(missing)
-    script = f'{library_files()["sync.sh"]}\nsync::receive "$1"\n'
-    done = transport.run(script, root, stdin=data, timeout=120 + len(data) / _SLOWEST)
-    if done.code or "placed" not in parse_record(done.text):
-        raise HostError(f"the files of `sync` could not be put on {transport.host}", _complaint(done.complaint))
+    timeout = 120 + len(data) / _SLOWEST
+    done = program.run_packed(transport, "sync", "receive", root, stdin=data, timeout=timeout, python=python)
+    if done.code:
+        raise HostError(f"the files of `sync` could not be put on {transport.host}", done.complaint)
 
 
 def stream(deliveries: Iterable[Delivery]) -> bytes:
-    """What sync::receive reads. Raises UserError when a file has changed since it was looked at."""
+    """What host/sync.py receives: a line that lists it, then the bytes of all files.
+
+    Raises UserError when a file has changed since it was looked at.
+    """
+    deliveries = tuple(deliveries)
     into = BytesIO()  # its bytes are handed out without a copy
+    into.write(json.dumps([_entry(one.shipment.folder, item) for one in deliveries for item in one.missing]).encode())
+    into.write(b"\n")
     for delivery in deliveries:
-        into.write(_words(f"folder {delivery.shipment.folder}"))
         for item in delivery.missing:
             if isinstance(item, ShippedFile):
-                into.write(_words(f"file {item.mode:03o} {item.content.size} {item.content.sha256}", item.path))
                 _pour(item, into)
-            else:
-                into.write(_words("link", item.path, item.target))
-    into.write(_words("over"))
     return into.getvalue()
+
+
+def _entry(folder: str, item: Item) -> dict[str, object]:
+    where = {"folder": folder, "path": item.path}
+    if isinstance(item, ShippedFile):
+        return {**where, "mode": item.mode, "size": item.content.size, "sha256": item.content.sha256}
+    return {**where, "target": item.target}
 
 
 def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
@@ -119,23 +131,15 @@ def _in_place(host: str, shipment: Shipment) -> bool:
     return Path(shipment.folder).expanduser().resolve() / shipment.items[0].path == shipment.source
 
 
-def _ask(transport: Transport, shipments: Sequence[Shipment]) -> list[str]:
+def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Python) -> list[str]:
     """The state of every path, in order."""
-    request = b"".join(
-        _words(shipment.folder, str(len(shipment.items)), *(item.path for item in shipment.items))
-        for shipment in shipments
-    )
-    script = f"{library_files()['sync.sh']}\nsync::look\n"
-    done = transport.run(script, stdin=request, timeout=300)
-    words = done.stdout.decode("utf-8", "surrogateescape").split("\0")
-    states = words[1:-2]
-    if done.code or words[-2:] != ["over", ""] or len(states) != sum(len(shipment.items) for shipment in shipments):
-        raise HostError(f"{transport.host} could not be asked what it has of `sync`", _complaint(done.complaint))
-    return states
-
-
-def _words(*words: str) -> bytes:
-    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+    question = [(shipment.folder, [item.path for item in shipment.items]) for shipment in shipments]
+    stdin = json.dumps(question).encode()
+    done = program.run_packed(transport, "sync", "look", stdin=stdin, timeout=300, python=python)
+    states = [] if done.code else program.answer(transport, done)
+    if len(states) != sum(len(paths) for _, paths in question):
+        raise HostError(f"{transport.host} could not be asked what it has of `sync`", done.complaint)
+    return list(map(str, states))
 
 
 def _pour(file: ShippedFile, into: BytesIO) -> None:
@@ -154,7 +158,3 @@ def _pour(file: ShippedFile, into: BytesIO) -> None:
 
 def _printable(path: str) -> str:
     return path if path.isprintable() else ascii(path)
-
-
-def _complaint(text: str) -> str:
-    return text.removeprefix("sync: ")

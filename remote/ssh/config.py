@@ -112,10 +112,13 @@ def resolve(name: str, config: Path | None = None) -> Target:
     Raises HostError when the name or the config is wrong.
     """
     address = Address.parse(name)
-    if shutil.which("ssh"):
-        return target(name, address, _ask_ssh(address, config), ())
-    settings, warnings = _read_config(address, config or Path("~/.ssh/config").expanduser())
-    return target(name, address, settings, warnings)
+    try:
+        if shutil.which("ssh"):
+            return target(name, address, _ask_ssh(address, config), ())
+        settings, warnings = _read_config(address, config or Path("~/.ssh/config").expanduser())
+        return target(name, address, settings, warnings)
+    except (OSError, ValueError) as error:
+        raise HostError(f"your ssh config can't be used for {address.host}", str(error)) from error
 
 
 def _ask_ssh(address: Address, config: Path | None) -> Settings:
@@ -233,7 +236,11 @@ def _expand(value: str, tokens: Mapping[str, str]) -> str:
 
 
 def _path(value: str, tokens: Mapping[str, str]) -> Path:
-    return Path(_expand(value.strip('"'), tokens)).expanduser()
+    path = _expand(value.strip('"'), tokens)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"there is no home for {path}") from None
 
 
 def _paths(value: str, tokens: Mapping[str, str]) -> list[Path]:

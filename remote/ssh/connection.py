@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING
 from paramiko import SSHException, Transport
 
 from comborun.errors import HostError
-from remote.ssh.config import resolve
-from remote.ssh.errors import explain, hop_failed, no_way_on
-from remote.ssh.keys import KeyFiles
-from remote.ssh.login import AUTH_S, handshake, login
+from comborun.remote.ssh.config import resolve
+from comborun.remote.ssh.errors import explain, hop_failed, no_way_on
+from comborun.remote.ssh.keys import KeyFiles
+from comborun.remote.ssh.login import AUTH_S, handshake, login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from paramiko import Channel
 
-    from remote.ssh.config import Options, Target
+    from comborun.remote.ssh.config import Options, Target
 
 KEEPALIVE_S = 20
 LOST_AFTER_S = 30

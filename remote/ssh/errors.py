@@ -13,7 +13,7 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 from comborun.errors import HostError
 
 if TYPE_CHECKING:
-    from remote.ssh.config import Target
+    from comborun.remote.ssh.config import Target
 
 _ROUTE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 

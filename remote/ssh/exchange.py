@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -10,13 +11,15 @@ from typing import Protocol, Self
 
 from comborun.amounts import MIB
 from comborun.errors import HostError
+from comborun.remote.ssh.shell import Answer, Request, program
 from comborun.transport import Completed
-from remote.ssh.shell import Answer, Request, program
 
 ANSWER_S = 20.0
 """How long a host may take to begin with a script: more than any start-up file, less than anybody waits."""
 GRACE_S = 3.0
 """How much later than the host we give up on a script: the host ends it, and its word needs time to travel."""
+_OTHER_SHELL = re.compile(r".*(can't change option: -m|^(zsh|fish|t?csh|ksh|dash|sh)(:|\[)).*", re.MULTILINE)
+"""what others than bash say to shell.sh"""
 LEAVE_S = 1.0
 """How long the last words of a shell that is gone may take."""
 
@@ -207,6 +210,11 @@ class _Exchange:
                 f"the connection to {self._host} was lost during a command", "it may still be running there"
             )
         noise = self._answer.noise
+        if found := _OTHER_SHELL.search(noise):
+            return HostError(
+                f"on {self._host} another shell than bash took our commands: {found[0].strip()}",
+                "a start-up file, ~/.bashrc say, starts it: put  [[ $- == *i* ]] || return  above the line `exec zsh`",
+            )
         return HostError(
             f"{self._host} gave no shell",
             f"it said: {noise}" if noise else "the connection was lost, or bash is missing there",

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError
-from remote.ssh.config import Address, ssh_arguments
+from comborun.remote.ssh.config import Address, ssh_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from remote.ssh.config import Target
+    from comborun.remote.ssh.config import Target
 
 Marker = Literal["", "@revoked", "@cert-authority"]
 

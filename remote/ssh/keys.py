@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from remote.ssh.config import Target
+    from comborun.remote.ssh.config import Target
 
 _AGENT_S = 30.0
 """An agent may ask its user to confirm."""

@@ -8,14 +8,14 @@ from paramiko import AuthenticationException, BadAuthenticationType, SSHExceptio
 
 from comborun.amounts import several
 from comborun.errors import HostError
-from remote.ssh.errors import no_key
-from remote.ssh.host_keys import keys_of, verify
-from remote.ssh.keys import Agent, Candidate, KeyFiles, candidates
+from comborun.remote.ssh.errors import no_key
+from comborun.remote.ssh.host_keys import keys_of, verify
+from comborun.remote.ssh.keys import Agent, Candidate, KeyFiles, candidates
 
 if TYPE_CHECKING:
     from paramiko import PKey, Transport
 
-    from remote.ssh.config import Target
+    from comborun.remote.ssh.config import Target
 
 AUTH_S = 30.0
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")

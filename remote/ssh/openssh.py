@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO
 
 from comborun.errors import HostError
-from remote.ssh.config import Address, Options, resolve, ssh_arguments
-from remote.ssh.exchange import ShellTransport
-from remote.ssh.shell import COMMAND
+from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
+from comborun.remote.ssh.exchange import ShellTransport
+from comborun.remote.ssh.shell import COMMAND
 
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0

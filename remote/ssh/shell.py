@@ -22,7 +22,7 @@ _NOISE_KEPT = 4096
 
 def program() -> bytes:
     """What the shell reads first."""
-    return resources.files("remote.ssh").joinpath("shell.sh").read_bytes() + b"\0"
+    return resources.files("comborun.remote.ssh").joinpath("shell.sh").read_bytes() + b"\0"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from paramiko import ChannelException, SSHException
 
 from comborun.errors import HostError
-from remote.ssh.config import Options
-from remote.ssh.connection import Connection, bounded, connect
-from remote.ssh.errors import explain
-from remote.ssh.exchange import ShellTransport
-from remote.ssh.keys import KeyFiles
-from remote.ssh.shell import COMMAND
+from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.connection import Connection, bounded, connect
+from comborun.remote.ssh.errors import explain
+from comborun.remote.ssh.exchange import ShellTransport
+from comborun.remote.ssh.keys import KeyFiles
+from comborun.remote.ssh.shell import COMMAND
 
 if TYPE_CHECKING:
     from paramiko import Channel

@@ -8,19 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from reporter.adapters import CautionKind
-from reporter.adapters.findings import Findings
-from reporter.adapters.jsonl_rows import take_lines
+from comborun.reporter.adapters import CautionKind
+from comborun.reporter.adapters.findings import Findings
+from comborun.reporter.adapters.jsonl_rows import take_lines
+from comborun.rules.episodes import COMPLETION, EPISODE_ID
 
 if TYPE_CHECKING:
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
-SUCCESS, EPISODE = "completion", "episode_id"
 UNUSED_SEED = "seed_unused"
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
-    rules = replace(context.rules, success=SUCCESS, episode=EPISODE)
+    rules = replace(context.rules, success=COMPLETION, episode=EPISODE_ID)
     findings = Findings(replace(context, rules=rules))
     take_lines(findings, stream, _without_seed)
     if findings.records:

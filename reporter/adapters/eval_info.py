@@ -10,16 +10,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from reporter.adapters import RejectKind, places
-from reporter.adapters.findings import Findings, named, refused
-from reporter.adapters.json_text import DocumentError, document
-from reporter.adapters.rates import RateError, agrees, count
-from reporter.adapters.row import integer
+from comborun.reporter.adapters import RejectKind, places
+from comborun.reporter.adapters.findings import Findings, named, refused
+from comborun.reporter.adapters.json_text import DocumentError, document
+from comborun.reporter.adapters.rates import RateError, agrees, count
+from comborun.rules.episodes import integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 PER_TASK, PER_EPISODE = "per_task", "per_episode"
 TOTALS = ("per_group", "overall", "aggregated")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from reporter.adapters import CautionKind, places
-from reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters import CautionKind, places
+from comborun.reporter.adapters.findings import Findings, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"
 FILE = re.compile(

@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.episode import Aggregate
-from reporter.adapters import Caution, CautionKind, Defect, Reading, Reject, RejectKind, Training, places
-from reporter.adapters.row import RowError, parse_row
+from comborun.reporter.adapters import Caution, CautionKind, Defect, Reading, Reject, RejectKind, Training, places
+from comborun.reporter.adapters.row import RowError, parse_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comborun.episode import EpisodeRecord
-    from reporter.adapters import Context
-    from reporter.adapters.rates import Count
+    from comborun.reporter.adapters import Context
+    from comborun.reporter.adapters.rates import Count
 
 
 @dataclass

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reporter.adapters import CautionKind
+from comborun.reporter.adapters import CautionKind
 
 if TYPE_CHECKING:
-    from reporter.adapters.findings import Findings
+    from comborun.reporter.adapters.findings import Findings
 
 EPISODES_PER_COPY = 20
 """from here on the bias is below what so few episodes can show"""

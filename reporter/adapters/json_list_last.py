@@ -7,21 +7,20 @@ failed: its last step says only how far it had come.
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from reporter.adapters import RejectKind, places
-from reporter.adapters.findings import Findings, named, refused
-from reporter.adapters.json_per_file import SUCCESS, with_success
-from reporter.adapters.json_text import DocumentError, elements, text_of
+from comborun.reporter.adapters import RejectKind, places
+from comborun.reporter.adapters.findings import Findings, named, refused
+from comborun.reporter.adapters.json_per_file import SUCCESS, with_success
+from comborun.reporter.adapters.json_text import DocumentError, elements, text_of
+from comborun.rules.episodes import LIST_LAST_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
-FOLDER = re.compile(r"episode_(?P<number>\d{1,18})")
 """numbers count from 1"""
 
 STEPS_AT_MOST = 50
@@ -29,7 +28,7 @@ STEPS_AT_MOST = 50
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
-    number = FOLDER.fullmatch(PurePosixPath(context.path).parent.name)
+    number = LIST_LAST_FOLDER.fullmatch(PurePosixPath(context.path).parent.name)
     if not number or not int(number["number"]):
         return refused(context, "its folder's name holds no episode's number", RejectKind.NOT_A_RECORD)
     try:

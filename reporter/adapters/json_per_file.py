@@ -6,26 +6,23 @@ never read.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import RejectKind, places
-from reporter.adapters.findings import Findings, named, refused
-from reporter.adapters.json_text import DocumentError, document
+from comborun.reporter.adapters import RejectKind, places
+from comborun.reporter.adapters.findings import Findings, named, refused
+from comborun.reporter.adapters.json_text import DocumentError, document
+from comborun.rules.episodes import PER_FILE_NAME
 
 if TYPE_CHECKING:
-    from reporter.adapters import Context, Reading
-
-FILE = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
-"""numbers count from 1"""
+    from comborun.reporter.adapters import Context, Reading
 
 SUCCESS = "task_success"
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
-    name = FILE.fullmatch(PurePosixPath(context.path).name)
+    name = PER_FILE_NAME.fullmatch(PurePosixPath(context.path).name)
     if not name or not int(name["number"]):
         return refused(context, "the file's name holds no episode's number", RejectKind.NOT_A_RECORD)
     try:

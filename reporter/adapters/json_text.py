@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, BinaryIO
 
-from reporter.adapters import RejectKind
+from comborun.reporter.adapters import RejectKind
 
 SIZE_LIMIT = 256 << 20
 """bytes; a larger document is no result but a program gone wrong"""

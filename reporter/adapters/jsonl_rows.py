@@ -5,27 +5,21 @@ What counts as what is documented for users in docs/report.md.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import jsonlines
 
-from reporter.adapters import RejectKind
-from reporter.adapters.findings import Findings
+from comborun.reporter.adapters import RejectKind
+from comborun.reporter.adapters.findings import Findings
+from comborun.rules.episodes import LINE_LIMIT, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reporter.adapters import Context, Reading
-
-LINE_LIMIT = 16 << 20
-"""bytes; a longer line is no record but a program gone wrong, and is passed over without being held in memory"""
+    from comborun.reporter.adapters import Context, Reading
 
 _TOO_LONG = "\0\n"
-_BLANKS = re.compile(r"\s*")
-_decoder = json.JSONDecoder()
 
 
 class _Line(NamedTuple):
@@ -81,24 +75,9 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def _decode(text: str | bytes) -> _Line:
-    """What stands on one line. Behind the first fault nothing is looked for: it could be a part of what is broken."""
     assert isinstance(text, str)
     ended = text.endswith("\n")
     if text is _TOO_LONG:
         return _Line((), f"longer than {LINE_LIMIT >> 20} MiB", ended)
-    objects: list[Any] = []
-    position = _skip_blanks(text, 0)
-    while position < len(text):
-        try:
-            value, position = _decoder.raw_decode(text, position)
-        except (ValueError, RecursionError) as error:
-            fault = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
-            return _Line(tuple(objects), f"{fault} after a whole record" if objects else fault, ended)
-        objects.append(value)
-        position = _skip_blanks(text, position)
-    return _Line(tuple(objects), "", ended)
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    blanks = _BLANKS.match(text, position)
-    return blanks.end() if blanks else position
+    values, fault = decode(text)
+    return _Line(tuple(values), fault, ended)

@@ -12,14 +12,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import RejectKind, log_text, places
-from reporter.adapters.findings import Findings, named
-from reporter.adapters.rates import RateError, count
+from comborun.reporter.adapters import RejectKind, log_text, places
+from comborun.reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters.rates import RateError, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 EPISODES = "num_trajectories"
 RATES = ("success_once", "success_at_end")

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import RejectKind, log_text, places
-from reporter.adapters.findings import Findings, named
-from reporter.adapters.rates import agrees
+from comborun.reporter.adapters import RejectKind, log_text, places
+from comborun.reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters.rates import agrees
 
 if TYPE_CHECKING:
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 COMPLETED = re.compile(r"# episodes completed so far:\s*(\d{1,18})\b")
 

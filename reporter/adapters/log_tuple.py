@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from reporter.adapters import RejectKind, first_k, literals, log_text, places
-from reporter.adapters.findings import Findings, named
-from reporter.adapters.rates import agrees
+from comborun.reporter.adapters import RejectKind, first_k, literals, log_text, places
+from comborun.reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters.rates import agrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 RESULTS = re.compile(r"^\s*results:\s*(?P<tuple>\(.*)$")
 RATE = re.compile(r"^\s*success rate:\s+(?P<rate>[\d.]+|nan)")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 from typing import BinaryIO
 
+from comborun.rules.episodes import MARK, WIDE_MARKS, packing
+
 UTF16_LIMIT = 256 << 20
 """bytes; what is not UTF-8 has to be held in memory as a whole"""
-
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"(\xb5/\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
 
 
 class NotPlainError(Exception):
@@ -25,13 +18,12 @@ class NotPlainError(Exception):
 def plain(stream: BinaryIO) -> BinaryIO:
     """The stream from behind its byte order mark, UTF-16 turned into UTF-8; raises NotPlainError for what is packed."""
     start = stream.read(8)
-    for magic, name in _PACKED.items():
-        if start.startswith(magic):
-            raise NotPlainError(f"packed with {name}: unpack it first")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if name := packing(start):
+        raise NotPlainError(f"packed with {name}: unpack it first")
+    if start.startswith(WIDE_MARKS):
         stream.seek(0)
         return _from_utf16(stream)
-    stream.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
+    stream.seek(len(MARK) if start.startswith(MARK) else 0)
     return stream
 
 

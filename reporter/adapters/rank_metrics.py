@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from reporter.adapters import RejectKind, literals, log_text, places
-from reporter.adapters.findings import Findings, named
-from reporter.adapters.rates import Count, RateError, count
+from comborun.reporter.adapters import RejectKind, literals, log_text, places
+from comborun.reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters.rates import Count, RateError, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 METRICS = re.compile(r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})")
 EPISODES = "num_episodes"

@@ -6,7 +6,7 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import (
+from comborun.reporter.adapters import (
     Defect,
     Reading,
     completion_rows,
@@ -21,14 +21,14 @@ from reporter.adapters import (
     rank_metrics,
     train_step,
 )
-from reporter.adapters.findings import refused
-from reporter.adapters.plain import NotPlainError, plain
-from reporter.adapters.sniff import Format, Sniffed, sniff
+from comborun.reporter.adapters.findings import refused
+from comborun.reporter.adapters.plain import NotPlainError, plain
+from comborun.reporter.adapters.sniff import Format, Sniffed, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reporter.adapters import Adapter, Context
+    from comborun.reporter.adapters import Adapter, Context
 
 READERS: Mapping[Format, Adapter] = MappingProxyType(
     {

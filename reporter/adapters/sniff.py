@@ -6,20 +6,13 @@ Where nothing fits, the file is no result of a known kind. That is no fault: fol
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import (
-    completion_rows,
-    eval_info,
-    job_rows,
-    json_list_last,
-    json_per_file,
+from comborun.reporter.adapters import (
     kn_aggregate,
     log_lines,
     log_text,
@@ -27,20 +20,25 @@ from reporter.adapters import (
     rank_metrics,
     train_step,
 )
+from comborun.rules.episodes import (
+    COMPLETION,
+    DOCUMENTS,
+    EPISODE_ID,
+    HEAD,
+    JOB,
+    LINES,
+    LOG_NAMES,
+    LOGS,
+    Identity,
+    document_format,
+    row_format,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from comborun.results import ResultRules
 
-HEAD = 1 << 16
-"""bytes from the beginning: enough for a row or the keys of a document"""
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some tell everything in their last lines"""
-
-LINES, DOCUMENTS, LOGS = {".jsonl", ".ndjson"}, {".json"}, {".log", ".txt", ".out", ".err"}
-LOG_NAMES = {"log", "stdout", "stderr", "nohup"}
-"""logs without a suffix"""
 
 
 class Format(StrEnum):
@@ -72,14 +70,21 @@ class Sniffed:
     """what it was recognised by"""
 
 
-_SUMMARY = re.compile(r"summary(?:_all)?\.json")
-_KEY = re.compile(r'"(\w{1,64})"\s*:')
+_BY = {
+    Format.JSONL_ROWS: "one object per line",
+    Format.COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
+    Format.JOB_ROWS: f"rows with {JOB} and an episode's place",
+    Format.SUMMARY: "a summary of other files",
+    Format.JSON_PER_FILE: "an episode's number in its name",
+    Format.JSON_LIST_LAST: "a list of steps in an episode's folder",
+    Format.EVAL_INFO: "a document with successes of tasks or episodes",
+}
 
 
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is told and not read."""
     name = PurePosixPath(path.removesuffix(".gz"))
-    return name.suffix.lower() in LINES | DOCUMENTS | LOGS or name.name in LOG_NAMES
+    return name.suffix.lower() in LINES + DOCUMENTS + LOGS or name.name in LOG_NAMES
 
 
 def sniff(stream: BinaryIO, path: str, rules: ResultRules) -> Sniffed | None:
@@ -93,43 +98,15 @@ def sniff(stream: BinaryIO, path: str, rules: ResultRules) -> Sniffed | None:
 
 
 def _rows(head: bytes, rules: ResultRules) -> Sniffed:
-    keys = next((row.keys() for row in _objects(head)), set[str]())
-    if rules.success in keys and rules.episode in keys:
-        return Sniffed(Format.JSONL_ROWS, f"rows with {rules.episode} and {rules.success}")
-    if {completion_rows.SUCCESS, completion_rows.EPISODE} <= keys:
-        return Sniffed(Format.COMPLETION_ROWS, f"rows with {completion_rows.EPISODE} and {completion_rows.SUCCESS}")
-    mark = next((key for key in job_rows.MARKS if key in keys), None)
-    if job_rows.JOB in keys and mark:
-        return Sniffed(Format.JOB_ROWS, f"rows with {job_rows.JOB} and {mark}")
-    return Sniffed(Format.JSONL_ROWS, "one object per line")
-
-
-def _objects(head: bytes) -> Iterator[dict[str, Any]]:
-    """Those at the beginning of a file that can be read."""
-    for line in head.splitlines()[:100]:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and value:
-            yield value
+    identity = Identity(None, None, rules.success, rules.episode)
+    found = Format(row_format(head, identity) or Format.JSONL_ROWS)
+    return Sniffed(found, _BY[found])
 
 
 def _document(head: str, path: PurePosixPath) -> Sniffed | None:
     """By its keys, and where it is too short to have any, by the path alone."""
-    keys = set(_KEY.findall(head))
-    if _SUMMARY.fullmatch(path.name) or {"total_num_tasks", "success_rate"} <= keys:
-        return Sniffed(Format.SUMMARY, "a summary of other files")
-    if json_per_file.FILE.fullmatch(path.name) and not head.startswith("["):
-        return Sniffed(Format.JSON_PER_FILE, "an episode's number in its name")
-    if json_list_last.FOLDER.fullmatch(path.parent.name) and _steps(head, keys):
-        return Sniffed(Format.JSON_LIST_LAST, "a list of steps in an episode's folder")
-    mark = next((key for key in (eval_info.PER_TASK, eval_info.PER_EPISODE, "pc_success") if key in keys), None)
-    return Sniffed(Format.EVAL_INFO, f"a document with {mark}") if mark and head.startswith("{") else None
-
-
-def _steps(head: str, keys: set[str]) -> bool:
-    return not head or (head.startswith("[") and (not keys or "step" in keys))
+    found = document_format(head, path.name, path.parent.name)
+    return Sniffed(Format(found), _BY[Format(found)]) if found else None
 
 
 def _log(stream: BinaryIO, rules: ResultRules) -> Sniffed | None:

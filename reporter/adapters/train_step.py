@@ -10,11 +10,11 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.adapters import Training, log_text, places
-from reporter.adapters.findings import Findings, named
+from comborun.reporter.adapters import Training, log_text, places
+from comborun.reporter.adapters.findings import Findings, named
 
 if TYPE_CHECKING:
-    from reporter.adapters import Context, Reading
+    from comborun.reporter.adapters import Context, Reading
 
 STEP = re.compile(r"\[train\]\s+step=(?P<step>\d{1,18})\b(?P<rest>.*)")
 

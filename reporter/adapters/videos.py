@@ -14,9 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
+from comborun.reporter.adapters import Defect
+from comborun.reporter.adapters.nearness import Near, attempt_folder
+from comborun.rules.videos import FAULTS, fault, parse
 from comborun.spans import describe, gaps
-from reporter.adapters import Defect, mp4
-from reporter.adapters.nearness import Near, attempt_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,8 +49,6 @@ class Video:
     """why it can't be played; empty when it can"""
 
 
-FAULTS = {"ok": "", "empty": "empty", "cut": mp4.CUT, "no_moov": mp4.NO_MOOV, "no_mp4": mp4.NO_MP4}
-"""words of scripts/lib/attempt/videos.sh -> what is wrong"""
 Key = tuple[str, str, str, int]
 
 
@@ -76,24 +75,15 @@ def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
 
 
 def told(listed: str, folder: str) -> tuple[Video, ...]:
-    """The videos that an attempt's host has listed: a line each with size, what is wrong, and path within `folder`.
-
-    What is no such line was cut off, and is passed over.
-    """
-    rows = (line.split("\t") for line in listed.splitlines())
-    return tuple(
-        Video(f"{folder}/{row[2]}", int(row[0]), FAULTS[row[1]])
-        for row in rows
-        if len(row) == 3 and row[0].isdecimal() and row[1] in FAULTS and row[2]
-    )
+    """The videos that an attempt's host has listed."""
+    return tuple(Video(f"{folder}/{path}", size, FAULTS[word]) for size, word, path in parse(listed))
 
 
 def _look(file: Path, path: str) -> Video:
     try:
         size = file.stat().st_size
         with file.open("rb") as stream:
-            playable = not path.lower().endswith(".mp4")
-            return Video(path, size, ("" if size else "empty") if playable else mp4.fault(stream, size))
+            return Video(path, size, FAULTS[fault(path, stream, size)])
     except OSError as error:
         return Video(path, 0, f"can't be read: {error.strerror}")
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from comborun.amounts import several
 from comborun.errors import UserError
-from reporter.comparing.comparison import Comparison, Side, comparison_of
-from reporter.comparing.deciding import merged_of
-from reporter.comparing.early import spared
-from reporter.comparing.pairing import Counted, arm
-from reporter.counting.tallies import tallies
-from reporter.statistics.multiplicity import holm
-from reporter.text import combo_name, p_value, points, points_interval
+from comborun.reporter.comparing.comparison import Comparison, Side, comparison_of
+from comborun.reporter.comparing.deciding import merged_of
+from comborun.reporter.comparing.early import spared
+from comborun.reporter.comparing.pairing import Counted, arm
+from comborun.reporter.counting.tallies import tallies
+from comborun.reporter.statistics.multiplicity import holm
+from comborun.reporter.text import combo_name, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from comborun.reporter.collected import Collected
     from comborun.work import Combo
-    from reporter.collected import Collected
 
 
 @dataclass(frozen=True)

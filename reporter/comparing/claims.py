@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from reporter.text import fraction, p_value, points, points_interval
+from comborun.reporter.text import fraction, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reporter.comparing.comparison import Comparison
-    from reporter.comparing.comparisons import Comparisons, EnvironmentComparisons
+    from comborun.reporter.comparing.comparison import Comparison
+    from comborun.reporter.comparing.comparisons import Comparisons, EnvironmentComparisons
 
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reporter.comparing.pairing import Arm, Counted, Pairing, pairing
-from reporter.statistics.barnard import barnard
-from reporter.statistics.difference import newcombe
-from reporter.statistics.paired import PairCounts, bonett_price, mcnemar
-from reporter.statistics.proportion import Interval, Proportion, proportion
+from comborun.reporter.comparing.pairing import Arm, Counted, Pairing, pairing
+from comborun.reporter.statistics.barnard import barnard
+from comborun.reporter.statistics.difference import newcombe
+from comborun.reporter.statistics.paired import PairCounts, bonett_price, mcnemar
+from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 
 ALPHA = 0.05
 """two-sided, for the whole printed family of comparisons"""

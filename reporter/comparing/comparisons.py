@@ -8,15 +8,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from reporter.comparing.comparison import ALPHA, Comparison, Side, comparison_of
-from reporter.counting.quality import Finding
-from reporter.statistics.detectable import paired_gap, unpaired_gap
-from reporter.statistics.multiplicity import holm, letters
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Side, comparison_of
+from comborun.reporter.counting.quality import Finding
+from comborun.reporter.statistics.detectable import paired_gap, unpaired_gap
+from comborun.reporter.statistics.multiplicity import holm, letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from reporter.comparing.early import Early
+    from comborun.reporter.comparing.early import Early
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,21 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.pairing import arm
+from comborun.reporter.comparing.stopping import not_needed, settled, standings, with_last_words
+from comborun.reporter.merge import merge
 from comborun.work import episodes_of
-from reporter.collect import collect_run
-from reporter.comparing.pairing import arm
-from reporter.comparing.stopping import not_needed, settled, standings, with_last_words
-from reporter.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from comborun.reporter.collected import Collected
+    from comborun.reporter.comparing.pairing import Arm
+    from comborun.reporter.comparing.stopping import Standing
+    from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo
-    from reporter.collected import Collected
-    from reporter.comparing.pairing import Arm
-    from reporter.comparing.stopping import Standing
-    from reporter.merge import MergedCombo
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from comborun.reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
+from comborun.reporter.comparing.pairing import Arm, Pairing
+from comborun.reporter.comparing.stopping import side_level, standings
+from comborun.reporter.statistics.proportion import proportion
+from comborun.reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
+from comborun.rules.words import Cause
 from comborun.spans import Spans, minus, spans, union
-from comborun.state import Cause
-from reporter.comparing.comparison import Comparison, Sequential, comparison_of, count_pairs
-from reporter.comparing.pairing import Arm, Pairing
-from reporter.comparing.stopping import side_level, standings
-from reporter.statistics.proportion import proportion
-from reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.reporter.collected import SessionHistory
+    from comborun.reporter.comparing.comparison import Side
+    from comborun.reporter.comparing.stopping import Standing
+    from comborun.reporter.statistics.paired import PairCounts
     from comborun.stop_rule import StopRule
     from comborun.work import Combo
-    from reporter.collected import SessionHistory
-    from reporter.comparing.comparison import Side
-    from reporter.comparing.stopping import Standing
-    from reporter.statistics.paired import PairCounts
 
 
 @dataclass(frozen=True)

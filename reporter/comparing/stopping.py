@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from comborun.reporter.comparing.pairing import Arm
+from comborun.reporter.statistics.sequential import Rule, decide, levels
+from comborun.rules.words import Outcome
 from comborun.spans import Spans, union, within
-from comborun.state import Outcome
 from comborun.work import combo_of
-from reporter.comparing.pairing import Arm
-from reporter.statistics.sequential import Rule, decide, levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.plan import Session
+    from comborun.reporter.collected import SessionHistory
     from comborun.stop_rule import PlannedComparison, StopRule
     from comborun.work import Combo
-    from reporter.collected import SessionHistory
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from reporter.statistics.bootstrap import mean_of_rates
+from comborun.reporter.statistics.bootstrap import mean_of_rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reporter.counting.combo import ComboSummary
-    from reporter.statistics.proportion import Interval
+    from comborun.reporter.counting.combo import ComboSummary
+    from comborun.reporter.statistics.proportion import Interval
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
+from comborun.reporter.counting.copies import balanced_rate
+from comborun.reporter.counting.ending import Ending, Evidence, ending
+from comborun.reporter.counting.failures import FailureKinds, failure_kinds
+from comborun.reporter.counting.metrics import LIMIT, MetricMean
+from comborun.reporter.counting.times import TimeToSuccess, time_to_success
+from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
+from comborun.reporter.text import combo_name
+from comborun.rules.words import Completeness
 from comborun.spans import Spans, describe, size
-from comborun.state import Completeness
-from reporter.counting.copies import balanced_rate
-from reporter.counting.ending import Ending, Evidence, ending
-from reporter.counting.failures import FailureKinds, failure_kinds
-from reporter.counting.metrics import LIMIT, MetricMean
-from reporter.counting.times import TimeToSuccess, time_to_success
-from reporter.statistics.proportion import Interval, Proportion, proportion
-from reporter.text import combo_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.plan import Unit
+    from comborun.reporter.collected import SessionHistory
+    from comborun.reporter.counting.tallies import Tally
+    from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.statistics.first_k import Balanced
     from comborun.work import Combo
-    from reporter.collected import SessionHistory
-    from reporter.counting.tallies import Tally
-    from reporter.merge import MergedCombo
-    from reporter.statistics.first_k import Balanced
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Counts:
 
     @property
     def completeness(self) -> Completeness:
-        if not self.missing:
+        if self.completed and not self.missing:  # without a verdict nothing was evaluated
             return Completeness.COMPLETE
         return Completeness.PARTIAL if self.completed + self.errored else Completeness.NONE
 

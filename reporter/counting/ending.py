@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.reasons import CAUSES, MADE_ROOM, behind
-from comborun.state import Cause, Completeness, Outcome, outcome
+from comborun.reasons import CAUSES, behind
+from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from comborun.attempt import End
     from comborun.plan import Session
-    from reporter.collected import Attempt, SessionHistory
+    from comborun.reporter.collected import Attempt, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """as Linux numbers them: the host's, not those of the machine that makes the report"""
@@ -95,8 +95,6 @@ def seconds(attempt: Attempt) -> float | None:
 def cause_words(end: End) -> str:
     """Why an attempt ended, for people: `exit code 139 (SEGV)`."""
     words = _CAUSES.get(end.cause, "exit code unknown" if end.code is None else f"exit code {end.code}")
-    if end.made_room:
-        words = MADE_ROOM
     if end.cause is Cause.SIGNAL and end.code is None:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:

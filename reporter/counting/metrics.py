@@ -7,13 +7,13 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.episode import Verdict
-from reporter.statistics.bootstrap import bca_means
+from comborun.reporter.statistics.bootstrap import bca_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.episode import EpisodeRecord
-    from reporter.statistics.proportion import Interval
+    from comborun.reporter.statistics.proportion import Interval
 
     Measured = tuple[Sequence[EpisodeRecord], tuple[str, ...]]
     """the records of a combo, and the metrics that the grid names for it"""

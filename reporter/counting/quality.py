@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
+from comborun.reporter.adapters import RejectKind
+from comborun.reporter.text import combo_name
 from comborun.spans import Spans, describe, size, spans
-from reporter.adapters import RejectKind
-from reporter.text import combo_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reporter.adapters import Defect, Reject
-    from reporter.collected import Collected, SessionHistory
-    from reporter.merge import MergedCombo
+    from comborun.reporter.adapters import Defect, Reject
+    from comborun.reporter.collected import Collected, SessionHistory
+    from comborun.reporter.merge import MergedCombo
 
 
 @dataclass(frozen=True)

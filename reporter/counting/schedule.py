@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reporter.counting.ending import started
-from reporter.records.usage import Sample, within
+from comborun.reporter.counting.ending import started
+from comborun.reporter.records.usage import Sample, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.state import Outcome
-    from reporter.collected import Attempt, Collected, SessionHistory
+    from comborun.reporter.collected import Attempt, Collected, SessionHistory
+    from comborun.rules.words import Outcome
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reporter.counting.episodes import running
-from reporter.figures.curves import cumulative_success, time_to_success
-from reporter.figures.failures import failure_kinds
-from reporter.figures.forest import forest
-from reporter.figures.gantt import gantt
-from reporter.figures.heatmap import heat_map
-from reporter.figures.plate import Plate
+from comborun.reporter.counting.episodes import running
+from comborun.reporter.figures.curves import cumulative_success, time_to_success
+from comborun.reporter.figures.failures import failure_kinds
+from comborun.reporter.figures.forest import forest
+from comborun.reporter.figures.gantt import gantt
+from comborun.reporter.figures.heatmap import heat_map
+from comborun.reporter.figures.plate import Plate
 
 if TYPE_CHECKING:
-    from reporter.counting.schedule import Schedule
-    from reporter.summary import Report
+    from comborun.reporter.counting.schedule import Schedule
+    from comborun.reporter.summary import Report
 
 __all__ = ["NAMES", "Plate", "plates"]
 

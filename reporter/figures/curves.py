@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.figures.colours import look
-from reporter.figures.frame import PERCENT, SMALL, WIDTH, Frame, heading, ticks
-from reporter.figures.key import Entry, key
-from reporter.figures.plate import Drawing, Plate
-from reporter.text import number
+from comborun.reporter.figures.colours import look
+from comborun.reporter.figures.frame import PERCENT, SMALL, WIDTH, Frame, heading, ticks
+from comborun.reporter.figures.key import Entry, key
+from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reporter.counting.episodes import Running
-    from reporter.figures.sheet import Point, Sheet
-    from reporter.summary import ComboSummary, Summary
+    from comborun.reporter.counting.episodes import Running
+    from comborun.reporter.figures.sheet import Point, Sheet
+    from comborun.reporter.summary import ComboSummary, Summary
 
 HEIGHT = 2.1
 EPISODES = "completed episodes, in the order of their index"

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.figures.colours import SERIES, ink_on
-from reporter.figures.frame import NORMAL, PERCENT, SMALL, WIDTH, Frame, gutter, heading
-from reporter.figures.key import Entry, key
-from reporter.figures.names import fit
-from reporter.figures.plate import Drawing, Plate
-from reporter.figures.sheet import FAINT, Sheet, measure
+from comborun.reporter.figures.colours import SERIES, ink_on
+from comborun.reporter.figures.frame import NORMAL, PERCENT, SMALL, WIDTH, Frame, gutter, heading
+from comborun.reporter.figures.key import Entry, key
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.figures.sheet import FAINT, Sheet, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from reporter.counting.failures import FailureKinds
-    from reporter.summary import ComboSummary, Summary
+    from comborun.reporter.counting.failures import FailureKinds
+    from comborun.reporter.summary import ComboSummary, Summary
 
 ROW = 0.26
 HEAD = 0.34

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.figures.frame import NORMAL, PERCENT, SMALL, WIDTH, Frame, gutter, heading
-from reporter.figures.names import fit
-from reporter.figures.plate import Drawing, Plate
-from reporter.figures.sheet import INK, Sheet, drawing
-from reporter.text import of
+from comborun.reporter.figures.frame import NORMAL, PERCENT, SMALL, WIDTH, Frame, gutter, heading
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.figures.sheet import INK, Sheet, drawing
+from comborun.reporter.text import of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reporter.summary import ComboSummary, Summary
+    from comborun.reporter.summary import ComboSummary, Summary
 
 ROW = 0.22
 HEAD = 0.34

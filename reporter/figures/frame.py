@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.figures.names import fit
-from reporter.figures.sheet import measure
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.sheet import measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reporter.figures.sheet import Point, Sheet
+    from comborun.reporter.figures.sheet import Point, Sheet
 
 WIDTH = 3.75
 """inches of a drawing that stands beside others"""

@@ -7,18 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from comborun.state import Outcome
-from reporter.figures import strips
-from reporter.figures.colours import ink_on
-from reporter.figures.frame import SMALL, Frame, ticks
-from reporter.figures.key import Entry, key
-from reporter.figures.names import fit
-from reporter.figures.plate import Drawing, Plate
-from reporter.figures.sheet import INK, Sheet, measure
-from reporter.text import duration, number
+from comborun.reporter.figures import strips
+from comborun.reporter.figures.colours import ink_on
+from comborun.reporter.figures.frame import SMALL, Frame, ticks
+from comborun.reporter.figures.key import Entry, key
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.figures.sheet import INK, Sheet, measure
+from comborun.reporter.text import duration, number
+from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
-    from reporter.counting.schedule import Schedule, Stay
+    from comborun.reporter.counting.schedule import Schedule, Stay
 
 WIDTH = 11.85
 ROW = 0.27

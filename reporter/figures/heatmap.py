@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reporter.figures.colours import ink_on
-from reporter.figures.frame import NORMAL, SMALL
-from reporter.figures.names import fit, wrap
-from reporter.figures.plate import Drawing, Plate
-from reporter.figures.sheet import FAINT, Sheet, drawing, measure
-from reporter.pages.axes import Axes
-from reporter.text import interval, of, rate
+from comborun.reporter.figures.colours import ink_on
+from comborun.reporter.figures.frame import NORMAL, SMALL
+from comborun.reporter.figures.names import fit, wrap
+from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.figures.sheet import FAINT, Sheet, drawing, measure
+from comborun.reporter.pages.axes import Axes
+from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reporter.figures.sheet import Point
-    from reporter.summary import ComboSummary, Summary
+    from comborun.reporter.figures.sheet import Point
+    from comborun.reporter.summary import ComboSummary, Summary
 
 CELL = (1.56, 0.66)
 """inches"""

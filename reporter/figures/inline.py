@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from reporter.figures.sheet import INK
+from comborun.reporter.figures.sheet import INK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reporter.figures.frame import NORMAL
-from reporter.figures.names import fit
-from reporter.figures.plate import Drawing
-from reporter.figures.sheet import Sheet, drawing, measure
+from comborun.reporter.figures.frame import NORMAL
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.plate import Drawing
+from comborun.reporter.figures.sheet import Sheet, drawing, measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

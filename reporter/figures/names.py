@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from comborun.plaintext import printable
-from reporter.figures.sheet import measure
+from comborun.reporter.figures.sheet import measure
 
 _SEAM = re.compile(r"(?<=[_\-/. ])(?=[^_\-/. ])")
 

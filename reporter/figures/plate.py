@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.figures.inline import View, parts
-from reporter.figures.sheet import Sheet, drawing
+from comborun.reporter.figures.inline import View, parts
+from comborun.reporter.figures.sheet import Sheet, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

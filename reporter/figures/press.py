@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from reporter.figures.plate import Drawn, Plate
+from comborun.reporter.figures.plate import Drawn, Plate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Press:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "reporter.figures.press"],
+            [sys.executable, "-P", "-m", "comborun.reporter.figures.press"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -132,7 +132,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 def _warm_up() -> None:
     """Load what the first plate will need, while the other process still counts."""
-    from reporter.figures.sheet import Sheet, drawing
+    from comborun.reporter.figures.sheet import Sheet, drawing
 
     with drawing():
         sheet = Sheet(1, 1)

@@ -9,18 +9,18 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from reporter.figures.colours import SERIES
-from reporter.figures.frame import SMALL, Frame, ticks
-from reporter.figures.key import Entry
-from reporter.figures.sheet import INK
-from reporter.records.usage import gpu_at, gpu_indexes, track
-from reporter.text import number
+from comborun.reporter.figures.colours import SERIES
+from comborun.reporter.figures.frame import SMALL, Frame, ticks
+from comborun.reporter.figures.key import Entry
+from comborun.reporter.figures.sheet import INK
+from comborun.reporter.records.usage import gpu_at, gpu_indexes, track
+from comborun.reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from reporter.figures.sheet import Sheet
-    from reporter.records.usage import Bin, Gpu, Sample
+    from comborun.reporter.figures.sheet import Sheet
+    from comborun.reporter.records.usage import Bin, Gpu, Sample
 
 HEIGHT = 0.86
 """inches of a strip with its title"""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reporter.summary import Summary
+    from comborun.reporter.summary import Summary
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from markupsafe import Markup
 
 from comborun import __version__
 from comborun.plaintext import printable
-from reporter.pages.markdown import escape
-from reporter.pages.numbers import limits, significant
-from reporter.render import TEMPLATES, templates
-from reporter.text import claim, p_value, points, points_interval
+from comborun.reporter.pages.markdown import escape
+from comborun.reporter.pages.numbers import limits, significant
+from comborun.reporter.render import TEMPLATES, templates
+from comborun.reporter.text import claim, p_value, points, points_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reporter.comparing.between import Between
-    from reporter.comparing.comparison import Comparison
+    from comborun.reporter.comparing.between import Between
+    from comborun.reporter.comparing.comparison import Comparison
 
 SCHEMA = 1
 NAMES = ("comparison.html", "comparison.md", "comparison.json")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from reporter.pages.numbers import limits, rounded, scaled, significant
-from reporter.pages.page import letters
-from reporter.records.usage import busy
-from reporter.summary import describe_missing
-from reporter.text import instant
+from comborun.reporter.pages.numbers import limits, rounded, scaled, significant
+from comborun.reporter.pages.page import letters
+from comborun.reporter.records.usage import busy
+from comborun.reporter.summary import describe_missing
+from comborun.reporter.text import instant
 
 if TYPE_CHECKING:
-    from reporter.comparing.canary import Canary
-    from reporter.comparing.comparison import Comparison
-    from reporter.comparing.comparisons import EnvironmentComparisons
-    from reporter.counting.aggregates import MacroMean
-    from reporter.counting.schedule import Schedule, Stay
-    from reporter.records.usage import Busy
-    from reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.comparing.comparison import Comparison
+    from comborun.reporter.comparing.comparisons import EnvironmentComparisons
+    from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.counting.schedule import Schedule, Stay
+    from comborun.reporter.records.usage import Busy
+    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 SCHEMA = 1
 SCHEMA_FILE = "final_benchmark_report.schema.json"

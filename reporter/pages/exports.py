@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from comborun.episode import EpisodeRecord
-from reporter.pages.numbers import limits, scaled
-from reporter.pages.page import letters
+from comborun.reporter.pages.numbers import limits, scaled
+from comborun.reporter.pages.page import letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.episode import JsonValue
-    from reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")
 SUMMARY_COLUMNS = (

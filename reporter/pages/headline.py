@@ -9,13 +9,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from comborun.state import Completeness, Outcome
-from reporter.text import duration
+from comborun.reporter.text import duration
+from comborun.rules.words import Completeness, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reporter.summary import Summary
+    from comborun.reporter.summary import Summary
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:

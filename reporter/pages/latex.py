@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.plaintext import printable
-from reporter.pages.axes import Axes
-from reporter.pages.methods import methods
-from reporter.pages.page import letters
-from reporter.text import NOTHING, fraction, of
+from comborun.reporter.pages.axes import Axes
+from comborun.reporter.pages.methods import methods
+from comborun.reporter.pages.page import letters
+from comborun.reporter.text import NOTHING, fraction, of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reporter.summary import ComboSummary, Summary
+    from comborun.reporter.summary import ComboSummary, Summary
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.plaintext import printable
-from reporter.pages.methods import methods
-from reporter.pages.page import EARLY, GAPS, Page, letters, means, planned_words, tallies_of
-from reporter.text import (
+from comborun.reporter.pages.methods import methods
+from comborun.reporter.pages.page import EARLY, GAPS, Page, letters, means, planned_words, tallies_of
+from comborun.reporter.text import (
     NOTHING,
     claim,
     duration,
@@ -26,7 +26,7 @@ from reporter.text import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reporter.summary import ComboSummary, MetricMean
+    from comborun.reporter.summary import ComboSummary, MetricMean
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """an underscore inside a word is only an underscore"""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from reporter.comparing.comparison import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reporter.comparing.comparison import Sequential
-    from reporter.summary import Summary
+    from comborun.reporter.comparing.comparison import Sequential
+    from comborun.reporter.summary import Summary
 
 _COUNTING = (
     "An episode counts at most once: its record of the lowest attempt with a verdict, whatever the verdict; the first"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.amounts import GIB
-from reporter.counting.quality import Finding, Quality
-from reporter.pages.headline import sentences
-from reporter.summary import describe_missing
-from reporter.text import claim, clock, duration, fraction
+from comborun.reporter.counting.quality import Finding, Quality
+from comborun.reporter.pages.headline import sentences
+from comborun.reporter.summary import describe_missing
+from comborun.reporter.text import claim, clock, duration, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reporter.comparing.comparisons import EnvironmentComparisons
-    from reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.comparing.comparisons import EnvironmentComparisons
+    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 FINDINGS_SHOWN = 200
 KINDS_SHOWN = 8

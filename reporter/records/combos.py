@@ -14,10 +14,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.episode import EpisodeRecord
-from reporter.adapters import Defect, Reading, places
-from reporter.adapters.sniff import Format
-from reporter.merge import content
-from reporter.text import combo_name
+from comborun.reporter.adapters import Defect, Reading, places
+from comborun.reporter.adapters.sniff import Format
+from comborun.reporter.merge import content
+from comborun.reporter.text import combo_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

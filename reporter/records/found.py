@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,21 +16,6 @@ def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         paths = (Path(folder, name) for name in sorted(names) if wanted(name))
         yield from (path for path in paths if _shown(Path(path.name)) and _readable(path))
-
-
-def matching(directory: Path, pattern: str) -> Iterator[Path]:
-    """What evidence.sh takes the pattern for, beginning with bash's own ways: `a/**` has files, `**.x` is `*.x`."""
-    parts = [part if part == "**" else re.sub(r"\*\*+", "*", part.replace("[^", "[!")) for part in pattern.split("/")]
-    deep = "**" in pattern
-    for path in directory.glob("/".join([*parts, "*"] if parts[-1] == "**" else parts)):
-        inner = path.relative_to(directory)
-        if _shown(inner) and _readable(path) and not (deep and _through_link(directory, inner)):
-            yield path
-
-
-def _through_link(directory: Path, inner: Path) -> bool:
-    """Whether a folder on the way is a link: `latest` leads to files that are found without it."""
-    return any((directory / folder).is_symlink() for folder in list(inner.parents)[:-1])
 
 
 def _shown(path: Path) -> bool:
@@ -64,5 +48,5 @@ def broken(path: Path) -> str:
 
 
 def empty(path: Path) -> bool:
-    """What holds nothing yet is no result, here as in evidence.sh."""
+    """What holds nothing yet is no result."""
     return path.exists() and path.stat().st_size == 0

@@ -7,17 +7,17 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.again.resumption import Rejected
+from comborun.reporter.adapters import RejectKind
+from comborun.reporter.merge import merge
 from comborun.spans import Spans, union
 from comborun.work import combo_of
-from reporter.adapters import RejectKind
-from reporter.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.reporter.adapters import Reject
+    from comborun.reporter.collected import Collected
     from comborun.work import Combo
-    from reporter.adapters import Reject
-    from reporter.collected import Collected
 
 
 def missing(collected: Collected) -> dict[Combo, Spans]:

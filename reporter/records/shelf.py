@@ -11,19 +11,28 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.amounts import several
-from reporter.adapters import CautionKind, Context, Defect, Reading, RejectKind, filename_encoded, job_rows, videos
-from reporter.adapters.findings import refused
-from reporter.adapters.reading import read
-from reporter.adapters.sniff import Format, Sniffed
-from reporter.records.combos import Told, settled
-from reporter.records.found import broken
+from comborun.reporter.adapters import (
+    CautionKind,
+    Context,
+    Defect,
+    Reading,
+    RejectKind,
+    filename_encoded,
+    videos,
+)
+from comborun.reporter.adapters.findings import refused
+from comborun.reporter.adapters.reading import read
+from comborun.reporter.adapters.sniff import Format, Sniffed
+from comborun.reporter.records.combos import Told, settled
+from comborun.reporter.records.found import broken
+from comborun.rules.episodes import DOCUMENT_MOST, describe, rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from comborun.episode import Aggregate, EpisodeRecord
-    from reporter.adapters import Reject
+    from comborun.reporter.adapters import Reject
 
 
 FOLDERS = {Format.JSON_PER_FILE: 0, Format.JSON_LIST_LAST: 1}
@@ -57,11 +66,11 @@ class Shelf:
         """One file. Whether it was asked for by name decides if it is a fault that it is nothing known."""
         reason = self._unread.get(PurePosixPath(context.path)) or broken(path)
         folder = str(PurePosixPath(context.path).parent)
-        if job_rows.rebuild(context.path):
+        if rebuild(PurePosixPath(context.path).name):
             context = replace(context, first=context.first + self._rebuilt[folder])
         sniffed, reading, size = (None, refused(context, reason), 0) if reason else _read(path, context)
         if asked and sniffed is None and not reading.rejects:
-            reading = refused(context, "of no format that is known", RejectKind.UNREADABLE)
+            reading = refused(context, _unknown(path), RejectKind.UNREADABLE)
         if sniffed and sniffed.format is Format.JOB_ROWS:
             self._rebuilt[folder] += len(reading.records)
         if sniffed or reading.rejects:
@@ -201,6 +210,12 @@ def _read(path: Path, context: Context) -> tuple[Sniffed | None, Reading, int]:
             return *read(stream, context), stream.tell()
     except OSError as error:
         return None, refused(context, f"can't be read: {error.strerror}"), 0
+
+
+def _unknown(path: Path) -> str:
+    """What a file is that is of no known format, in the words of whoever counted while the run lasted."""
+    small = path.suffix.lower() == ".json" and path.stat().st_size <= DOCUMENT_MOST
+    return describe(path.read_text("utf-8", "replace") if small else "")
 
 
 def _told(reading: Reading) -> Iterator[Defect]:

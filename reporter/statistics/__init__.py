@@ -1,5 +1,5 @@
 """The formulas behind the report, one module per family. Pure; numpy and scipy are imported on the first call."""
 
-from reporter.statistics.proportion import CONFIDENCE, Proportion, clopper_pearson, proportion
+from comborun.reporter.statistics.proportion import CONFIDENCE, Proportion, clopper_pearson, proportion
 
 __all__ = ["CONFIDENCE", "Proportion", "clopper_pearson", "proportion"]

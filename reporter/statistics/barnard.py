@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import asin, ceil, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
-from reporter.statistics.proportion import clopper_pearson
+from comborun.reporter.statistics.proportion import clopper_pearson
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from reporter.statistics.proportion import CONFIDENCE, Interval, quantile
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from reporter.statistics.barnard import critical, power
-from reporter.statistics.proportion import quantile
+from comborun.reporter.statistics.barnard import critical, power
+from comborun.reporter.statistics.proportion import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from reporter.statistics.proportion import CONFIDENCE, Interval, wilson
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, wilson
 
 
 def newcombe(a: tuple[int, int], b: tuple[int, int], confidence: float = CONFIDENCE) -> Interval:

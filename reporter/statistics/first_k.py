@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.statistics.proportion import Proportion, proportion
+from comborun.reporter.statistics.proportion import Proportion, proportion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from itertools import groupby
 from math import log, sqrt
 from typing import TYPE_CHECKING
 
-from reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson_each
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

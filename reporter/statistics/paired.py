@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from sys import float_info
 
-from reporter.statistics.proportion import CONFIDENCE, Interval, quantile
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, quantile
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.statistics.difference import mover
-from reporter.statistics.proportion import Interval, Proportion, clopper_pearson
+from comborun.reporter.statistics.difference import mover
+from comborun.reporter.statistics.proportion import Interval, Proportion, clopper_pearson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,7 +23,8 @@ from matrix import Cell
 from quick_combo import Call, call
 from sshd import Sshd
 
-from comborun.attempt import Begin, parse_record
+from comborun.attempt import Begin
+from comborun.rules.records import parse
 
 WAYWARD = Path(__file__).with_name("wayward.py")
 KNOBS = {
@@ -116,14 +117,14 @@ class Ground:
     def record(self, path: str) -> dict[str, str]:
         """A record of the run, by its path; empty when there is none."""
         with contextlib.suppress(OSError):
-            return parse_record((self.run.directory / path).read_text(errors="replace"))
+            return parse((self.run.directory / path).read_text(errors="replace"))
         return {}
 
     def begun(self, session: str, attempt: int = 1) -> Begin:
         """Its begin record, once the session waits at its gate."""
         begin = self.begun_at(session, attempt)
         at = self.run.directory / f"sessions/{session}/attempt-{attempt}"
-        planned = int(parse_record((at / "claim").read_text())["count"])
+        planned = int(parse((at / "claim").read_text())["count"])
         until(lambda: lines(at) >= planned - 1, lambda: f"{session} is at its gate\n{self.story}", PATIENCE_S)
         return begin
 

@@ -24,8 +24,8 @@ from comborun.attempt import Begin
 GATED = Path(__file__).with_name("gated.py")
 MONITOR = """
 import sys
-import monitor.observe as observe
-import remote.ssh.exchange as link
+import comborun.monitor.observe as observe
+import comborun.remote.ssh.exchange as link
 from comborun.__main__ import main
 observe.ANSWER_S = link.ANSWER_S = float(sys.argv.pop(1))
 main()

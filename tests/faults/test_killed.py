@@ -56,7 +56,7 @@ def freeze_supervisor(ground: Ground) -> None:
 FAULTS: dict[str, Callable[[Ground], None]] = {
     "the command is killed": kill_command,
     "session.sh is killed": kill_supervisor,
-    "dispatch.sh is killed": kill_dispatcher,
+    "the dispatcher is killed": kill_dispatcher,
     "tmux or screen is killed": kill_windows,
     "all are killed at once": kill_all,
     "the command is frozen": freeze_command,

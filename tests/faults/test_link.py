@@ -101,11 +101,11 @@ def test_a_host_that_hangs_in_the_middle_of_an_answer_is_noticed_too(near: tuple
     """As when the link is cut after the first words have come: what has begun to answer gets no more time for it."""
     laptop, _ = near
     laptop.launch(laptop.grid(pace=0.2, episodes=EPISODES))
-    probe = only_run(laptop.far_home).directory / "lib/probe.sh"
+    probe = only_run(laptop.far_home).directory / "lib/comborun_host/comborun/host/probe.py"
     watcher = laptop.watch("--plain", patience=2)
     until(lambda: "4 running" in watcher.text, "the monitor shows the run")
     text = probe.read_text()
-    probe.write_text("echo comborun-probe 1; sleep 100\n")
+    probe.write_text("import os; os.execlp('sh', 'sh', '-c', 'echo comborun-probe 2; sleep 100')\n")
     until(lambda: unreachable(watcher), "it is noticed", 20)
     probe.write_text(text)
     until(lambda: "reachable again" in watcher.text, f"it is found again; it says\n{watcher.text}", 20)

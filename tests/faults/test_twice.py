@@ -42,7 +42,8 @@ def a_second_dispatcher_leaves(ground: Ground) -> None:
     """Started by hand beside one that lives."""
     first = ground.dispatcher
     directory = str(ground.run.directory)
-    second = as_user(ground, "bash", f"{directory}/lib/dispatch.sh", directory)
+    python = (ground.run.directory / "dispatch/python").read_text().strip()
+    second = as_user(ground, python, "-I", "-S", f"{directory}/lib/comborun_host", "dispatch", directory)
     assert second.returncode == 75, second.stderr
     assert ground.dispatcher == first
 

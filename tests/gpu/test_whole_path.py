@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.resources import DEFAULT_HEADROOM
+from comborun.rules.placement import HEADROOM
 
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("COMBORUN_GPU_PYTHON", sys.executable)
@@ -125,7 +125,7 @@ def test_twelve_sessions_are_packed_beside_a_process_that_holds_half_the_card(tm
     assert len(rows) == len({(row["policy"], row["environment"], row["episode"]) for row in rows}) == 24
     assert all(row["frames"] > 0 for row in rows)
     assert {row["device"] for row in rows} <= {uuid.removeprefix("GPU-"), uuid, ""}
-    fit = (int(total) - before - DEFAULT_HEADROOM) // request
+    fit = (int(total) - before - HEADROOM) // request
     most = at_once(run)
     assert most <= fit
     assert most >= min(fit, 12) - 1

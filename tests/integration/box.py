@@ -6,6 +6,7 @@ The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the othe
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -20,12 +21,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
-from comborun.attempt import Begin, End, parse_record
-from comborun.library import scripts_directory
+from comborun.attempt import Begin, End
+from comborun.library import library_files
 from comborun.resources import NOTHING, Request
+from comborun.rules.records import parse
+from comborun.script import FRONT
+from comborun.session.data import success_pattern
+from comborun.session.display import Display
+from comborun.session.page import Page
+from comborun.session.word import BashWord
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""
@@ -42,6 +50,17 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
         time.sleep(0.02)
 
 
+def put_library(run: Path) -> None:
+    """Give a run directory what travels with every run, and the interpreter of the tests."""
+    for name, text in library_files().items():
+        file = run / "lib" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (run / "run_parallel.sh").write_text(FRONT)
+    (run / "dispatch").mkdir(exist_ok=True)
+    (run / "dispatch/python").write_text(f"{Path(sys.executable).resolve()}\n")
+
+
 @dataclass(frozen=True)
 class Script:
     """What a generated script holds. Words are bash text: quoted literals and "$COMBORUN_..."."""
@@ -50,27 +69,79 @@ class Script:
     count: int = 1
     first: int = 0
     results: tuple[str, ...] = ()
-    success: str = r'"success": *(true|1(\.0+)?) *[,}]'
+    success: str = "success"
+    """the field of the verdict"""
     workdir: str = ""
     variables: tuple[str, ...] = ()
     setup: str = ""
     gpus: int = 0
     request: Request = NOTHING
     constants: tuple[str, ...] = ()
-    """further lines of data, such as `stall_s=2`"""
+    """further data, such as `stall_s=2` or `servers=(tiny)`"""
 
-    def text(self, name: str) -> str:
-        lines = ["#!/usr/bin/env bash", f"name={name}", "unit=episode", f"first={self.first}", f"count={self.count}"]
-        lines += self.constants
-        if self.workdir:
-            lines.append(f"workdir={self.workdir}")
-        lines += [f"results=({shlex.join(self.results)})", f"success={shlex.quote(self.success)}"]
-        if self.variables:
-            lines += ["variables=(", *(f"  {word}" for word in self.variables), ")"]
-        if self.setup:
-            lines += ["setup() {", self.setup, "}"]
-        lines += ['source "${BASH_SOURCE[0]%session.sh}../../lib/session.sh"', 'session::prepare "$@"', "command=("]
-        return "\n".join([*lines, *(f"  {word}" for word in self.command), ")", "session::run", ""])
+    def text(self, name: str, family: str = "sessions") -> str:
+        """The page, as a plan's would be."""
+        told = self._told
+        display = Display(server="xvfb") if "display" in told else None
+        page = Page(
+            name=name,
+            about="made by hand",
+            command=tuple(map(BashWord, self.command)),
+            workdir=BashWord(self.workdir) if self.workdir else None,
+            variables=tuple(
+                (key, BashWord(value)) for key, _, value in (word.partition("=") for word in self.variables)
+            ),
+            setup=self.setup,
+            first=self.first,
+            count=self.count,
+            family=family,
+            threads=int(told.get("threads", 0)),
+            display=display,
+            port="wants_port" in told,
+            egl="wants_egl" in told,
+            servers=tuple(told.get("servers", ())),
+            records=self.results,
+        )
+        return page.text
+
+    def sheet(self, name: str) -> str:
+        """session.json, as a plan's would be."""
+        told = self._told
+        judging = {
+            "files": self.results,
+            "ranged": told.get("ranged") == "1",
+            "records": told.get("evidence_records") != "0",
+        }
+        judging |= {"episode": told.get("episode", "episode"), "success": self.success}
+        judging |= {"line": told.get("evidence_line", ""), "evidence_files": told.get("evidence_files", ())}
+        judging |= {"results": told.get("evidence_results") == "1"}
+        judging |= {"videos": told.get("videos", ()), "source": "log" if "results_log" in told else "output"}
+        data = {"name": name, "unit": "episode", "first": self.first, "count": self.count, "judging": judging}
+        data["success"] = success_pattern(self.success)
+        numbers = ("hang_s", "stall_s", "max_s", "ready_within_s", "health_s", "health_misses")
+        data |= {key: int(told[key]) for key in numbers if key in told}
+        data |= {key: True for key in ("wants_port", "wants_egl") if key in told}
+        data |= {key: told[key] for key in ("pin", "servers", "ready") if key in told}
+        data["signatures"] = [entry.split(" ", 1) for entry in told.get("signatures", ())]
+        data["progress"] = told.get("progress_line", "")
+        if "warm_up" in told:
+            method, path, kind, seconds, body = told["warm_up"]
+            data["warm_up"] = [method, path, kind, int(seconds), body]
+        if "display" in told:
+            data["display"] = {
+                "word": told["display"],
+                **({"geometry": told["geometry"]} if "geometry" in told else {}),
+            }
+        return json.dumps(data)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        """The constants: a text each, or a list of texts."""
+        told: dict[str, Any] = {}
+        for line in self.constants:
+            key, _, value = line.partition("=")
+            told[key] = shlex.split(value[1:-1]) if value.startswith("(") else "".join(shlex.split(value))
+        return told
 
 
 def bash(text: str, **options: object) -> Script:
@@ -114,12 +185,22 @@ class Box:
     ) -> None:
         """Write the run directory as a launch would; `policy` are further lines of policy.tsv."""
         for name, script in sessions.items():
-            self.write(f"sessions/{name}/session.sh", script.text(name))
+            self.lay(name, script)
         self.names = [name for name in sessions if name != "after"]
         self.write("dispatch/queue.tsv", "".join(_row(name, sessions[name]) for name in self.names))
         limits = {"parallel": parallel, "per_gpu": per_gpu, "stagger_ms": stagger_ms, "attempts": attempts}
         rows = {**limits, "gpus": gpus, **policy}
         self.write("dispatch/policy.tsv", "".join(f"{key}\t{value}\n" for key, value in rows.items()))
+
+    def lay(self, name: str, script: Script, family: str = "sessions") -> None:
+        """Write what a session, or a model server, consists of."""
+        self.write(f"{family}/{name}/session.sh", script.text(name, family))
+        self.write(f"{family}/{name}/session.json", script.sheet(name))
+
+    def supervisor(self, name: str = "stairs_flat", attempt: object = 1, engine: str = "none") -> list[str]:
+        """The words that supervise an attempt in a terminal."""
+        program = [str(Path(PYTHON).resolve()), "-I", "-S", str(self.directory / "lib/comborun_host"), "session"]
+        return [*program, str(self.directory), name, str(attempt), engine]
 
     def write(self, path: str, text: str) -> Path:
         file = self.directory / path
@@ -138,11 +219,33 @@ class Box:
             command, env=self.environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
         )
 
+    def program(self, verb: str, *args: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a verb of the host program on this run; `told` is its standard input."""
+        return subprocess.run(
+            self.command(verb, *args),
+            env=self.environment,
+            input=told or "",
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+
+    def look(self) -> dict[str, Any]:
+        """The document that the probe answers with."""
+        document: dict[str, Any] = json.loads(self.program("probe").stdout.splitlines()[1])
+        return document
+
+    def command(self, verb: str, *args: str) -> list[str]:
+        python = (self.directory / "dispatch/python").read_text().strip()
+        return [python, "-I", "-S", str(self.directory / "lib/comborun_host"), verb, str(self.directory), *args]
+
     def start(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return self.library("start.sh", "--multiplexer", self.multiplexer, *args)
+        return self.program("start", "--multiplexer", self.multiplexer, *args)
 
     def stop(self, *names: str) -> subprocess.CompletedProcess[str]:
-        return self.library("stop.sh", *names)
+        return self.program("stop", *names)
 
     def run(self, sessions: dict[str, Script], **limits: object) -> None:
         """Plan, start, and wait until the run is done."""
@@ -162,7 +265,7 @@ class Box:
 
     def fields(self, path: str) -> dict[str, str]:
         file = self.directory / path
-        return parse_record(file.read_text(errors="replace")) if file.exists() else {}
+        return parse(file.read_text(errors="replace")) if file.exists() else {}
 
     @property
     def journal(self) -> str:
@@ -308,7 +411,7 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     directory = parent / f"grid-20260101T000000Z-{token}"
     (directory / "sessions").mkdir(parents=True)
     (directory / "id").write_text(f"{directory.name}\n")
-    shutil.copytree(scripts_directory() / "lib", directory / "lib")
+    put_library(directory)
     screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
     knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
     inherited = {
@@ -333,7 +436,7 @@ def clear(box: Box, screens: Path) -> None:
                 kill(pid, signal.SIGKILL)
     for claim in box.directory.glob("sessions/*/attempt-*/claim"):
         with contextlib.suppress(Exception):
-            supervisor = int(parse_record(claim.read_text())["supervisor"])
+            supervisor = int(parse(claim.read_text())["supervisor"])
             command = Path(f"/proc/{supervisor}/cmdline").read_bytes()
             if str(box.directory).encode() in command:
                 kill(supervisor, signal.SIGKILL)
@@ -363,11 +466,11 @@ def screen_box(tmp_path: Path) -> Iterator[Box]:
 
 @pytest.fixture
 def small_disk_box(tmp_path: Path) -> Iterator[Box]:
-    """A box on a file system of its own, with less than a megabyte."""
+    """A box on a file system of its own, with four megabytes."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a file system to fill")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=768k", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
     )
     if mounted.returncode != 0:
         pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")

@@ -94,7 +94,7 @@ class Desk:
     def close(self) -> None:
         """End what this desk's runs still have; a finalizer never raises."""
         for run in self.runs:
-            stop = ["bash", str(run / "lib/stop.sh"), str(run)]
+            stop = ["bash", str(run / "run_parallel.sh"), "stop"]
             impatient = {**self.environment, "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
             subprocess.run(stop, env=impatient, capture_output=True, check=False, timeout=60)
         tmux = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]

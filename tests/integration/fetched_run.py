@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from box import put_library
 
-from comborun.library import scripts_directory
+from comborun.remote.fetch.transfer import Fetched, fetch
+from comborun.remote.local import LocalTransport
 from comborun.transport import Completed
-from remote.fetch.transfer import Fetched, fetch
-from remote.local import LocalTransport
 
 
 class Link(LocalTransport):
@@ -62,7 +61,7 @@ class Run:
         self.put(f"sessions/{name}/attempt-{number}/end", "attempt=1\ncause=exited\n")
 
     def files(self, *ignored: str) -> dict[str, bytes]:
-        return contents(self.path, "lib/", "/log", "/lock", *ignored)
+        return contents(self.path, "lib/", "run_parallel.sh", "/log", "/lock", "dispatch/python", *ignored)
 
 
 def contents(directory: Path, *ignored: str) -> dict[str, bytes]:
@@ -77,7 +76,7 @@ def contents(directory: Path, *ignored: str) -> dict[str, bytes]:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     run = Run(tmp_path / "box with space" / "grid-20260101T000000Z-abcd")
-    shutil.copytree(scripts_directory() / "lib", run.path / "lib")
+    put_library(run.path)
     run.put("id", "grid-20260101T000000Z-abcd\n")
     run.put("digest", "digest=1\n")
     run.put("run.json", "{}\n")
@@ -97,5 +96,5 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "data" / "mirror"
 
 
-def get(run: Run, mirror: Path, link: Link | None = None, **options: Any) -> Fetched:
+def get(run: Run, mirror: Path, link: LocalTransport | None = None, **options: Any) -> Fetched:
     return fetch(link or Link(), str(run.path), mirror, **options)

@@ -22,8 +22,22 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         *(f"comborun.cli.{file.stem}" for file in (CHECKOUT / "comborun/cli").glob("[a-z]*.py")),
-        *("comborun.cli", "monitor.watch", "remote.control", "remote.fetch.transfer", "remote.launch", "remote.local"),
-        *("remote.ssh.exchange", "reporter.render", "reporter.report", "paramiko", "jinja2", "scipy.stats"),
+        *(
+            "comborun.cli",
+            "comborun.monitor.watch",
+            "comborun.remote.control",
+            "comborun.remote.fetch.transfer",
+            "comborun.remote.launch",
+            "comborun.remote.local",
+        ),
+        *(
+            "comborun.remote.ssh.exchange",
+            "comborun.reporter.render",
+            "comborun.reporter.report",
+            "paramiko",
+            "jinja2",
+            "scipy.stats",
+        ),
         *(f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_pdf")),
         "matplotlib.backends.backend_svg",
     ]

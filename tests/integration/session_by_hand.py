@@ -1,4 +1,4 @@
-"""A session's script, started as a person would type it."""
+"""A session's supervisor, started in a terminal without a dispatcher."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ done >"$COMBORUN_OUTPUT_DIR/records.jsonl"
 def by_hand(
     box: Box, script: Script, attempt: str = "1", name: str = "stairs_flat"
 ) -> subprocess.CompletedProcess[str]:
-    """`bash session.sh ATTEMPT`, as a person would type it."""
+    """The supervisor of an attempt, started in a terminal."""
     box.plan({name: script})
     return again_by_hand(box, attempt, name)
 
 
 def again_by_hand(box: Box, attempt: str = "1", name: str = "stairs_flat") -> subprocess.CompletedProcess[str]:
-    folder = box.directory / "sessions" / name
     return subprocess.run(
-        ["bash", "session.sh", *([attempt] if attempt else [])],
-        cwd=folder,
+        box.supervisor(name, attempt),
         env=box.environment,
         capture_output=True,
         text=True,

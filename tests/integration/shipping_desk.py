@@ -9,13 +9,16 @@ import pytest
 
 from comborun.amounts import MIB
 from comborun.grid import Shipped
-from comborun.library import library_files
+from comborun.remote import program
+from comborun.remote.local import LocalTransport
+from comborun.remote.shipping.survey import Shipment, survey
+from comborun.remote.shipping.sync import compare, deliver, lines
 from comborun.transport import Completed
-from remote.local import LocalTransport
-from remote.shipping.survey import Shipment, survey
-from remote.shipping.sync import compare, deliver, lines
 
-SYNC = library_files()["sync.sh"]
+
+def receive(root: Path, stream: bytes) -> Completed:
+    """What the host says to a stream of files."""
+    return program.run_packed(LocalTransport(), "sync", "receive", str(root), stdin=stream)
 
 
 @dataclass

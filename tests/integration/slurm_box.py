@@ -15,12 +15,12 @@ from box import Box, Script, kill, make_box
 from slurm import Slurm, Task, slurm_at
 
 from comborun.attempt import Begin, End
-from comborun.jobs import Kind, array_script
+from comborun.jobs import Kind, array_script, settle_script
 from comborun.slurm import NO_SLURM
 from comborun.slurm import Slurm as SlurmKeys
 
 KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
-SETTLE = '#!/usr/bin/env bash\n#SBATCH --mem=100M\nexec bash "$1/lib/slurm_settle.sh" "$@"\n'
+SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)
 LONG = 40.0
 """seconds for what Slurm needs some seconds for"""
 
@@ -35,20 +35,18 @@ class SlurmBox(Box):
         """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
         self.plan(sessions, **limits)  # type: ignore[arg-type]
         self.write("dispatch/engine", "slurm\n")
-        self.write("dispatch/slurm.tsv", f"1\t{kind.gpus}\t{kind.cpus}\t{kind.memory}\t{kind.minutes}\t-\n")
         self.write("dispatch/slurm.sessions", "".join(f"{name}\t1\n" for name in self.names))
-        self.write("dispatch/slurm.options", "".join(f"{option}\n" for option in keys.options))
         self.write("slurm/array-1.sh", array_script(kind, keys))
         self.write("slurm/settle.sh", SETTLE)
 
     def submit(self, *options: str) -> str:
         """Hand what is due to Slurm; what it says."""
-        told = self.library("slurm_submit.sh", *options)
+        told = self.program("start", *options)
         assert told.returncode == 0, told.stderr
         return told.stdout
 
-    def settle(self) -> subprocess.CompletedProcess[str]:
-        return self.library("slurm_settle.sh")
+    def settle(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return self.program("settle", *options)
 
     def field(self, path: str, key: str) -> str:
         return self.fields(path).get(key, "")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from remote.ssh.config import Options
+from comborun.remote.ssh.config import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

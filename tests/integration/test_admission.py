@@ -8,6 +8,7 @@ import random
 import re
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import pytest
 from box import Box, Script, bash, make_box, until
 from nvidia import Gpus, uuid
 
-from comborun.library import scripts_directory
 from comborun.resources import Request
 
 HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
@@ -143,9 +143,16 @@ def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:
 
 def leases(box: Box) -> list[str]:
     """What the doctor is told of leases, of whichever run."""
-    script = 'source "$1/lib/base/record.sh"; fact() { printf "%s=%s\\n" "$@"; }; source "$1/doctor/leases.sh"'
-    words = ["bash", "-c", f"{script}; probe::leases", "leases", str(scripts_directory())]
-    return subprocess.run(words, env=box.environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    script = """
+from comborun.host import doctor, doctor_probes
+seen = doctor.Examination("", [])
+doctor_probes.leases(seen)
+print(seen.text(), end="")
+"""
+    words = [sys.executable, "-c", script]
+    checkout = Path(__file__).parents[2]
+    done = subprocess.run(words, env=box.environment, cwd=checkout, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
 
 @contextlib.contextmanager

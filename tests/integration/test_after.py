@@ -8,9 +8,7 @@ from traces import NAMES, RECORD, STARTED, starts
 
 def test_results_are_links_with_the_sessions_name_where_two_share_one(box: Box) -> None:
     own = bash('echo "{}" >"$COMBORUN_OUTPUT_DIR/$RANDOM-$$.jsonl"; ' + RECORD, results=("*.jsonl",))
-    deep = bash(
-        'mkdir "$COMBORUN_OUTPUT_DIR/a b"; echo "{}" >"$COMBORUN_OUTPUT_DIR/a b/deep.jsonl"', results=("**/*.jsonl",)
-    )
+    deep = bash('mkdir "$COMBORUN_OUTPUT_DIR/a b"; ' + RECORD.replace("/records", "/a b/deep"), results=("**/*.jsonl",))
     box.run({"env_one": own, "env_two": own, "env_deep": deep, "env_none": bash("true")})
     links = {file.name: file for file in (box.directory / "results").iterdir()}
     assert {"env_one_records.jsonl", "env_two_records.jsonl", "deep.jsonl"} <= set(links)
@@ -34,7 +32,7 @@ def test_after_runs_again_when_it_was_lost_and_not_when_it_failed(box: Box) -> N
     box.run({"env_one": bash("true"), "after": bash(STARTED + 'kill -KILL "$PPID" $$')}, attempts=2)
     assert box.done["after"] == "lost"
     assert starts(box, "after") == ["1", "2"]
-    box.write("sessions/after/session.sh", bash(STARTED + "exit 3").text("after"))
+    box.lay("after", bash(STARTED + "exit 3"))
     for _ in range(2):
         box.start()
         until(lambda: box.done.get("after") == "failed", "after has failed")

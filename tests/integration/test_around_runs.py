@@ -9,7 +9,7 @@ import sys
 from box import until
 from desk import CHECKOUT, Desk, desk
 
-from comborun.attempt import parse_record
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -63,8 +63,8 @@ retry: none
     run = desk.runs[-1]
     until((run / "dispatch/done").exists, "the run has ended", 60)
     good, bad = (run / f"sessions/maze_{name}/attempt-1" for name in ("good", "bad"))
-    assert parse_record((bad / "end").read_text())["code"] == "1"
-    end = parse_record((good / "end").read_text())
+    assert parse((bad / "end").read_text())["code"] == "1"
+    end = parse((good / "end").read_text())
     assert (end["completeness"], end["records"], end["code"]) == ("complete", "6", "0")
     rows = [json.loads(line) for path in sorted(good.glob("out/*.jsonl")) for line in path.read_text().splitlines()]
     assert [row["episode"] for row in rows] == [*range(6)]
@@ -86,7 +86,7 @@ def test_a_folder_of_links_to_nothing_is_a_failed_launch(desk: Desk) -> None:
     assert desk.combo("launch", grid).returncode == 0
     path = desk.runs[-1] / "sessions/b_a/attempt-1/end"
     until(path.exists, "it has ended")
-    end = parse_record(path.read_text())
+    end = parse(path.read_text())
     assert (end["cause"], end["note"]) == ("launch_failed", f"there is no folder {desk.home}/nowhere")
 
 

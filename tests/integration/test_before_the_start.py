@@ -18,8 +18,8 @@ from comborun.amounts import MIB
 from comborun.cli.request import Request
 from comborun.cli.starting import start_run
 from comborun.cli.where import Where
+from comborun.remote.local import LocalTransport
 from comborun.transport import Completed
-from remote.local import LocalTransport
 
 __all__ = ["desk"]
 

@@ -1,9 +1,9 @@
-"""Whatever comes in whatever order, no start exceeds a budget as last measured: the real bash functions, asked by
-hypothesis in one bash process, against a ledger of their own here."""
+"""Whatever comes in whatever order, no start exceeds a budget as last measured: the host's admission, fed with answers
+of a driver that hypothesis makes up, against a ledger of its own here."""
 
 from __future__ import annotations
 
-import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,44 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.library import scripts_directory
+from comborun.host.admission import Admission
+from comborun.host.driver import Card
+from comborun.host.measuring import Measured
 
-DRIVER = r"""
-set -uo pipefail
-library=$1 run=$2 run_id=run
-for file in base/{record,clock,host,marker,policy} attempt/{evidence,attempt} watch/activity \
-  admission/{request,gpus,measure,measured,promise,lease,leased,room,handout,passing,admit}; do
-  source "$library/$file.sh" || exit 66
-done
-exec 3<>"$run/dispatch/fifo" 4>/dev/null 8>/dev/null
-pause_ms=2000
-measure::ask() { :; } # the test answers, by a file
-taskset() { false; }
-lease::enter() { lease_news=0; } # there is no other run
-lease::write() { :; }
-lease::leave() { :; }
-while read -r verb rest; do
-  set -- $rest
-  case $verb in
-    policy) policy::read "$run/dispatch/policy.tsv" && gpus::allow "${policy[gpus]}" "${policy[per_gpu]}" ;;
-    request) request::read "$@" && admit::open ;;
-    answer) measure_number=$1 measure_pid='' && clock::now_ms && measure_asked_ms=$now_ms && admit::measured "$1" ;;
-    age) measure_told_ms=$((measure_told_ms - $1)) ;;
-    start)
-      passing::round
-      if admit::never "${kind_of[$1]}"; then
-        printf 'never %s\n' "$why"
-      elif admit::choose "$1" && admit::secure "$1" "$run/sessions/$1/attempt-1"; then
-        printf 'ok %s\n' "$chosen"
-      else
-        printf '%s %s\n' "$wait_for" "$wait_why"
-      fi
-      ;;
-    end) admit::give_back "$1" ;;
-    sums) printf '%s\n' "${promised_cpus} ${promised_memory} ${#promised[@]} ${gpus_load[*]} ${gpus_mib[*]-}" ;;
-  esac
-done
-"""
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 
 
@@ -59,8 +25,7 @@ SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 class Host:
     """What the driver would tell, and what has been promised, by this test's own account."""
 
-    talk: subprocess.Popen[str]
-    folder: Path
+    admission: Admission
     totals: tuple[int, ...]
     reserve: int
     cpus: int
@@ -75,41 +40,38 @@ class Host:
     """the same, as last told"""
     told_others: list[int] = field(default_factory=list)
 
-    def say(self, line: str) -> None:
-        assert self.talk.stdin
-        self.talk.stdin.write(line + "\n")
-        self.talk.stdin.flush()
-
-    def hear(self) -> str:
-        assert self.talk.stdout
-        return self.talk.stdout.readline().rstrip("\n")
-
-    def answer(self) -> None:
-        """A measurement comes."""
+    def answer(self, *gpus: int) -> None:
+        """A measurement comes, of these GPUs or of all."""
         self.number += 1
-        lines = [f"number {self.number} {uptime_ms()}"]
-        for gpu, total in enumerate(self.totals):
+        told = Measured(self.number)
+        for gpu in gpus or range(len(self.totals)):
             used = self.others[gpu] + sum(mib for (_, at), mib in self.holds.items() if at == gpu)
-            lines += [f"gpu {gpu} GPU-{gpu} {used} {total}", f"told {gpu}"]
-        lines += [f"held run/{who}/1 {gpu} {mib}" for (who, gpu), mib in self.holds.items()]
-        (self.folder / "dispatch/measured").write_text("\n".join([*lines, "memory 64000 60000", ".", ""]))
-        self.say(f"answer {self.number}")
+            told.cards[gpu] = Card(str(gpu), f"GPU-{gpu}", f"bus:{gpu}", str(used), str(self.totals[gpu]))
+            told.listed.add(gpu)
+        told.held = {(f"run/{who}/1", gpu): mib for (who, gpu), mib in self.holds.items()}
+        told.memory = 64000, 60000
+        self.admission.promises.heard(told)
         self.measured, self.told_others = dict(self.holds), list(self.others)
 
     def ask(self, who: str, gpus: int, mib: int, cpus: int, token: str, cap: int) -> None:
         self.asked[who] = (gpus, mib if gpus else 0, cpus, token, cap)
-        self.say(f"request {who} {gpus} {mib} {cpus} 0 {token} kitchen {cap} 0 -")
+        self.admission.ask(who, gpus, (str(mib), str(cpus), "0", token, "kitchen", str(cap), "0", "-"))
 
     def start(self, who: str) -> str:
-        self.say(f"start {who}")
-        said = self.hear()
-        if said.startswith("ok"):
-            self.grants[who] = tuple(int(gpu) for gpu in said.split()[1].split(",")) if said != "ok " else ()
-            self.check(who)
-        return said
+        """`ok 0,1`, `never ...`, or what it waits for."""
+        self.admission.round(len(self.grants))
+        pick = self.admission.pick([who], lambda name: f"/nowhere/sessions/{name}/attempt-1")
+        if pick and pick.never:
+            return f"never {pick.never}"
+        if not pick:
+            ((_, reason, _, why),) = self.admission.waits([who])
+            return f"{reason} {why}"
+        self.grants[who] = pick.gpus
+        self.check(who)
+        return f"ok {','.join(map(str, pick.gpus))}"
 
     def end(self, who: str) -> None:
-        self.say(f"end {who}")
+        self.admission.give_back(who)
         for gpu in self.grants.pop(who):
             self.holds.pop((who, gpu), None)
 
@@ -130,33 +92,17 @@ class Host:
             assert not self.asked[started][4] or len(caps) <= self.asked[started][4]
 
 
-def uptime_ms() -> int:
-    """As the driver's clock has it."""
-    return int(float(Path("/proc/uptime").read_text().split()[0]) * 1000)
-
-
 @contextmanager
 def host(totals: tuple[int, ...], *, reserve: int = 0, cpus: int = 0, others: int = 0) -> Iterator[Host]:
-    with TemporaryDirectory(prefix="cb") as name:
-        folder = Path(name)
-        (folder / "dispatch").mkdir()
-        subprocess.run(["mkfifo", folder / "dispatch/fifo"], check=True)
+    with TemporaryDirectory(prefix="cb") as name, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMBORUN_LEASES", f"{name}/leases")
+        Path(name, "dispatch").mkdir()
+        admission = Admission(name, "run", lambda words: None, lambda kind, who, text: None)
         gpus = ",".join(map(str, range(len(totals))))
-        rows = {"gpus": gpus, "reserve_gpu_mib": reserve, "cpus": cpus, "per_gpu": 0}
-        (folder / "dispatch/policy.tsv").write_text("".join(f"{key}\t{value}\n" for key, value in rows.items()))
-        talk = subprocess.Popen(
-            ["bash", "-c", DRIVER, "driver", str(scripts_directory() / "lib"), str(folder)],
-            env={"PATH": "/usr/bin:/bin", "COMBORUN_LEASES": str(folder / "leases")},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        made = Host(talk, folder, totals, reserve, cpus or 1 << 30, [others] * len(totals))
-        made.say("policy")
+        admission.configure({"gpus": gpus, "reserve_gpu_mib": str(reserve), "cpus": str(cpus), "per_gpu": "0"})
+        made = Host(admission, totals, reserve, cpus or 1 << 30, [others] * len(totals))
         made.answer()
-        try:
-            yield made
-        finally:
-            talk.communicate(timeout=10)
-            assert talk.returncode == 0
+        yield made
 
 
 @pytest.mark.parametrize("job", [39936, 37193, 20000], ids=["39 GiB", "39 GB", "less than is reserved"])
@@ -186,24 +132,19 @@ def test_whoever_holds_more_than_it_asked_for_counts_with_that() -> None:
         )
 
 
-def test_what_is_not_known_and_what_is_old_starts_nothing() -> None:
+def test_what_is_not_known_and_what_is_old_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with host((20000, 20000)) as one:
         one.ask("a", 1, 4000, 0, "-", 0)
         one.ask("two", 2, 18000, 0, "-", 0)
-        one.say("age 6000")
+        monkeypatch.setenv("COMBORUN_FRESH_MS", "1")
+        time.sleep(0.002)
         assert one.start("a") == "unknown GPU 0 is measured again"
-        one.number += 1
-        (one.folder / "dispatch/measured").write_text(
-            f"number {one.number} {uptime_ms()}\ngpu 1 GPU-1 0 20000\ntold 1\n.\n"
-        )
-        one.say(f"answer {one.number}")
-        one.told_others = [0, 0]
+        monkeypatch.delenv("COMBORUN_FRESH_MS")
+        one.answer(1)
         assert one.start("two") == "unknown nvidia-smi does not tell how full GPU 0 is"
         assert one.start("a") == "ok 1"
-        one.number += 1
-        (one.folder / "dispatch/measured").write_text(f"number {one.number} {uptime_ms()}\ngpu 0 GPU-0 0 20000\n")
-        one.say(f"answer {one.number}")
-        assert one.start("two").startswith("unknown"), "a torn answer is none"
+        one.answer(0)
+        assert one.start("two").startswith("unknown")
         one.answer()
         one.end("a")
         assert one.start("two") == "unknown GPU 1 is measured again, since something ended there"
@@ -220,7 +161,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(STEP, min_size=10, max_size=80), st.sampled_from([0, 6000]))
 def test_no_budget_is_ever_exceeded(steps: list[tuple[object, ...]], reserve: int) -> None:
     with host((24576, 24576, 49140), reserve=reserve, cpus=16) as one:
@@ -244,5 +185,6 @@ def test_no_budget_is_ever_exceeded(steps: list[tuple[object, ...]], reserve: in
             waiting = [who for who in waiting if not one.start(who).startswith(("ok", "never"))]
         for who in sorted(one.grants):
             one.end(who)
-        one.say("sums")
-        assert set(one.hear().split()) <= {"0"}, "what was promised has been given back, to the last MiB"
+        tally = one.admission.promises.ledger.ours
+        sums = (tally.cpus, tally.memory, *tally.load.values(), *tally.mib.values(), *tally.alone.values())
+        assert set(sums) <= {0}, "what was promised has been given back, to the last MiB"

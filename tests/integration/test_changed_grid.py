@@ -16,7 +16,7 @@ from typing import Any
 from box import until
 from desk import Desk, desk, evaluate
 
-from comborun.attempt import parse_record
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -130,7 +130,7 @@ def test_a_superseded_session_that_runs_goes_on_and_is_named_with_what_ends_it(d
     keys = {"policies": "[good]", "environments": "[maze]", "limits": "{parallel: 2}"}
     desk.combo("launch", desk.grid(**keys, command=evaluate(pace=30)))
     (run,) = desk.runs
-    begin = parse_record((run / "sessions/maze_good/attempt-1/begin").read_text())
+    begin = parse((run / "sessions/maze_good/attempt-1/begin").read_text())
     changed = desk.combo("launch", desk.grid(**keys, command=evaluate(pace=29)), "--changed", "rerun")
     assert changed.returncode == 0, changed.stderr
     assert f"stop {run.name} maze_good" in changed.stdout

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 from box import until
 from desk import CHECKOUT, Desk, desk
 
-from comborun.attempt import parse_record
+from comborun.host import container
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -69,7 +68,7 @@ retry: none
 def end(run: Path, session: str) -> dict[str, str]:
     path = run / "sessions" / session / "attempt-1" / "end"
     until(path.exists, f"{session} has ended")
-    return dict(parse_record(path.read_text()))
+    return dict(parse(path.read_text()))
 
 
 def test_a_session_runs_in_its_container_and_the_runtimes_own_codes_are_failed_launches(
@@ -110,7 +109,7 @@ def test_stop_ends_a_container_that_no_search_finds(desk: Desk, docker: Path, cl
     if client == "is killed":
         begin = run / "sessions/maze_stays/attempt-1/begin"
         until(begin.exists, "it has begun")
-        os.kill(int(parse_record(begin.read_text())["pid"]), signal.SIGKILL)
+        os.kill(int(parse(begin.read_text())["pid"]), signal.SIGKILL)
         assert end(run, "maze_stays")["cause"] == "signal"
     else:
         assert desk.combo("stop").returncode == 0
@@ -125,62 +124,24 @@ def until_there(docker: Path) -> Path:
     return next(docker.glob("comborun-*"))
 
 
-COMMAND = """
-source "$1/base/record.sh"; source "$1/session/container.sh"
-command::refuse() { echo "refused: $2"; exit "$1"; }
-secrets::wanted() { secret_names=(HF_TOKEN); }
-record::write() { shift; printf '%s\\n' "$@"; }
-thread_variables=(OMP_NUM_THREADS) run=/home/me/comborun/r run_id=r session_at=$run/sessions/maze_good/attempt-2
-session_marker=r/maze_good/2 session_gpus=1,3 pin_visible=GPU-aaaaaaaa-1,GPU-bbbbbbbb-3 workdir=/workspace
-link_from='' container=$2 container_image=isaac:5.0 container_options=(--ipc=host) variables=(A='b c')
-container_mounts=(/home/me/data:/data:ro) command=(python eval.py --out "$session_at/out")
-export OMP_NUM_THREADS=4 HF_TOKEN=hf_secret PYTHONUNBUFFERED=1
-export COMBORUN_SESSION=$session_marker
-[[ $3 ]] && setup() { conda activate isaac; }
-container::wrap
-printf '%q\\n' "${command[@]}"
-"""
-
-
-@pytest.mark.parametrize("setup", ["", "setup"])
-@pytest.mark.parametrize("runtime", ["docker", "apptainer"])
-def test_the_command_is_the_golden_one(runtime: str, setup: str) -> None:
-    words = ["bash", "-c", COMMAND, "bash", str(CHECKOUT / "scripts" / "lib"), runtime, setup]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
-    text = done.stdout.replace(f"--user={os.getuid()}:{os.getgid()}", "--user=UID:GID")
-    golden = CHECKOUT / "tests" / "golden" / "containers" / f"{runtime}{'-' + setup if setup else ''}.txt"
-    if os.environ.get("COMBORUN_GOLDEN") == "write":
-        golden.write_text(text)
-    assert text == golden.read_text()
-    assert "hf_secret" not in text
-
-
-def test_codes_of_docker_mean_something_else_where_there_is_no_docker() -> None:
-    script = """
-source "$1/session/container.sh"; container=$2 session_at=$3; mkdir -p "$3"; printf 'FATAL:   no image\\n' >"$3/log"
-cause=exited note=''; container::cause "$4"; printf '%s|%s' "$cause" "$note"
-"""
-    library = str(CHECKOUT / "scripts" / "lib")
-
-    def cause(runtime: str, code: int, at: Path) -> str:
-        words = ["bash", "-c", script, "bash", library, runtime, str(at), str(code)]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder)
-        assert cause("docker", 126, at).startswith("launch_failed|docker could not run the program")
-        assert cause("docker", 1, at) == cause("apptainer", 127, at) == "exited|"
-        assert cause("apptainer", 255, at) == "launch_failed|apptainer could not start the container: FATAL:   no image"
-
-
-def test_the_cause_is_what_docker_says_and_not_where_it_finds_help() -> None:
-    script = """
-source "$1/session/container.sh"; container=docker session_at=$2 cause=exited note=''
-container::cause 125; printf '%s' "$note"
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        said = "docker: Cannot connect to the Docker daemon. Is the docker daemon running?"
-        Path(folder, "log").write_text(f"{said}\n\nRun 'docker run --help' for more information\n")
-        words = ["bash", "-c", script, "bash", str(CHECKOUT / "scripts" / "lib"), folder]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert told == f"docker could not start the container: {said}"
+@pytest.mark.parametrize(
+    ("runtime", "code", "said", "told"),
+    [
+        (
+            "docker",
+            125,
+            "docker: no daemon?\n\nRun 'docker run --help'",
+            "docker could not start the container: docker: no daemon?",
+        ),
+        ("docker", 126, "", "docker could not run the program in the image"),
+        ("docker", 1, "", ""),
+        ("apptainer", 127, "", ""),
+        ("apptainer", 255, "FATAL:   no image", "apptainer could not start the container: FATAL:   no image"),
+    ],
+)
+def test_a_code_of_the_runtime_means_what_it_says(
+    tmp_path: Path, runtime: str, code: int, said: str, told: str
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"{said}\n" if said else "")
+    assert container.why(str(log), runtime, code) == told

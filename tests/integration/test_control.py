@@ -18,7 +18,7 @@ def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: B
     box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     box.start()
     begin = box.begun("env_one")
-    paused = box.library("control.sh", "pause", "somebody", "else's turn")
+    paused = box.program("control", "pause", "somebody", "else's turn")
     assert (paused.returncode, box.fields("dispatch/hold")["why"]) == (0, "somebody else's turn")
     assert alive(begin.pid)
     box.write("go", "")
@@ -28,7 +28,7 @@ def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: B
     until(lambda: len(box.told("^adopted left")) == 2, "the next dispatcher has taken over")
     assert box.dispatcher_lives
     assert launches(box) == ["env_one 1"]
-    resumed = box.library("control.sh", "resume")
+    resumed = box.program("control", "resume")
     assert resumed.stdout == f"{box.id}: may go on; it was paused (somebody else's turn)\n"
     box.await_done()
     assert box.done["succeeded"] == "2"
@@ -38,7 +38,7 @@ def test_who_pauses_a_run_that_has_ended_is_told_so(box: Box) -> None:
     box.plan({"env_one": bash("true")})
     box.start()
     box.await_done()
-    told = box.library("control.sh", "pause").stdout
+    told = box.program("control", "pause").stdout
     assert told == f"{box.id}: paused: nothing new starts; the run has ended, so what may be added to it later waits\n"
 
 
@@ -46,7 +46,7 @@ def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_
     any_box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     any_box.start()
     any_box.begun("env_one")
-    any_box.library("control.sh", "drain")
+    any_box.program("control", "drain")
     assert any_box.dispatcher_lives
     any_box.write("go", "")
     until(lambda: not any_box.dispatcher_lives, "the dispatcher leaves")
@@ -66,12 +66,12 @@ def test_slots_may_go_below_what_runs(box: Box) -> None:
     box.plan({f"env_p{i}": bash(HOLD) for i in range(4)}, parallel=3)
     box.start()
     begun = [box.begun(name) for name in box.names[:3]]
-    assert box.library("control.sh", "slots", "1").returncode == 0
+    assert box.program("control", "slots", "1").returncode == 0
     kill(begun[0].pid, signal.SIGTERM)
     box.ended("env_p0")
     assert all(alive(begin.pid) for begin in begun[1:])
     assert box.begin("env_p3") is None
-    box.library("control.sh", "slots", "3")
+    box.program("control", "slots", "3")
     box.begun("env_p3")
     box.write("go", "")
     box.await_done()
@@ -82,7 +82,7 @@ def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box)
     box.start()
     box.ended("env_one")
     until(lambda: box.told("^ended env_one"), "the dispatcher knows")
-    assert box.library("control.sh", "retry", "env_one").stdout == "env_one: attempt 2 comes next\n"
+    assert box.program("control", "retry", "env_one").stdout == "env_one: attempt 2 comes next\n"
     assert box.ended("env_one", 2).clean
     box.write("go", "")
     box.await_done()
@@ -91,22 +91,22 @@ def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box)
 
 def test_retry_asks_for_all_that_failed_and_leaves_the_rest_alone(box: Box) -> None:
     box.run({"env_one": bash(FAILS_ONCE), "env_two": bash("true"), "env_three": bash("kill -KILL $$")})
-    said = box.library("control.sh", "retry", "--failed")
+    said = box.program("control", "retry", "--failed")
     assert said.stdout == "env_one: attempt 2 comes next\nenv_three: attempt 2 comes next\n"
     box.start()
     until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
     assert box.ended("env_one", 2).clean
     assert box.end("env_two", 2) is None
-    again = box.library("control.sh", "retry", "env_one", "env_two")
+    again = box.program("control", "retry", "env_one", "env_two")
     assert (again.returncode, again.stdout) == (1, "env_one: has succeeded\nenv_two: has succeeded\n")
-    assert box.library("control.sh", "retry", "--stalled").stdout == f"{box.id}: no session has stalled\n"
+    assert box.program("control", "retry", "--stalled").stdout == f"{box.id}: no session has stalled\n"
 
 
 def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
     policy = {"retry_killed": 1, "breaker": 0}
     box.run({"env_one": bash("kill -KILL $$")}, attempts=2, policy=policy)
     assert launches(box) == ["env_one 1", "env_one 2"]
-    box.library("control.sh", "retry", "env_one")
+    box.program("control", "retry", "env_one")
     box.start()
     until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
     assert launches(box)[2:] == ["env_one 3", "env_one 4"]
@@ -116,7 +116,7 @@ def test_a_retry_of_one_that_waits_for_its_retry_makes_it_start_at_once(box: Box
     box.plan({"env_one": bash(f"{FAILS_ONCE} || kill -KILL $$")}, policy={"retry_killed": 1, "wait_killed_ms": 600000})
     box.start()
     until(lambda: "env_one" in waiting(box), "it waits")
-    box.library("control.sh", "retry", "env_one")
+    box.program("control", "retry", "env_one")
     box.await_done()
     assert box.ended("env_one", 2).clean
 
@@ -125,7 +125,7 @@ def test_one_that_runs_is_not_started_twice(box: Box) -> None:
     box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     box.start()
     box.begun("env_one")
-    said = box.library("control.sh", "retry", "env_one", "env_two")
+    said = box.program("control", "retry", "env_one", "env_two")
     assert (said.returncode, said.stdout) == (
         1,
         "env_one: still runs: stop it first\nenv_two: waits for its turn already\n",
@@ -136,8 +136,8 @@ def test_a_retry_of_one_that_waits_in_a_stopped_run_says_what_lets_it_start(box:
     box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     box.start()
     box.begun("env_one")
-    box.library("stop.sh")
-    said = box.library("control.sh", "retry", "env_two").stdout
+    box.program("stop")
+    said = box.program("control", "retry", "env_two").stdout
     assert said == f"env_two: waits for its turn already; nothing starts until `combo resume {box.id}`\n"
 
 
@@ -145,7 +145,7 @@ def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
     box.plan({"env_one": bash(FAILS_ONCE), "after": bash(HOLD)})
     box.start()
     box.begun("after")
-    box.library("control.sh", "retry", "env_one")
+    box.program("control", "retry", "env_one")
     box.write("go", "")
     box.await_done()
     assert box.ended("env_one", 2).clean
@@ -167,7 +167,7 @@ WRONG = {
 @pytest.mark.parametrize("arguments", WRONG)
 def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
     box.plan({"env_one": bash("true")})
-    refused = box.library("control.sh", *arguments.split())
+    refused = box.program("control", *arguments.split())
     assert refused.returncode == 64
     assert WRONG[arguments] in refused.stderr
     assert not (box.directory / "sessions/env_one/again").exists()
@@ -175,7 +175,7 @@ def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
 
 def test_what_is_no_run_directory_is_refused(box: Box, tmp_path: Path) -> None:
     box.directory.joinpath("id").unlink()
-    assert box.library("control.sh", "pause").returncode == 66
+    assert box.program("control", "pause").returncode == 66
 
 
 # A grid that was amended
@@ -255,7 +255,7 @@ def test_a_smoke_test_without_a_record_halts_the_run_until_a_person_lets_it_go_o
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
     assert box.fields("dispatch/hold")["why"] == "the smoke test left no record: env_two_smoke"
     assert box.begin("env_one") is None
-    box.library("control.sh", "resume")
+    box.program("control", "resume")
     box.start()
     box.await_done()
     assert box.ended("env_one").clean

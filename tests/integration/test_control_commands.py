@@ -9,7 +9,7 @@ from pathlib import Path
 from box import alive, kill, until
 from desk import Desk, desk, evaluate
 
-from comborun.attempt import parse_record
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -29,7 +29,7 @@ def states(desk: Desk) -> dict[str, str]:
 
 
 def kill_dispatcher(desk: Desk) -> None:
-    record = parse_record((desk.runs[-1] / "dispatch/dispatcher").read_text())
+    record = parse((desk.runs[-1] / "dispatch/dispatcher").read_text())
     kill(int(record["pid"]), signal.SIGKILL)
     until(lambda: not alive(int(record["pid"])), "the dispatcher is gone")
 

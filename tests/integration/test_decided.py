@@ -1,4 +1,4 @@
-"""`control.sh RUN decided`: what has not begun is not needed any more; what has begun goes on; and saying so twice."""
+"""`control RUN decided`: what has not begun is not needed any more; what has begun goes on; and saying so twice."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ DECISION = '{"environment": "x", "better": "a]b $(c)"}\n'
 
 
 def tell(box: Box, *names: str, told: str) -> subprocess.CompletedProcess[str]:
-    command = ["bash", str(box.directory / "lib/control.sh"), str(box.directory), "decided", *names]
-    return subprocess.run(
-        command, env=box.environment, input=told, capture_output=True, text=True, timeout=60, check=False
-    )
+    return box.program("control", "decided", *names, told=told)
 
 
 def test_what_waits_is_not_needed_and_what_runs_goes_on_to_its_end(box: Box) -> None:

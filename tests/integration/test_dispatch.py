@@ -1,4 +1,4 @@
-"""dispatch.sh with real tmux and screen: the queue and its limits."""
+"""The dispatcher with real tmux and screen: the queue and its limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from box import Box, Script, alive, bash, kill, until
 from traces import HOLD, NAMES, RECORD, STARTED, concurrency, spans, starts
 
-from comborun.state import Cause, Outcome
+from comborun.rules.words import Cause, Outcome
 
 
 def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box: Box) -> None:
@@ -91,6 +91,13 @@ def test_a_free_slot_is_taken_at_once_and_not_at_the_next_sweep(any_box: Box) ->
     times = spans(any_box)
     gaps = sorted(later[0] - earlier[1] for earlier, later in pairwise(times))
     assert gaps[len(gaps) // 2] < 0.2, f"a sweep is every 2 s: {gaps}"
+
+
+def test_no_idle_server_stays_when_all_is_done_or_nothing_is_left_to_do(box: Box) -> None:
+    box.run({name: bash("true") for name in NAMES[:3]}, parallel=2)
+    until(lambda: box.servers() == [], "the server ends with its last window")
+    assert "nothing is left to do" in box.start().stdout
+    assert box.servers() == []
 
 
 def test_two_starts_are_a_stagger_apart(box: Box) -> None:
@@ -181,7 +188,7 @@ def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) ->
     kill(server, signal.SIGSTOP)
     box.ended(NAMES[0])
     until(lambda: len(box.told("^launch")) == 2, "the next one is launched")
-    assert box.library("probe.sh").returncode == 0
+    assert box.program("probe").returncode == 0
     kill(server, signal.SIGCONT)
     box.await_done()
     assert all(starts(box, name) == ["1"] for name in NAMES[:3])

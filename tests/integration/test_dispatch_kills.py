@@ -12,7 +12,7 @@ import pytest
 from box import Box, alive, bash, kill, until
 from traces import HOLD, NAMES, RECORD, STARTED, concurrency, starts
 
-from comborun.state import Cause, Completeness, Outcome
+from comborun.rules.words import Cause, Completeness, Outcome
 
 
 def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(any_box: Box) -> None:
@@ -203,7 +203,7 @@ def test_a_fifo_that_somebody_removed_is_made_again_and_no_session_waits_for_its
 
 def test_there_is_one_dispatcher_however_many_are_started(box: Box) -> None:
     box.plan({name: bash(STARTED + "sleep 0.3") for name in NAMES})
-    command = ["bash", str(box.directory / "lib/start.sh"), str(box.directory)]
+    command = box.command("start")
     starters = [
         subprocess.Popen(command, env=box.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(5)

@@ -96,9 +96,9 @@ def door(desk: Desk) -> Door:
     checkout = desk.home / "my projects/the checkout"
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
-        if (CHECKOUT / name).is_file():
+        if (CHECKOUT / name).is_file() or (CHECKOUT / name).is_symlink():
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, checkout / name)
+            shutil.copy2(CHECKOUT / name, checkout / name, follow_symlinks=False)
     furnish(checkout)
     link = desk.home / "bin/evaluate grids"
     link.parent.mkdir()
@@ -125,7 +125,8 @@ def test_a_grid_goes_from_the_front_door_to_its_report(door: Door) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Setting up" not in ended.stderr
     assert door.desk.report()["totals"]["completed"] == 16
-    assert (door.desk.runs[-1] / "lib/start.sh").read_bytes() == (door.checkout / "scripts/lib/start.sh").read_bytes()
+    program = door.desk.runs[-1] / "lib/comborun_host/comborun/host"
+    assert (program / "start.py").read_bytes() == (door.checkout / "comborun/host/start.py").read_bytes()
 
 
 def test_options_need_no_grid_beside_them(door: Door) -> None:

@@ -6,11 +6,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import click
 from box import alive, until
 from desk import Desk, desk, evaluate
 
-from comborun.attempt import parse_record
 from comborun.cli import combo
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -47,9 +48,9 @@ WATCHING = ("calibrate", "monitor", "run")
 
 def processes(run: Path) -> dict[int, str]:
     """pid -> its role, for all that the run's records name."""
-    found = {int(parse_record((run / "dispatch/dispatcher").read_text())["pid"]): "dispatcher"}
+    found = {int(parse((run / "dispatch/dispatcher").read_text())["pid"]): "dispatcher"}
     for path in run.glob("sessions/*/attempt-*/begin"):
-        record = parse_record(path.read_text())
+        record = parse(path.read_text())
         found |= {int(record[role]): f"{role} of {path.parts[-3]}" for role in ("supervisor", "pid")}
     return found
 
@@ -58,7 +59,9 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     gate = desk.home / "gate"
     waits = f"sh -c 'until [ -e \"$1\" ]; do sleep 0.1; done; shift; exec \"$@\"' x '{gate}'"
     grid = desk.grid(GRID, command=f"{waits} {evaluate()}", limits="{parallel: 2}")
-    assert set(CALLS) == set(combo.commands) - {"stop"}, "a new command says here how it is called"
+    assert set(CALLS) == set(combo.list_commands(click.Context(combo))) - {"stop"}, (
+        "a new command says here how it is called"
+    )
     assert desk.combo("launch", grid).returncode == 0
     run = desk.runs[-1]
     until(lambda: len(list(run.glob("sessions/*/attempt-1/begin"))) == 2, "two begin")

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from comborun.attempt import parse_record
 from comborun.errors import HostError, UserError
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run, observe
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.watch import Source
 from comborun.plan import After, Limits, Plan, Session
+from comborun.remote.local import LocalTransport
+from comborun.remote.publish import Draft, publish
 from comborun.results import ResultRules
+from comborun.rules.records import parse
+from comborun.rules.words import Life, Outcome
 from comborun.session.command import fill
-from comborun.state import Life, Outcome
-from monitor.classify import classify
-from monitor.history import History
-from monitor.observe import load_run, observe
-from monitor.status import RunStatus, SessionStatus
-from monitor.watch import Source
-from remote.local import LocalTransport
-from remote.publish import Draft, publish
 
 DEADLINE_S = 20.0
 PROGRAM = """
@@ -69,9 +69,9 @@ class Stage:
         return next(one for one in self.look().sessions if one.environment == name)
 
     def start(self, name: str, attempt: int = 1) -> subprocess.Popen[bytes]:
-        script = self.directory / "sessions" / f"{name}_act" / "session.sh"
+        program = [sys.executable, "-I", "-S", str(self.directory / "lib/comborun_host"), "session"]
         process = subprocess.Popen(
-            ["bash", script, str(attempt)],
+            [*program, str(self.directory), f"{name}_act", str(attempt), "none"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ class Stage:
         return process
 
     def begin(self, name: str) -> dict[str, str]:
-        return parse_record((self.directory / "sessions" / f"{name}_act" / "attempt-1" / "begin").read_text())
+        return parse((self.directory / "sessions" / f"{name}_act" / "attempt-1" / "begin").read_text())
 
     def wait_until(self, met: Callable[[SessionStatus], bool], name: str) -> SessionStatus:
         deadline = time.monotonic() + DEADLINE_S
@@ -93,7 +93,7 @@ class Stage:
     def end_all(self) -> None:
         commands = [Path(path) for path in self.directory.glob("sessions/*/attempt-*/begin")]
         for path in commands:
-            end(int(parse_record(path.read_text()).get("pid", "0")))
+            end(int(parse(path.read_text()).get("pid", "0")))
         for process in self.started:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
@@ -216,5 +216,5 @@ def test_a_folder_that_is_no_run_is_the_users_error_and_a_vanished_run_the_hosts
     with pytest.raises(UserError, match="is no run directory"):
         load_run(LocalTransport(), str(tmp_path))
     view = replace(stages(session("grass", tmp_path)).source.view, directory=str(tmp_path / "gone"))
-    with pytest.raises(HostError, match="probe"):
+    with pytest.raises(HostError, match="gone"):
         Source(LocalTransport(), view).fold(History())

@@ -19,8 +19,8 @@ import sys
 sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
 from rich.console import Console
-from monitor.showing.screen import open_screen
-from monitor.watch import Settings, Source, SystemClock, watch
+from comborun.monitor.showing.screen import open_screen
+from comborun.monitor.watch import Settings, Source, SystemClock, watch
 view, answer = a_busy_run()
 try:
     watch(Source(StagedHost([answer]), view), open_screen(Console()), SystemClock(), Settings(60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 from box import Box, alive, bash, until
@@ -17,15 +18,8 @@ def hook(box: Box, command: str = 'cat >>"$COMBORUN_RUN_DIR/notices"', *, every_
     box.write(
         "dispatch/notify.sh",
         f"""#!/usr/bin/env bash
-variables=(
-  WORD='two words'
-)
-source "${{0%notify.sh}}../lib/hook.sh"
-command=(
-  bash
-  -c '{command}'
-)
-hook::run
+export WORD='two words' COMBORUN_RUN_DIR={shlex.quote(str(box.directory))}
+exec bash -c '{command}'
 """,
     )
     return {"notify_every_ms": every_ms, "breaker": 0}
@@ -58,7 +52,7 @@ def test_a_run_that_is_done_says_so_with_substance(any_box: Box) -> None:
     }
     assert (told["records"], told["planned"], told["successes"], told["suppressed"]) == (2, 2, 1, 0)
     assert told["directory"] == str(any_box.directory)
-    assert f"{any_box.directory}'/lib/control.sh" in told["resume"]
+    assert told["resume"] == f"bash '{any_box.directory}'/run_parallel.sh resume"
     assert told["at"].endswith("Z")
 
 
@@ -159,7 +153,7 @@ def test_a_test_notice_that_takes_too_long_is_ended_and_that_is_said(box: Box) -
     box.environment["COMBORUN_NOTIFY_S"] = "1"
     hook(box, "setsid sleep 30 & exec sleep 60")
     box.plan({"env_one": bash("true")})
-    tried = box.library("control.sh", "notify")
+    tried = box.program("control", "notify")
     assert (tried.returncode, tried.stderr) == (124, "notify: the command was ended: it took longer than 1 s\n")
 
 
@@ -175,11 +169,11 @@ def test_only_the_kinds_that_the_grid_names_are_told(box: Box) -> None:
 def test_a_test_notice_runs_the_command_in_the_foreground(box: Box) -> None:
     hook(box, 'cat; echo "$WORD"; exit 3')
     box.plan({"env_one": bash("true")})
-    tried = box.library("control.sh", "notify")
+    tried = box.program("control", "notify")
     text, words = tried.stdout.splitlines()
     assert (tried.returncode, json.loads(text)["kind"], words) == (3, "test", "two words")
 
 
 def test_a_grid_without_a_command_has_nothing_to_try(box: Box) -> None:
     box.plan({"env_one": bash("true")})
-    assert box.library("control.sh", "notify").returncode == 69
+    assert box.program("control", "notify").returncode == 69

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, alive, bash, kill, until
 
-from comborun.state import Cause, Completeness, Failure, Outcome
+from comborun.rules.words import Cause, Completeness, Failure, Outcome
 
 RECORD = """printf '{"episode": 0, "success": true}\\n' >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
@@ -68,7 +68,7 @@ def test_an_orphan_without_limits_is_let(box: Box, orphaned: Callable[..., None]
 
 def test_the_watch_over_an_orphan_leaves_with_its_dispatcher(box: Box, orphaned: Callable[..., None]) -> None:
     orphaned(bash("exec sleep 600", constants=("stall_s=3",)))
-    script = str(box.directory / "sessions/env_one/session.sh")
+    script = str(box.directory / "lib/comborun_host")
     until(lambda: watches(script), "it is watched")
     kill(box.dispatcher, signal.SIGKILL)
     until(lambda: not watches(script), "the watch has left")
@@ -76,7 +76,7 @@ def test_the_watch_over_an_orphan_leaves_with_its_dispatcher(box: Box, orphaned:
 
 
 def watches(script: str) -> list[int]:
-    """The processes that run the session's script as a watch over an orphan."""
+    """The processes that watch over an orphan of this run."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:

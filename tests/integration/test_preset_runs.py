@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from desk import CHECKOUT, Desk, desk_at, evaluate
 
 from comborun.cli import combo
-from remote.fetch.transfer import fetch
-from remote.local import LocalTransport
-from reporter.collect import collect_run
-from reporter.records.missing import missing
-from reporter.summary import ComboSummary, summarize
+from comborun.remote.fetch.transfer import fetch
+from comborun.remote.local import LocalTransport
+from comborun.reporter.collect import collect_run
+from comborun.reporter.records.missing import missing
+from comborun.reporter.summary import ComboSummary, summarize
 
 REPLICAS = CHECKOUT / "tests" / "replicas"
 LINKS = {

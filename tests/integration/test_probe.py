@@ -1,18 +1,16 @@
-"""probe.sh: one look at a whole run, in the protocol of docs/architecture.md."""
+"""probe: one look at a whole run, in the protocol of docs/architecture.md."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 from box import Box, bash, kill, until
 
-from comborun.attempt import parse_record
-from comborun.state import Outcome
-from monitor.answer.snapshot import Snapshot, parse_snapshot
+from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
+from comborun.rules.words import Outcome
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -20,14 +18,15 @@ WAIT = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done; '
 
 
 def answer(box: Box, known: str = "", tail: int = 400) -> bytes:
-    command = ["bash", str(box.directory / "lib/probe.sh"), str(box.directory), known, str(tail)]
-    done = subprocess.run(command, env=box.environment, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        box.command("probe", known, str(tail)), env=box.environment, capture_output=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout
 
 
 def probe(box: Box, known: str = "", tail: int = 400) -> Snapshot:
-    return parse_snapshot(answer(box, known, tail), tail)
+    return parse_snapshot(answer(box, known, tail))
 
 
 def test_before_the_start_there_is_a_header_and_nothing_else(box: Box) -> None:
@@ -35,10 +34,9 @@ def test_before_the_start_there_is_a_header_and_nothing_else(box: Box) -> None:
     seen = probe(box)
     assert (seen.run, seen.dispatcher, seen.slots, seen.stopped, seen.done) == (box.id, None, None, False, None)
     assert seen.attempts == ()
-    header = parse_record(answer(box).decode())
-    assert header["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert float(header["load"]) >= 0
-    assert header["cpus"] == str(len(os.sched_getaffinity(0)))
+    assert seen.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert seen.use.load is not None
+    assert seen.use.cpus == len(os.sched_getaffinity(0))
 
 
 def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_box: Box) -> None:
@@ -53,8 +51,8 @@ def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_bo
     assert (seen.dispatcher, seen.slots, seen.multiplexer) == (any_box.dispatcher, 3, any_box.multiplexer)
     assert (one.session, one.number, one.end) == ("env_one", 1, None)
     assert one.begin == any_box.begin("env_one")
-    assert (one.supervised, one.working) == (True, True)
-    assert (one.records, one.successes) == (2, 1)
+    assert one.life == "running"
+    assert (one.counts.records, one.counts.successes) == (2, 1)
     assert (one.log_size, one.tail) == (11, b"last\n")
     assert one.log_changed
     assert abs(one.log_changed - seen.now) < 30
@@ -98,11 +96,9 @@ def test_an_orphan_works_without_a_supervisor_and_a_lost_one_does_neither(box: B
     begin = box.begun("env_one")
     box.kill_dispatcher()
     kill(begin.supervisor, signal.SIGKILL)
-    until(lambda: not probe(box).attempts[0].supervised, "the supervisor is gone")
-    (one,) = probe(box).attempts
-    assert one.working
+    until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
     os.killpg(begin.pid, signal.SIGKILL)
-    until(lambda: not probe(box).attempts[0].working, "the command is gone")
+    until(lambda: probe(box).attempts[0].life == "lost", "the command is gone")
 
 
 def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
@@ -113,16 +109,16 @@ def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
     box.kill_dispatcher()
     kill(begin.supervisor, signal.SIGKILL)
     kill(begin.pid, signal.SIGKILL)
-    until(lambda: not probe(box).attempts[0].supervised, "the supervisor is gone")
-    assert probe(box).attempts[0].working
+    until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
 
 
 def test_each_session_is_counted_by_its_own_rules(box: Box) -> None:
-    won = """printf '{"won": 1}\\n{"won": 0}\\n{"success": true}\\n' >"$COMBORUN_OUTPUT_DIR/a b.txt"; """
-    torn = """printf '{"success": true}\\r\\n{"success": true, "x": 1' >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
+    won = """printf '{"episode": %d, "won": %d}\\n' 0 1 1 0 7 1 >"$COMBORUN_OUTPUT_DIR/a b.jsonl"; """
+    row = '{"episode": 0, "success": true'
+    torn = f"""printf '{row}}}\\r\\n{row}, "x": 1' >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
     box.plan(
         {
-            "env_won": bash(won + "echo ready; " + WAIT, results=("*.txt",), success='"won": *1 *[,}]'),
+            "env_won": bash(won + "echo ready; " + WAIT, results=("*.jsonl",), success="won", count=5),
             "env_torn": bash(torn + "echo ready; " + WAIT, results=("*.jsonl",)),
             "env_none": bash("echo ready; " + WAIT),
         }
@@ -130,8 +126,8 @@ def test_each_session_is_counted_by_its_own_rules(box: Box) -> None:
     box.start()
     for name in box.names:
         until(lambda name=name: "ready" in box.log(name), f"{name} has written")
-    counts = {one.session: (one.records, one.successes) for one in probe(box).attempts}
-    assert counts == {"env_won": (3, 1), "env_torn": (1, 1), "env_none": (0, 0)}
+    counts = {one.session: (one.counts.records, one.counts.successes) for one in probe(box).attempts}
+    assert counts == {"env_won": (2, 1), "env_torn": (1, 1), "env_none": (0, 0)}
 
 
 def test_logs_of_binary_garbage_and_false_headers_end_up_where_they_belong(box: Box) -> None:
@@ -160,7 +156,7 @@ def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
     box.write("plan-2.json", "{}")
     box.start()
     until((box.directory / "dispatch/waiting").exists, "it waits")
-    box.library("control.sh", "pause", "for lunch")
+    box.program("control", "pause", "for lunch")
     box.write("dispatch/quarantine", "3\tcrashed\t12.5\n")
     seen = probe(box)
     assert seen.plan == 2
@@ -175,56 +171,20 @@ def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
-    command = ["bash", str(box.directory / "lib/probe.sh"), str(tmp_path)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    command = box.command("probe")
+    refused = subprocess.run([*command[:-1], str(tmp_path)], capture_output=True, text=True, timeout=30, check=False)
     assert refused.returncode == 66
     assert "is no run directory" in refused.stderr
 
 
-def test_the_number_of_processes_does_not_grow_with_the_number_of_sessions(box: Box, tmp_path: Path) -> None:
-    calls = watch_programs(tmp_path / "bin", box)
-    started = []
-    for many in (2, 40):
-        box.plan({f"env_p{i}": bash("true", results=("*.jsonl",)) for i in range(many)})
-        for i in range(many):
-            box.write(f"sessions/env_p{i}/attempt-1/claim", "supervisor=1\ncount=1\nresults=*.jsonl\nsuccess=true\n")
-            box.write(f"sessions/env_p{i}/attempt-1/begin", identity())
-            box.write(f"sessions/env_p{i}/attempt-1/log", "x\n")
-            box.write(f"sessions/env_p{i}/attempt-1/out/r.jsonl", '{"success": true}\n')
-        seen = probe(box)
-        assert [(one.alive, one.records, one.successes) for one in seen.attempts] == [(True, 1, 1)] * many
-        started.append(sorted(calls.read_text().split()))
-        calls.write_text("")
-    few, many_more = started
-    assert few == many_more
-    assert len(few) < 10
-
-
-def watch_programs(folder: Path, box: Box) -> Path:
-    """Put scripts before the real programs that note each call in the file that is returned."""
-    calls = folder / "calls"
-    folder.mkdir()
-    for program in (
-        "cat",
-        "date",
-        "flock",
-        "grep",
-        "ls",
-        "mv",
-        "nproc",
-        "ps",
-        "sed",
-        "sleep",
-        "sort",
-        "stat",
-        "tail",
-        "wc",
-    ):
-        script = folder / program
-        script.write_text(f'#!/bin/bash\necho {program} >>"{calls}"\nexec "{shutil.which(program)}" "$@"\n')
-        script.chmod(0o755)
-    box.environment["PATH"] = f"{folder}:{box.environment['PATH']}"
-    return calls
+def test_why_rows_do_not_count_is_told_while_the_session_runs(box: Box) -> None:
+    rows = """printf '{"episode": %d, "success": true}\\n' 8 9 10 >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
+    box.plan({"env_one": bash(rows + "echo ready; " + WAIT, results=("*.jsonl",), count=9)})
+    box.start()
+    until(lambda: "ready" in box.log("env_one"), "it has written")
+    (one,) = probe(box).attempts
+    assert (one.counts.records, one.counts.successes) == (1, 1)
+    assert "2" in one.counts.why
 
 
 def identity() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prefaced import Prefaced
 
 from comborun.again.amend import Amended, compare
 from comborun.again.amend import amend as amended_plan
 from comborun.errors import HostError
 from comborun.plan import After, Limits, Plan, Session
+from comborun.remote.local import LocalTransport
+from comborun.remote.publish import Draft, Publication, amend, publish
+from comborun.remote.runs import list_runs
 from comborun.results import ResultRules
 from comborun.session.command import fill
-from remote.local import LocalTransport
-from remote.publish import Draft, Publication, amend, publish
 
 SESSION = Session("e_p", "p", "e", "episode", 0, 2, None, fill("true", {}), "", None, (), 0, ResultRules(), "d1")
 PLAN = Plan("my-grid", (SESSION,), Limits(1, 1, 0.0, 2), (), None, 60.0, "digest-1")
@@ -202,27 +205,95 @@ def test_after_comes_and_goes_with_the_grid(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("steps", range(1, 8))
 def test_an_amendment_that_is_cut_off_anywhere_is_mended_by_the_next(tmp_path: Path, steps: int) -> None:
-    """mv is made to fail at its n-th call, which is what a kill there leaves."""
+    """The program is killed at its n-th move."""
     first = put(tmp_path)
     end(first, succeeded=1)
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    count = tmp_path / "count"
-    (tools / "mv").write_text(
-        f'#!/usr/bin/env bash\nprintf x >>"{count}"\n'
-        f'(($(wc -c <"{count}") < {steps})) || kill -KILL "$PPID"\nexec /bin/mv "$@"\n'
-    )
-    (tools / "mv").chmod(0o755)
-    root = Path(first.directory).parent
-    changed = put(root, GROWN)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-        with contextlib.suppress(HostError):
-            amend(LocalTransport(), changed, grown(changed), draft(root, GROWN))
-    while (found := put(root, GROWN)).state == "changed":
-        assert amend(LocalTransport(), found, grown(found), draft(root, GROWN)) is not None
+    changed = put(tmp_path, GROWN)
+    with contextlib.suppress(HostError):
+        amend(Prefaced(KILLS % steps), changed, grown(changed), draft(tmp_path, GROWN))
+    while (found := put(tmp_path, GROWN)).state == "changed":
+        assert amend(LocalTransport(), found, grown(found), draft(tmp_path, GROWN)) is not None
     assert found.state == "resumed", "the new session is still to run"
     assert found.found
     assert found.found.plan == GROWN
     assert files(first)["dispatch/queue.tsv"].count("\n") == 2
     assert "sessions/e_q/session.sh" in files(first)
+
+
+KILLS = """
+import os
+def killing(*places, left=[%d], replace=os.replace):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), 9)
+    replace(*places)
+os.replace = killing
+"""
+
+
+def test_everything_is_on_the_disk_before_the_run_is_in_its_place(tmp_path: Path) -> None:
+    """What a power loss right after the launch may take is seen by the order of the calls to the kernel."""
+    traced = tmp_path / "trace"
+    first = publish(Prefaced(TRACES.replace("TRACED", str(traced))), draft(tmp_path / "runs"))
+    calls = [line.partition(" ")[::2] for line in traced.read_text().splitlines()]
+    at = calls.index(("rename", first.directory))
+    staged = {path.split("/.incoming/")[1].partition("/")[2] for call, path in calls[:at] if call == "fsync"}
+    run = Path(first.directory)
+    assert staged >= {path.relative_to(run).as_posix().removeprefix(".") for path in (run, *run.rglob("*"))}
+    assert ("fsync", str(tmp_path / "runs")) in calls[at:]
+
+
+TRACES = """
+import os
+def traced(call, path, trace=os.open("TRACED", os.O_WRONLY | os.O_CREAT | os.O_APPEND)):
+    os.write(trace, ("%s %s\\n" % (call, path)).encode())
+def fsync(descriptor, fsync=os.fsync):
+    traced("fsync", os.readlink("/proc/self/fd/%d" % descriptor))
+    fsync(descriptor)
+def rename(source, target, rename=os.rename):
+    traced("rename", target)
+    rename(source, target)
+os.fsync, os.rename = fsync, rename
+"""
+
+
+@pytest.mark.parametrize("lost", ["run.json", "plan-1.json", "dispatch/queue.tsv", "sessions/e_p/session.sh", "digest"])
+@pytest.mark.parametrize("how", ["empty", "zeros", "gone"])
+def test_a_run_whose_files_a_power_loss_took_is_set_aside_and_made_anew(tmp_path: Path, lost: str, how: str) -> None:
+    first = put(tmp_path)
+    file = Path(first.directory, lost)
+    if how == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(b"" if how == "empty" else b"\0" * file.stat().st_size)
+    second = put(tmp_path)
+    if (lost, how) == ("run.json", "gone"):
+        assert second.state == "new", "without it the folder is no run at all"
+        return
+    assert (second.state, second.run == first.run) == ("new", False)
+    flaw = f"{lost}: No such file or directory" if how == "gone" else f"{lost} is empty"
+    sentence = f"the run that this grid had can't be read ({flaw}) and was set aside as {first.directory}.unreadable"
+    assert second.told == (sentence,)
+    assert again(tmp_path) == ("resumed", second.run)
+
+
+def test_a_run_that_can_not_be_read_stays_while_something_of_it_runs(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    Path(first.directory, "dispatch/queue.tsv").write_bytes(b"")
+    with Path(first.directory, "dispatch/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(HostError) as caught:
+            put(tmp_path)
+    assert "dispatch/queue.tsv is empty), and sessions of it run" in caught.value.hint
+    assert Path(first.directory).is_dir()
+
+
+def test_a_clock_that_was_set_back_hides_no_run(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    ahead = Path(first.directory).rename(tmp_path / "my-grid-20990101T000000Z-abcd")
+    (ahead / "dispatch/done").write_text("succeeded=1\n")
+    assert put(tmp_path).state == "finished"
+    second = put(tmp_path, mode="new")
+    assert second.run < ahead.name
+    assert again(tmp_path) == ("resumed", second.run)
+    assert [run.id for run in list_runs(LocalTransport(), [str(tmp_path)])] == [second.run, ahead.name]

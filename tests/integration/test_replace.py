@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from box import Box, alive, bash, make_box, until
 
-from remote.replace import replaced
+from comborun.remote.replace import replaced
 
 CALM = "trap 'echo got INT >>{log}; exit 0' INT; trap 'echo got TERM >>{log}; exit 0' TERM; "
 WAIT = "echo up >>{log}; while :; do sleep 0.05; done"
@@ -236,7 +236,7 @@ def test_the_session_that_the_launch_was_typed_in_is_left_alone(old: Old) -> Non
     old.box.plan({"env_one": bash("true")})
     old.box.write("dispatch/replaces", "mine\n")
     said = old.home / "said"
-    start = shlex.join(["bash", str(old.box.directory / "lib/start.sh"), str(old.box.directory)])
+    start = shlex.join(old.box.command("start"))
     typed = f"{start} >{said}; echo over >>{said}; sleep 60"
     old.tmux("new-session", "-d", "-s", "mine", shlex.join(["bash", "-c", typed]))
     until(lambda: said.exists() and "over" in said.read_text(), "it has been started")
@@ -273,7 +273,7 @@ def test_two_starts_at_once_say_it_once(old: Old) -> None:
     old.start("tmux", "eval4env", DEAF)
     old.box.plan({"env_one": bash("true")})
     old.box.write("dispatch/replaces", "eval4env\n")
-    command = ["bash", str(old.box.directory / "lib/start.sh"), str(old.box.directory)]
+    command = old.box.command("start")
     both = [subprocess.Popen(command, env=old.box.environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=30)[0] for process in both]
     assert sum(len(replaced(text)) for text in said) == 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from box import put_library
 from click.testing import CliRunner
 from report_runs import RUN, RunDirectory, row
 
@@ -15,10 +15,9 @@ from comborun.cli.frame import INTERRUPTED
 from comborun.cli.reporting import report_on
 from comborun.cli.watching import Watching, monitor, status, watch_until_the_end
 from comborun.errors import HostError
-from comborun.library import scripts_directory
+from comborun.remote.local import LocalTransport
 from comborun.results import ResultRules
 from comborun.transport import Completed
-from remote.local import LocalTransport
 
 ID = "grid-20260509T073525Z-1a2b"
 LOST = ("broken", "round")
@@ -34,7 +33,7 @@ class Laptop(LocalTransport):
         self.faults = list(faults)
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        if "fetch.sh" in script and self.faults:
+        if "fetch" in args and self.faults:
             raise self.faults.pop(0)
         return super().run(script, *args, **options)
 
@@ -70,7 +69,7 @@ def run(tmp_path: Path) -> Path:
     run.put(RUN.queue, "stairs_flat\t0\nstairs_rough\t0\n")
     run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
     run.write(run=ID)
-    shutil.copytree(scripts_directory() / "lib", run.path / "lib")
+    put_library(run.path)
     return run.path
 
 
@@ -145,7 +144,7 @@ def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, c
     run.put(RUN.queue, "stairs_gr_n\t0\n")
     run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
     run.write(run=ID)
-    shutil.copytree(scripts_directory() / "lib", run.path / "lib")
+    put_library(run.path)
     said = CliRunner().invoke(command[0], [str(run.path), "--json", *command[1:]], standalone_mode=False)
     assert said.exception is None
     assert said.stdout.isascii()

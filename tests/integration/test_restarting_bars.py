@@ -15,13 +15,13 @@ from desk import Desk, desk_at
 from test_preset_runs import furnish, launched
 
 from comborun.cli import combo
-from comborun.state import Outcome
-from monitor.classify import classify
-from monitor.history import History
-from monitor.observe import load_run
-from monitor.status import SessionStatus
-from monitor.watch import Source
-from remote.local import LocalTransport
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History
+from comborun.monitor.observe import load_run
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.watch import Source
+from comborun.remote.local import LocalTransport
+from comborun.rules.words import Outcome
 
 TRIALS, BATCH, TASKS = 4, 2, 2
 GRID = f"""\

@@ -11,7 +11,7 @@ import pytest
 from box import Box, Script, bash, kill, until
 from nvidia import Gpus
 
-from comborun.state import Cause, Outcome
+from comborun.rules.words import Cause, Outcome
 
 CRASH = "kill -SEGV $$"
 OUT_OF_GPU_MEMORY = "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1"
@@ -133,32 +133,44 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
 # Out of memory
 
 
-def test_a_session_out_of_gpu_memory_starts_alone_where_as_much_is_free(box: Box, tmp_path: Path) -> None:
+def test_a_session_out_of_gpu_memory_that_said_nothing_starts_alone(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.used(40000)
     hungry = bash(FIRST + HOLD.replace("go", "fail") + OUT_OF_GPU_MEMORY, gpus=1)
     box.plan(
-        {"env_one": hungry, "env_two": bash(HOLD, gpus=1), "env_three": bash("true", gpus=1)},
+        {"env_one": hungry, "env_two": bash(HOLD, gpus=1), "env_three": bash(HOLD, gpus=1)},
         gpus="0",
         per_gpu=2,
-        parallel=2,
+        parallel=3,
         policy={"retry_gpu_memory": 1},
     )
     box.start()
     box.begun("env_two")
     box.write("fail", "")
-    assert box.ended("env_three").clean  # others go on meanwhile
     until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
-    until((box.directory / "sessions/env_one/attempt-1/free").exists, "what was free then is written down")
-    gpus.used(40500)  # it ran out beside another, so as much as was free then is enough, and this is less
     box.write("go", "")
-    box.ended("env_two")
-    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
-    assert box.end("env_one", 2) is None
+    box.await_done()
+    second = box.ended("env_one", 2)
+    assert second.clean
+    assert (second.started or 0) >= box.ended("env_two").ended
+    assert "alone=0\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
+
+
+def test_a_session_out_of_gpu_memory_that_was_alone_waits_until_more_is_free(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
     gpus.used(40000)
+    box.plan({"env_one": bash(FIRST + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
+    box.start()
+    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
+    short = "sessions/env_one/attempt-1/short"
+    until(lambda: box.fields(short).get("free"), "what was free then is written down")
+    gpus.used(40500)
+    asked = gpus.asked
+    until(lambda: gpus.asked >= asked + 3, "it is measured again")
+    assert box.begin("env_one", 2) is None
+    gpus.used(39000)
     box.await_done()
     assert box.ended("env_one", 2).clean
-    assert "alone=0\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
 
 
 def test_nothing_starts_beside_one_that_is_to_be_alone_not_even_after_a_kill(box: Box, tmp_path: Path) -> None:
@@ -175,7 +187,7 @@ def test_nothing_starts_beside_one_that_is_to_be_alone_not_even_after_a_kill(box
     box.begun("env_one", 2)
     box.ended("env_two")
     box.kill_dispatcher()
-    assert box.library("control.sh", "retry", "env_two").returncode == 0
+    assert box.program("control", "retry", "env_two").returncode == 0
     box.start()
     until(lambda: waiting(box).get("env_two", [""])[0] == "gpu", "the other one waits")
     assert box.begin("env_two", 2) is None
@@ -315,7 +327,7 @@ def test_too_many_failures_halt_the_run_and_a_resume_forgives_them(box: Box, cas
     assert len(launches(box)) == 2
     assert box.start().stdout.startswith("the run is halted (2 of 6 sessions")
     assert len(launches(box)) == 2
-    assert box.library("control.sh", "resume").returncode == 0
+    assert box.program("control", "resume").returncode == 0
     box.start()
     until(lambda: len(launches(box)) == 4, "two more have started")
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves again")
@@ -327,7 +339,7 @@ def test_a_resume_forgives_failures_in_a_dispatcher_that_lives(box: Box) -> None
     box.start()
     until(lambda: box.fields("dispatch/hold"), "the run is halted")
     dispatcher = box.dispatcher
-    assert box.library("control.sh", "resume").returncode == 0
+    assert box.program("control", "resume").returncode == 0
     until(lambda: box.end("env_p3"), "two more have failed")
     until(lambda: box.fields("dispatch/hold"), "the run is halted again")
     assert box.fields("dispatch/hold")["why"] == "2 of 6 sessions ended without success; the limit is 2"
@@ -340,7 +352,7 @@ def test_a_run_that_a_person_has_paused_stays_theirs_when_too_many_fail(box: Box
     box.plan({f"env_p{i}": bash(HOLD + "exit 1") for i in range(4)}, parallel=2, policy={"fail_fast": 2})
     box.start()
     box.begun("env_p1")
-    box.library("control.sh", "pause", "ours tomorrow")
+    box.program("control", "pause", "ours tomorrow")
     box.write("go", "")
     until(lambda: box.told("^halted"), "the limit is met")
     until(lambda: len(box.told("^ended")) == 2, "both are told")
@@ -348,7 +360,7 @@ def test_a_run_that_a_person_has_paused_stays_theirs_when_too_many_fail(box: Box
     assert hold["kind"] == "paused"
     assert hold["why"] == "ours tomorrow; halted besides: 2 of 4 sessions ended without success; the limit is 2"
     assert box.dispatcher_lives
-    assert "it was paused (ours tomorrow; halted besides: 2 of 4" in box.library("control.sh", "resume").stdout
+    assert "it was paused (ours tomorrow; halted besides: 2 of 4" in box.program("control", "resume").stdout
     until(lambda: len(launches(box)) == 4, "the rest starts")
 
 
@@ -364,7 +376,7 @@ def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatch
     policy = box.directory / "dispatch/policy.tsv"
     box.write("dispatch/policy.tsv", policy.read_text() + "fail_fast\t2\n")
     if dispatcher == "that lives":
-        assert box.library("control.sh", "slots", "2").returncode == 0
+        assert box.program("control", "slots", "2").returncode == 0
     else:
         box.kill_dispatcher()
         box.start()

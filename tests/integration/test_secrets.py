@@ -15,11 +15,11 @@ import pytest
 from box import Box, bash, kill, until
 from desk import Desk, desk
 
-from comborun.attempt import parse_record
 from comborun.errors import UserError
 from comborun.facts import HostFacts
-from remote.launch import StartOptions
-from remote.secrets import asked_of_host, check_host, from_laptop
+from comborun.remote.launch import StartOptions
+from comborun.remote.secrets import asked_of_host, check_host, from_laptop
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -108,8 +108,8 @@ def test_neither_dispatcher_nor_supervisor_nor_window_has_them_in_its_environmen
     desk.environment |= {"FIRST": PLANTED}
     run = launch(desk, grid_of(desk, "{FIRST: laptop}"))
     found(run, "maze_good")
-    begin = parse_record((run / "sessions/maze_good/attempt-1/begin").read_text())
-    dispatcher = parse_record((run / "dispatch/dispatcher").read_text())
+    begin = parse((run / "sessions/maze_good/attempt-1/begin").read_text())
+    dispatcher = parse((run / "dispatch/dispatcher").read_text())
     for pid in (begin["supervisor"], dispatcher["pid"]):
         assert b"FIRST=" not in Path(f"/proc/{pid}/environ").read_bytes()
     assert b"FIRST=" in Path(f"/proc/{begin['pid']}/environ").read_bytes()
@@ -134,7 +134,7 @@ def test_a_killed_dispatcher_keeps_them_for_the_next_and_a_resume_brings_new_one
     grid = grid_of(desk, "{FIRST: laptop, SECOND: laptop}", limits="{parallel: 1}")
     run = launch(desk, grid)
     found(run, "maze_good")
-    dispatcher = int(parse_record((run / "dispatch/dispatcher").read_text())["pid"])
+    dispatcher = int(parse((run / "dispatch/dispatcher").read_text())["pid"])
     kill(dispatcher, signal.SIGKILL)
     assert (run / "dispatch/secrets").exists()
     desk.environment["FIRST"] = PLANTED
@@ -166,7 +166,7 @@ def test_stopping_one_session_leaves_them_to_the_others(desk: Desk) -> None:
     run = launch(desk, grid_of(desk, "{FIRST: laptop}", limits="{parallel: 1}"))
     found(run, "maze_good")
     subprocess.run(
-        ["bash", run / "lib/stop.sh", run, "maze_good"], env=desk.environment, capture_output=True, check=True
+        ["bash", run / "run_parallel.sh", "stop", "maze_good"], env=desk.environment, capture_output=True, check=True
     )
     assert (run / "dispatch/secrets").exists()
     assert found(run, "field_good")["FIRST"] == DIGEST
@@ -177,7 +177,7 @@ def test_a_start_that_fails_leaves_none(box: Box) -> None:
     box.plan({"env_one": bash("true")})
     box.write("dispatch/secrets.tsv", "FIRST\thost\n")
     box.environment["FIRST"] = PLANTED
-    box.write("lib/dispatch.sh", "exit 66\n")
+    box.write("lib/comborun_host/comborun/host/dispatch.py", "def main(arguments): return 66\n")
     assert box.start().returncode == 66
     assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.tsv"]
 

@@ -13,7 +13,8 @@ import pytest
 from box import until
 from desk import Desk, desk
 
-from comborun.attempt import Begin, parse_record
+from comborun.attempt import Begin
+from comborun.rules.records import parse
 
 pytest.importorskip("mujoco", reason="the example's simulator is not installed")
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
@@ -41,10 +42,11 @@ def shipped(desk: Desk) -> Path:
     return path
 
 
-def in_process(policy: str, environment: str, output: Path) -> list[str]:
-    """The records of one combo, its policy within the simulator."""
+def in_process(desk: Desk, policy: str, environment: str, output: Path) -> list[str]:
+    """The records of one combo, its policy within the simulator, in the environment that sessions have: numpy rounds as
+    OPENBLAS_CORETYPE says."""
     command = [sys.executable, "evaluate.py", "--policy", policy, "--env", environment, "--episodes", str(EPISODES)]
-    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    variables = {**desk.environment, "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "--output-dir", str(output)], cwd=EXAMPLE, env=variables, check=True, timeout=100)
     return (output / "episodes.jsonl").read_text().splitlines()
 
@@ -59,19 +61,19 @@ def test_four_simulators_and_a_server_that_dies_give_the_records_of_the_policy_i
     (run,) = desk.runs
     server = run / "servers/gaits/attempt-1"
     until((server / "ready").exists, "the server is ready", 60)
-    assert parse_record((server / "ready").read_text())["url"].startswith("http://127.0.0.1:")
+    assert parse((server / "ready").read_text())["url"].startswith("http://127.0.0.1:")
     (told,) = desk.json("status")["servers"]
     assert (told["name"], told["state"], told["attempt"]) == ("gaits", "ready", 1)
     until(lambda: len(desk.records(run)) == 4, f"four simulators have a record, of {launched['sessions']}", 60)
     os.kill(Begin.parse((server / "begin").read_text()).pid, signal.SIGKILL)
     until((run / "dispatch/done").exists, "the run is done", 120)
     assert "POST" not in desk.combo("logs", "gaits").stderr
-    assert parse_record((run / "dispatch/done").read_text())["succeeded"] == "4"
+    assert parse((run / "dispatch/done").read_text())["succeeded"] == "4"
 
     assert not (run / "servers/gaits/attempt-3").exists()
-    lost = [parse_record(file.read_text())["class"] for file in run.glob("sessions/*/attempt-1/end")]
+    lost = [parse(file.read_text())["class"] for file in run.glob("sessions/*/attempt-1/end")]
     assert "server_lost" in lost
     assert set(lost) <= {"server_lost", ""}
     for session, records in desk.records(run).items():
         environment, policy = session.split("_")
-        assert merged(records) == in_process(policy, environment, desk.home / session)
+        assert merged(records) == in_process(desk, policy, environment, desk.home / session)

@@ -9,7 +9,8 @@ import sys
 from box import alive, until
 from desk import Desk, desk
 
-from comborun.attempt import Begin, parse_record
+from comborun.attempt import Begin
+from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -30,7 +31,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     }
     path = desk.grid(**more)
     assert "server tiny  1 session ask" in desk.combo("plan", path).stdout
-    assert "wants_port=1" in desk.combo("plan", path, "--script", "tiny").stdout
+    assert "COMBORUN_PORT" in desk.combo("plan", path, "--script", "tiny").stdout
     amended = desk.json("launch", path)
     assert amended["run"] == run.name
     until((run / "servers/tiny/attempt-1/begin").exists, "the server has begun")
@@ -42,7 +43,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     begin = Begin.parse((run / "servers/tiny/attempt-1/begin").read_text())
     go.touch()
     until((run / "dispatch/done").exists, "the run is done", 60)
-    assert parse_record((run / "dispatch/done").read_text())["succeeded"] == "2"
+    assert parse((run / "dispatch/done").read_text())["succeeded"] == "2"
     assert '"GET / HTTP/1.1" 200' in desk.combo("logs", "tiny").stdout
     assert not alive(begin.pid)
     assert desk.json("status")["servers"][0]["state"] == "ended"

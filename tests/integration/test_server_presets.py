@@ -13,7 +13,7 @@ from box import until
 from desk import CHECKOUT, Desk, desk_at
 from nvidia import Gpus
 
-from comborun.attempt import parse_record
+from comborun.rules.records import parse
 
 if TYPE_CHECKING:
     from box import Box
@@ -115,7 +115,7 @@ def furnish(desk: Desk) -> None:
 
 def attempts(folder: Path) -> list[dict[str, str]]:
     """The end records of a session or a server, first attempt first."""
-    return [dict(parse_record(file.read_text())) for file in sorted(folder.glob("attempt-*/end"))]
+    return [dict(parse(file.read_text())) for file in sorted(folder.glob("attempt-*/end"))]
 
 
 def asked(run: Path, policy: str) -> list[int]:

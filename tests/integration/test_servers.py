@@ -12,8 +12,9 @@ import pytest
 from box import PYTHON, Box, Script, alive, bash, kill, python, until
 from nvidia import Gpus
 
-from comborun.attempt import Begin, End, parse_record
+from comborun.attempt import Begin, End
 from comborun.resources import Request
+from comborun.rules.records import parse
 
 SERVER = """
 import http.server, os, pathlib, time
@@ -91,7 +92,7 @@ def lay_out(
         }
     )
     for name, script in servers.items():
-        box.write(f"servers/{name}/session.sh", script.text(name))
+        box.lay(name, script, "servers")
     asked = {
         name: "tiny" if any("servers=" in line for line in script.constants) else "-"
         for name, script in sessions.items()
@@ -115,7 +116,7 @@ def begun(box: Box, number: int = 1, name: str = "tiny") -> Begin:
 
 def ready(box: Box, number: int = 1, name: str = "tiny") -> Mapping[str, str]:
     until((at(box, number, name) / "ready").exists, f"the server is ready; the journal says\n{box.journal}")
-    return parse_record((at(box, number, name) / "ready").read_text())
+    return parse((at(box, number, name) / "ready").read_text())
 
 
 def ended(box: Box, number: int = 1, name: str = "tiny") -> End:
@@ -128,9 +129,9 @@ def waits(box: Box) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def server_told(box: Box) -> str:
-    """The probe's line of the server."""
-    return next(line for line in box.library("probe.sh").stdout.splitlines() if line.startswith("server name=tiny "))
+def state_told(box: Box) -> str:
+    """The probe's word for where the server is."""
+    return next(str(one["state"]) for one in box.look()["servers"] if one["name"] == "tiny")
 
 
 def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(any_box: Box) -> None:
@@ -142,7 +143,7 @@ def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(any
     box.ended("env_free")
     begun(box)
     until(lambda: "env_a\tserver\t\ttiny" in waits(box), "it is told what they wait for")
-    assert " state=loading " in server_told(box)
+    assert state_told(box) == "loading"
     assert box.begin("env_a") is None
     (box.directory / "slow").unlink()
     box.await_done()
@@ -185,7 +186,7 @@ def test_a_server_that_hangs_is_ended_after_several_misses_and_comes_again(box: 
     until(lambda: box.outputs("env_a") and box.outputs("env_stubborn"), "both ask it")
     kill(begun(box).pid, signal.SIGSTOP)
     until((at(box) / "unhealthy").exists, "that it does not answer is on record")
-    assert " state=silent " in server_told(box)
+    assert state_told(box) == "silent"
     end = ended(box)
     assert (end.cause, "did not answer /health: 2 looks in a row" in end.note) == ("stalled", True)
     assert {box.ended(name).failure for name in ("env_a", "env_stubborn")} == {"server_lost"}
@@ -218,8 +219,8 @@ def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box
     assert (box.begin("env_a"), "no GPU" in (at(box, 3) / "log").read_text()) == (None, True)
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
     assert not at(box, 4).exists()
-    box.write("servers/tiny/session.sh", server().text("tiny"))
-    box.library("control.sh", "resume")
+    box.lay("tiny", server(), "servers")
+    box.program("control", "resume")
     box.start()
     box.await_done()
     assert (box.done["succeeded"], ended(box, 4).cause) == ("2", "stopped")
@@ -320,7 +321,7 @@ def test_an_orphaned_server_is_still_watched(box: Box) -> None:
     box.write("wait", "")
     box.start()
     until(lambda: box.outputs("env_a"), "it asks")
-    claim = parse_record((at(box) / "claim").read_text())
+    claim = parse((at(box) / "claim").read_text())
     kill(int(claim["supervisor"]), signal.SIGKILL)
     kill(begun(box).pid, signal.SIGSTOP)
     ended(box)

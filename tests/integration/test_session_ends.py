@@ -10,7 +10,7 @@ import pytest
 from box import Box, Script, bash, kill, python, until
 from session_by_hand import RECORDS, again_by_hand, by_hand
 
-from comborun.state import Cause, Completeness, Outcome
+from comborun.rules.words import Cause, Completeness, Outcome
 
 
 @pytest.mark.parametrize("name", ["KILL", "SEGV", "TERM"])
@@ -25,8 +25,7 @@ def test_a_command_that_dies_of_a_signal_is_told_with_its_number(box: Box, name:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: Box, number: signal.Signals) -> None:
     box.plan({"stairs_flat": bash("sleep 60 & sleep 60 & wait")})
-    script = str(box.directory / "sessions/stairs_flat/session.sh")
-    process = subprocess.Popen(["bash", script, "1"], env=box.environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(box.supervisor(), env=box.environment, stdout=subprocess.DEVNULL)
     box.begun("stairs_flat")
     process.send_signal(number)
     assert process.wait(20) == 0
@@ -109,7 +108,7 @@ def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> Non
 WRITES_ON = {
     "in the background": "{ sleep 0.7; " + RECORDS.format(n=3).strip() + "; } & exit 0",
     "at the end of a pipe": "exec > >(sleep 0.7; cat >$COMBORUN_OUTPUT_DIR/records.jsonl); "
-    "printf '{\"episode\": %d}\\n' 0 1 2",
+    'printf \'{"episode": %d, "success": true}\\n\' 0 1 2',
 }
 
 
@@ -177,8 +176,7 @@ def test_a_disk_that_is_full_before_the_start_is_told(small_disk_box: Box) -> No
 def test_a_supervisor_that_is_told_to_end_just_as_its_command_dies_writes_the_end(box: Box) -> None:
     names = [f"env_{number}" for number in range(16)]
     box.plan({name: bash("sleep 100; true") for name in names})
-    scripts = [box.directory / "sessions" / name / "session.sh" for name in names]
-    started = [subprocess.Popen(["bash", script, "1"], env=box.environment) for script in scripts]
+    started = [subprocess.Popen(box.supervisor(name), env=box.environment) for name in names]
     for name in names:
         box.begun(name)
     for name in names:  # as Slurm does, which signals every process of a task

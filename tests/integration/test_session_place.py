@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, alive, bash, kill, until
 
-from comborun.state import Cause
+from comborun.rules.words import Cause
 
 UUIDS = "GPU-05d35c06-da01-4b1d-9f3e-000000000002,GPU-05d35c06-da01-4b1d-9f3e-000000000005"
 TELL = "env | grep -E '^({})' | sort"
@@ -27,7 +27,7 @@ def by_hand(box: Box, script: Script, grant: str = "") -> subprocess.CompletedPr
     if grant:
         box.write("sessions/stairs_flat/attempt-1/grant", grant)
     return subprocess.run(
-        ["bash", str(box.directory / "sessions/stairs_flat/session.sh"), "1"],
+        box.supervisor(),
         env=box.environment,
         capture_output=True,
         text=True,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from box import Box
+from box import Box, put_library
 from desk import Desk, desk, evaluate
 from nvidia import Gpus
 
-from remote.launch import Beginning, await_first
-from remote.local import LocalTransport
+from comborun.remote.launch import Beginning, await_first
+from comborun.remote.local import LocalTransport
 
 __all__ = ["desk"]
 
@@ -74,7 +74,7 @@ def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str], grant: bool, old: bool, expected: Beginning
 ) -> None:
     monkeypatch.setenv("COMBORUN_FIRST_S", "2.5")
-    (tmp_path / "dispatch").mkdir()
+    put_library(tmp_path)
     (tmp_path / "dispatch/dispatcher").touch()
     waiting = tmp_path / "dispatch/waiting"
     waiting.write_text("".join(f"env_{reason}\t{reason}\t\tdetail\n" for reason in reasons))
@@ -124,3 +124,15 @@ def _line(process: subprocess.Popen[str], text: str) -> str:
         if text in line:
             return line
     raise AssertionError("".join(lines))
+
+
+def test_a_launch_whose_sessions_are_all_refused_does_not_say_that_one_runs(desk: Desk, tmp_path: Path) -> None:
+    unsafe = tmp_path / f"sockets/tmux-{os.getuid()}"
+    unsafe.mkdir(parents=True)
+    unsafe.chmod(0o777)  # tmux refuses it
+    desk.environment["TMUX_TMPDIR"] = str(unsafe.parent)
+    refused = desk.combo("launch", desk.grid(**ONE), "--multiplexer", "tmux")
+    assert refused.returncode != 0, refused.stdout
+    assert "the first is running" not in refused.stdout
+    assert "Error: " in refused.stderr
+    assert "Traceback" not in refused.stderr

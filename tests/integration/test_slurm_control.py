@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from box import bash
@@ -11,19 +12,17 @@ from slurm_box import SlurmBox
 from traces import HOLD
 
 
-def tasks(box: SlurmBox) -> dict[str, dict[str, str]]:
+def tasks(box: SlurmBox) -> dict[str, dict[str, Any]]:
     """Session -> what the probe tells of its task."""
-    lines = [line for line in box.library("probe.sh").stdout.splitlines() if line.startswith("task ")]
-    told = [dict(word.partition("=")[::2] for word in line.split()[1:]) for line in lines]
-    return {task["session"]: task for task in told}
+    return {task["session"]: task for task in box.look()["slurm"]["tasks"]}
 
 
 def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD)})
-    nothing = box.library("probe.sh").stdout
-    assert "\nslurm at=" in nothing
-    assert "\ndispatcher=\n" in nothing
+    nothing = box.look()
+    assert nothing["slurm"] == {"at": None, "answered": True, "why": "", "tasks": []}
+    assert nothing["dispatcher"] is None
     box.submit("--parallel", "1")
     begun = box.begun("env_one")
     box.environment["COMBORUN_ASK_S"] = "0"
@@ -31,10 +30,10 @@ def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None
     told = tasks(box)
     assert (told["env_one"]["state"], told["env_one"]["node"]) == ("RUNNING", begun.host)
     assert told["env_one"]["job"] == begun.address
-    assert told["env_two"]["attempt"] == "1"
-    answer = box.library("probe.sh").stdout
-    assert "\ndispatcher=0\n" in answer
-    assert "live supervisor=1 command=0 claimed=1" in answer
+    assert told["env_two"]["attempt"] == 1
+    answer = box.look()
+    assert answer["dispatcher"] == 0
+    assert [(one["session"], one["life"]) for one in answer["attempts"]] == [("env_one", "running")]
 
 
 def test_a_run_is_held_and_goes_on(slurm_box: SlurmBox) -> None:
@@ -42,17 +41,17 @@ def test_a_run_is_held_and_goes_on(slurm_box: SlurmBox) -> None:
     box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD), "env_three": bash("true")})
     box.submit("--parallel", "1")
     box.begun("env_one")
-    assert "Slurm" not in box.library("control.sh", "pause").stdout
+    assert "Slurm" not in box.program("control", "pause").stdout
     box.write("go", "")
     box.ended("env_one")
     waiting = box.await_tasks("PENDING")
     assert {task.reason for task in waiting} & {"JobHeldUser", "Dependency"}
     assert not box.begin("env_two")
     assert "paused" in box.submit()
-    assert "Slurm" not in box.library("control.sh", "slots", "2").stdout, "that a task has ended is no silence"
-    assert "Slurm" not in box.library("control.sh", "resume").stdout
+    assert "Slurm" not in box.program("control", "slots", "2").stdout, "that a task has ended is no silence"
+    assert "Slurm" not in box.program("control", "resume").stdout
     assert box.await_end()["succeeded"] == "3"
-    assert "attempt 2 comes next" not in box.library("control.sh", "retry", "env_one").stdout
+    assert "attempt 2 comes next" not in box.program("control", "retry", "env_one").stdout
 
 
 def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:
@@ -83,7 +82,7 @@ def test_what_is_tried_again_shares_the_places_of_the_rest(slurm_box: SlurmBox) 
     box.begun("env_one")
     box.begun("env_two")
     assert box.stop("env_one").returncode == 0
-    assert box.library("control.sh", "retry", "env_one").returncode == 0
+    assert box.program("control", "retry", "env_one").returncode == 0
     box.begun("env_three")
     assert "submitted 1 of 1" in box.submit()
     again = max(int(task.id.partition("_")[0]) for task in box.slurm.tasks() if "_" in task.id)

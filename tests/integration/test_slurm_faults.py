@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -43,6 +44,11 @@ def accepted(box: SlurmBox) -> list[int]:
     """The episodes of all files that the run's results are made of."""
     files = (box.directory / "results").glob("*.jsonl")
     return sorted(json.loads(line)["episode"] for file in files for line in file.read_text().splitlines())
+
+
+def waiting(box: SlurmBox) -> list[tuple[str, int]]:
+    """Session and attempt of each task, as the probe tells."""
+    return [(task["session"], task["attempt"]) for task in box.look()["slurm"]["tasks"]]
 
 
 def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None:
@@ -105,6 +111,33 @@ def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(slurm_box: S
     go(box, 2, 0)
     assert box.await_end()["succeeded"] == "1", box.story()
     assert box.ends("env_one") == [("lost", "none"), ("exited", "complete")]
+
+
+def test_a_node_that_goes_down_costs_its_sessions_an_attempt_and_nothing_else(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    names = [f"env_{number}" for number in range(8)]
+    kind = replace(KIND, cpus=2)  # four to a node
+    box.lay_out(dict.fromkeys(names, steps(1)), kind=kind, policy={"retry_lost": 1, "breaker": 3, "fail_fast": 1})
+    box.submit()
+    for name in names:
+        box.begun(name)
+    task = {name: box.task(name) for name in names}
+    away = {name for name in names if box.node(name) == "n2"}
+    assert len(away) == 4
+    box.slurm.control("update", "nodename=n2", "state=down", "reason=test")
+    for name in away:
+        box.wait_for(lambda name=name: box.ends(name) == [("lost", "none")], f"{name} is lost")
+    assert box.settle().returncode == 0
+    go(box, 1, 0)
+    go(box, 2, 0)
+    box.slurm.command("scontrol", "update", "nodename=n2", "state=resume")  # unless it came back by itself
+    for name in away:
+        requeued(box.slurm, task[name])
+    assert box.await_end()["succeeded"] == "8", box.story()
+    assert not box.told("^halted")
+    for name in away:
+        assert box.ends(name) == [("lost", "none"), ("exited", "complete")]
+        assert box.task(name, 2) == task[name], "it is Slurm that starts it again"
 
 
 @pytest.mark.parametrize("how", ["requeue", "preemption"])
@@ -174,17 +207,15 @@ def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox)
     saved = box.slurm.folder / "state/job_state"
     settle = f"{box.id}.settle".encode()
     box.wait_for(lambda: saved.exists() and settle in saved.read_bytes(), "the controller has written down what it has")
-    before = box.library("probe.sh").stdout
-    assert "session=env_two attempt=1" in before
+    assert ("env_two", 1) in waiting(box)
     box.slurm.kill("slurmctld")
     box.environment["COMBORUN_SLURM_S"] = "1"
     go(box, 1, 0)
     box.ended("env_one")
     box.environment["COMBORUN_ASK_S"] = "0"
-    silent = box.library("probe.sh")
-    assert "answered=0" in silent.stdout
-    assert "session=env_two attempt=1" in silent.stdout
-    assert box.library("slurm_submit.sh").returncode == 75
+    assert box.look()["slurm"]["answered"] is False
+    assert ("env_two", 1) in waiting(box)
+    assert box.settle("--person").returncode == 75
     box.environment["COMBORUN_SLURM_S"] = "5"
     box.slurm.start("slurmctld")
     box.begun("env_two")
@@ -268,7 +299,7 @@ def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_b
     go(box, 1, 0)
     assert box.await_end()["succeeded"] == "2", box.story()
     os.kill(controller, signal.SIGCONT)
-    box.wait_for(lambda: "nothing is left" in box.library("slurm_submit.sh").stdout, "Slurm answers again")
+    box.wait_for(lambda: "nothing is left" in box.settle("--person").stdout, "Slurm answers again")
     box.wait_for(lambda: not box.slurm.tasks(), "nothing of it is in the queue")
 
 
@@ -277,7 +308,8 @@ def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box:
     box.lay_out({"env_one": steps(1)})
     real = shutil.which("sbatch", path=box.slurm.environment["PATH"])
     box.write("bin/sbatch", f'#!/usr/bin/env bash\n{real} "$@"\nkill -KILL "$(cat {box.directory}/pid)"\n').chmod(0o755)
-    victim = ["bash", "-c", 'echo $$ >"$1/pid"; exec bash "$1/lib/slurm_submit.sh" "$1"', "-", str(box.directory)]
+    program = 'echo $$ >"$1/pid"; exec "$0" -I -S "$1/lib/comborun_host" settle "$1" --person'
+    victim = ["bash", "-c", program, sys.executable, str(box.directory)]
     path = {"PATH": f"{box.directory}/bin:{box.environment['PATH']}"}
     killed = subprocess.run(victim, env={**box.environment, **path}, capture_output=True, timeout=30, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -299,7 +331,7 @@ def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
     box.write("sessions/env_one/attempt-1/end", foreign)
     await_beats(box, "env_one", 3)  # its watch has seen it
     assert alive(box.begun("env_one").pid)
-    assert "live supervisor=1" in box.library("probe.sh").stdout
+    assert [one["life"] for one in box.look()["attempts"]] == ["running"]
     go(box, 1, 0)
     box.wait_for(lambda: box.field("sessions/env_one/attempt-1/end", "nonce") != "feed", "the real end is there")
     assert box.await_end()["succeeded"] == "1"

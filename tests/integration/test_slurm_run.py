@@ -6,7 +6,7 @@ import pytest
 from box import bash
 from slurm_box import SlurmBox
 
-from comborun.state import Cause
+from comborun.rules.words import Cause
 
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 printf '{"episode": %d, "success": true}\\n' $i >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; done"""
@@ -43,7 +43,7 @@ def test_an_after_that_was_lost_or_cancelled_is_run_again(slurm_box: SlurmBox, c
     assert "ends the run" in box.submit()
     assert box.await_end()["after"] == "succeeded"
     assert box.ended("after", 2).cause is Cause.EXITED
-    assert box.library("slurm_submit.sh").stderr == ""
+    assert box.settle("--person").stderr == ""
 
 
 def test_a_smoke_test_comes_first_and_a_halt_holds_the_rest(slurm_box: SlurmBox) -> None:
@@ -67,6 +67,6 @@ def test_a_smoke_test_comes_first_and_a_halt_holds_the_rest(slurm_box: SlurmBox)
     heard = [json.loads(line) for line in (box.directory / "dispatch/heard").read_text().splitlines()]
     assert {notice["kind"] for notice in heard} == {"failed", "host"}
     assert "halted" in box.submit()
-    assert box.library("control.sh", "resume").returncode == 0
+    assert box.program("control", "resume").returncode == 0
     assert "submitted" in box.submit()
     assert box.await_end()["failed"] == "3"

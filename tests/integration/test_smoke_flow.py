@@ -11,6 +11,11 @@ from desk import Desk, desk, evaluate
 __all__ = ["desk"]
 
 
+def halted(run: Path) -> bool:
+    hold = run / "dispatch/hold"
+    return hold.exists() and "kind=halted" in hold.read_text()
+
+
 def begun(run: Path) -> set[str]:
     return {path.parts[-3] for path in run.glob("sessions/*/attempt-*/begin")}
 
@@ -38,7 +43,7 @@ def test_a_combo_without_a_record_stops_the_launch_with_a_table(desk: Desk) -> N
     assert "✗  poor" in launched.stdout
     assert "The rest was not started" in launched.stdout
     (run,) = desk.runs
-    until(lambda: "kind=halted" in (run / "dispatch/hold").read_text(), "the run is halted", 10)
+    until(lambda: halted(run), "the run is halted", 10)
     assert begun(run) == {"maze_good_smoke", "field_good_smoke", "maze_poor_smoke", "field_poor_smoke"}
 
 
@@ -62,7 +67,7 @@ def test_what_fails_again_is_halted_again(desk: Desk) -> None:
     grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
     for attempt in (1, 2):
         assert desk.combo("launch", grid, "--smoke", "1").returncode == 1
-        until(lambda: "kind=halted" in (desk.runs[-1] / "dispatch/hold").read_text(), "the run is halted", 10)
+        until(lambda: halted(desk.runs[-1]), "the run is halted", 10)
         assert begun(desk.runs[-1]) == {"maze_good_smoke"}
         assert (desk.runs[-1] / f"sessions/maze_good_smoke/attempt-{attempt}/end").exists()
 

@@ -13,9 +13,9 @@ import pytest
 from sshd import Sshd, fresh_user, running_sshd
 
 from comborun.errors import HostError
-from remote.ssh.config import Options, resolve
-from remote.ssh.openssh import OpensshTransport
-from remote.ssh.transport import SshTransport
+from comborun.remote.ssh.config import Options, resolve
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -268,3 +268,19 @@ def test_a_config_that_ssh_refuses_is_shown_with_its_complaint(tmp_path: Path) -
 def test_paramiko_is_not_loaded_for_a_local_transport_or_for_openssh() -> None:
     code = "import sys, remote.local, remote.ssh.openssh; sys.exit('paramiko' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_start_up_file_that_becomes_another_shell_is_told(ssh_place: Path, kind: Kind) -> None:
+    with (
+        fresh_user() as user,
+        running_sshd(ssh_place / f"becomes-{kind.__name__}", user) as server,
+        kind("testbox", server.options()) as transport,
+    ):
+        shell = user.home / "zsh"  # it says what zsh says
+        shell.write_text('#!/bin/sh\nread line\necho "set: can\'t change option: -m" >&2\nexit 1\n')
+        shell.chmod(0o755)
+        (user.home / ".bashrc").write_text(f"exec {shell}\n")
+        with pytest.raises(HostError) as caught:
+            transport.run("true")
+    assert caught.value.message == "on testbox another shell than bash took our commands: set: can't change option: -m"
+    assert "~/.bashrc say" in caught.value.hint

@@ -14,8 +14,8 @@ from sshd import Sshd, until
 
 from comborun.amounts import MIB
 from comborun.errors import HostError
-from remote.ssh.openssh import OpensshTransport
-from remote.ssh.transport import SshTransport
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,9 @@ import pytest
 from sshd import Sshd, make_key, public, until
 
 from comborun.errors import HostError
-from remote.ssh.config import Options
-from remote.ssh.openssh import OpensshTransport
-from remote.ssh.transport import SshTransport
+from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

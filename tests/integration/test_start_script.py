@@ -30,7 +30,7 @@ BAD_STARTS = {
 @pytest.mark.parametrize("arguments", BAD_STARTS)
 def test_a_start_that_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
     box.plan({"env_one": bash("true")})
-    refused = box.library("start.sh", *arguments.split())
+    refused = box.program("start", *arguments.split())
     assert refused.returncode == 64
     assert BAD_STARTS[arguments] in refused.stderr
 
@@ -54,7 +54,7 @@ needs_dpkg = pytest.mark.skipif(not shutil.which("dpkg"), reason="asks dpkg whic
 def test_without_tmux_and_screen_both_are_named(box: Box, tmp_path: Path) -> None:
     box.plan({"env_one": bash("true")})
     box.environment["PATH"] = minimal_path(tmp_path / "bin")
-    refused = box.library("start.sh")
+    refused = box.program("start")
     assert refused.returncode == 69
     assert "neither tmux nor screen" in refused.stderr
 
@@ -66,7 +66,7 @@ def test_nothing_is_needed_but_bash_coreutils_grep_util_linux_and_a_multiplexer(
     assert any_box.start().returncode == 0
     any_box.ended("env_one")
     any_box.begun("env_two")
-    assert any_box.library("probe.sh", "", "100").stderr == ""
+    assert any_box.program("probe", "", "100").stderr == ""
     stopped = any_box.stop("env_two")
     assert stopped.returncode == 0, stopped.stderr
     assert any_box.await_done()["after"] == "succeeded"
@@ -80,3 +80,10 @@ def test_the_windows_environment_is_that_of_the_start_and_not_of_an_older_server
     box.run({"env_one": bash('echo "$TMUX_MARK"')})
     assert box.log("env_one") == "newer\n"
     until(lambda: box.windows() == ["mine"], "the session's window is gone and the other is not")
+
+
+def test_no_idle_tmux_server_stays_after_a_start_of_a_finished_run(box: Box) -> None:
+    box.run({"env_one": bash("true")})
+    until(lambda: not box.servers(), "the server has gone with its last window")
+    assert box.start().stdout == "nothing is left to do\n"
+    until(lambda: not box.servers(), "the one of the second start has gone, too")

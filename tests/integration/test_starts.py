@@ -1,5 +1,5 @@
-"""When sessions start beside others: spacing, warming up, fewer at once, making room; and whether they sit where they
-should. With real processes and the stand-in for nvidia-smi that counts what they hold."""
+"""When sessions start beside others: spacing, warming up, fewer at once after an out-of-memory; and whether they sit
+where they should. With real processes and the stand-in for nvidia-smi that counts what they hold."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from box import Box, Script, bash, until
 from nvidia import Gpus, uuid
-
-from comborun.state import Cause, Completeness
 
 NAMES = [f"env_p{i}" for i in range(6)]
 RECORD = """printf '{"episode": 0, "success": true}\\n' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -57,23 +55,6 @@ def test_starts_are_apart_on_each_gpu_and_those_without_a_gpu_on_the_host(box: B
     assert first[-1] - first[0] < 2.5, "each GPU and the host are spaced by themselves"
 
 
-def test_the_gap_doubles_when_starts_fail_and_halves_when_they_work(box: Box) -> None:
-    crash = bash("kill -SEGV $$")
-    box.plan(
-        {NAMES[0]: crash, NAMES[1]: crash, NAMES[2]: bash("true"), NAMES[3]: bash("true")}, parallel=1, stagger_ms=500
-    )
-    box.start()
-    box.await_done()
-    assert box.told("^spacing") == [
-        "spacing host 1000 ms",
-        "spacing host 2000 ms",
-        "spacing host 1000 ms",
-        "spacing host 500 ms",
-    ]
-    times = [time for time, *_ in starts(box)]
-    assert all(later - earlier >= gap for (earlier, later), gap in zip(pairwise(times), (1.0, 2.0, 1.0), strict=True))
-
-
 @pytest.mark.parametrize("sign", ["line", "record"])
 def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box, sign: str) -> None:
     box.environment["COMBORUN_WATCH_S"] = "0.1"
@@ -113,7 +94,8 @@ def test_what_has_warmed_up_is_warm_for_the_next_dispatcher_too(box: Box) -> Non
 
 
 def test_who_warms_up_for_too_long_or_fails_keeps_nobody(box: Box) -> None:
-    box.plan({NAMES[0]: bash("exit 3"), NAMES[1]: bash("sleep 2"), NAMES[2]: bash("true")}, policy={"warm_up_ms": 700})
+    sessions = {NAMES[0]: bash("exit 3"), NAMES[1]: bash("sleep 9"), NAMES[2]: bash("true")}
+    box.plan(sessions, policy={"warm_up_ms": 4000})
     box.start()
     box.await_done()
     told = box.told("^(launch|warm)")
@@ -141,7 +123,7 @@ def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus
         parallel=4,
         gpus="0",
         attempts=5,
-        policy={"retry_gpu_memory": 3, "wait_gpu_memory_ms": 100, "give_way_ms": 0},
+        policy={"retry_gpu_memory": 3, "wait_gpu_memory_ms": 100},
     )
     queue(box, 2000)  # each takes more than it says
     box.start()
@@ -153,7 +135,7 @@ def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus
     box.await_done()
     assert box.done["succeeded"] == "4"
     assert gpus.peak(0) <= 10000
-    resumed = box.library("control.sh", "resume")
+    resumed = box.program("control", "resume")
     assert resumed.returncode == 0
     assert not (box.directory / "dispatch/fewer").exists()
 
@@ -167,7 +149,7 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
         parallel=4,
         gpus="0",
         attempts=3,
-        policy={"breaker": 3, "retry_gpu_memory": 1, "wait_gpu_memory_ms": 100, "give_way_ms": 0},
+        policy={"breaker": 3, "retry_gpu_memory": 2, "wait_gpu_memory_ms": 100},
     )
     queue(box, 1000)
     box.start()
@@ -177,7 +159,7 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
     assert box.done["succeeded"] == "4"
     assert not box.told("^(quarantine|halted)")
     assert not (box.directory / "dispatch/breaker").exists()
-    assert box.told("^fewer")[-1].startswith("fewer 0 2 ")
+    assert any(line.startswith("fewer 0 2 ") for line in box.told("^fewer"))
 
 
 def test_a_gpu_on_which_sessions_run_out_of_memory_alone_is_closed(box: Box, gpus: Gpus) -> None:
@@ -186,42 +168,12 @@ def test_a_gpu_on_which_sessions_run_out_of_memory_alone_is_closed(box: Box, gpu
         {name: on_gpu(bash("hold-gpu 20000")) for name in NAMES[:4]},
         parallel=1,
         gpus="0",
-        policy={"breaker": 3, "retry_gpu_memory": 0, "give_way_ms": 0},
+        policy={"breaker": 3, "retry_gpu_memory": 0},
     )
     queue(box, 1000)
     box.start()
     until(lambda: box.told("^halted"), "no GPU is left")
     assert box.told("^quarantine") == ["quarantine 0 gpu_memory 3"]
-
-
-def test_on_a_full_gpu_the_youngest_makes_room_and_runs_again_when_there_is_some(box: Box, gpus: Gpus) -> None:
-    gpus.cards(10000)
-    box.environment |= {"COMBORUN_WATCH_S": "0.1", "COMBORUN_PRESSURE_MS": "200"}
-    hold = 'hold-gpu 3000 --until "$COMBORUN_RUN_DIR/go"'
-    box.plan(
-        {name: on_gpu(bash(hold)) for name in NAMES[:3]},
-        parallel=3,
-        gpus="0",
-        attempts=1,
-        stagger_ms=300,
-        policy={"retry_gpu_memory": 0, "wait_gpu_memory_ms": 100, "give_way_ms": 600},
-    )
-    queue(box, 3000)
-    box.start()
-    until(lambda: gpus.used_now(0) == 9000, "all three hold what they asked for")
-    gpus.taken(950)  # somebody else's grows
-    until(lambda: box.told("^gives-way"), "one is told to make room")
-    assert box.told("^gives-way") == [f"gives-way {NAMES[2]} 1 0"], "the youngest"
-    end = box.ended(NAMES[2])
-    assert (end.cause, end.completeness) == (Cause.GPU_MEMORY, Completeness.NONE)
-    assert "makes room" in end.note
-    assert end.made_room
-    until(lambda: box.told(f"^retry {NAMES[2]} 1 gpu_memory"), "it starts again, though its budget has no retries")
-    assert not box.told("^quarantine")
-    gpus.taken(0)
-    box.write("go", "")
-    box.await_done()
-    assert box.done["succeeded"] == "3"
 
 
 def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box, gpus: Gpus) -> None:

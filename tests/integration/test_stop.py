@@ -11,7 +11,7 @@ import pytest
 from box import Box, Script, alive, bash, frozen, kill, python, until
 from nvidia import Gpus
 
-from comborun.state import Cause, Completeness, Outcome
+from comborun.rules.words import Cause, Completeness, Outcome
 
 RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 
@@ -118,7 +118,7 @@ def test_a_session_that_was_launched_and_has_not_begun_is_cancelled(box: Box) ->
     box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
     assert box.stop().stdout == "env_one: cancelled before it began\n"
     late = subprocess.run(
-        ["bash", str(box.directory / "sessions/env_one/session.sh"), "1"],
+        box.supervisor("env_one"),
         env=box.environment,
         stderr=subprocess.DEVNULL,
         check=False,
@@ -136,6 +136,42 @@ def test_a_program_that_ignores_int_and_term_is_killed(box: Box) -> None:
     assert stopped.returncode == 0
     assert [line.split()[1] for line in stopped.stderr.splitlines()] == ["INT", "TERM", "KILL"]
     assert box.ended("env_one").signal == signal.SIGKILL
+
+
+DEAF = "trap '' INT TERM; echo ready; while :; do sleep 0.2; done"
+
+
+def stopping(box: Box, *constants: str) -> subprocess.Popen[bytes]:
+    """A stop that waits for a program which ignores INT and TERM."""
+    box.environment |= {"COMBORUN_STOP_INT_S": "2", "COMBORUN_STOP_TERM_S": "2", "COMBORUN_WATCH_S": "0.2"}
+    box.plan({"env_one": bash(DEAF, constants=constants)}, attempts=1)
+    box.start()
+    until(lambda: "ready" in box.log("env_one"), "the program is ready")
+    process = subprocess.Popen(
+        box.command("stop", "env_one"), env=box.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until((box.attempt("env_one") / "stop").exists, "it is being stopped")
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_stop_goes_on_to_its_end_whoever_asked(box: Box, number: int) -> None:
+    process = stopping(box)
+    process.send_signal(number)
+    process.wait(10)
+    end = box.ended("env_one")
+    assert (end.cause, end.signal) == (Cause.STOPPED, signal.SIGKILL)
+    assert box.marked() == []
+
+
+def test_a_stopper_that_is_killed_leaves_the_watchdog_at_work(box: Box) -> None:
+    process = stopping(box, "max_s=4")
+    stopper = int(box.fields("sessions/env_one/attempt-1/stop")["pid"])
+    assert stopper != process.pid
+    kill(stopper, signal.SIGKILL)
+    assert process.wait(10) != 0
+    end = box.ended("env_one")
+    assert (end.cause, end.outcome) == (Cause.TIMED_OUT, Outcome.FAILED)
 
 
 def test_stopping_is_quick_when_the_programs_are(box: Box) -> None:
@@ -193,11 +229,16 @@ def test_a_pid_that_came_again_is_left_alone(box: Box) -> None:
         bystander.wait()
 
 
+def comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def test_what_survives_is_named(box: Box) -> None:
     box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
     box.plan({"env_one": Script(("sleep", "600"))})
     box.start()
     begin = box.begun("env_one")
+    until(lambda: comm(begin.pid) == "sleep", "its script has become the program")
     with frozen(begin.pid):
         stopped = box.stop()
         assert stopped.returncode == 1
@@ -212,7 +253,7 @@ def test_a_supervisor_that_can_not_be_ended_is_named_too(box: Box) -> None:
     with frozen(begin.supervisor):
         stopped = box.stop("env_one")
         assert stopped.returncode == 1
-        assert f"env_one: has not ended\nsurvives: {begin.supervisor} bash" in stopped.stdout
+        assert f"env_one: has not ended\nsurvives: {begin.supervisor} comborun" in stopped.stdout
 
 
 def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) -> None:

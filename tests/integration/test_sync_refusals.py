@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from box import until
-from shipping_desk import SYNC, Desk, desk
+from shipping_desk import Desk, desk, receive
 
 from comborun.errors import HostError, UserError
 from comborun.grid import Shipped
-from remote.local import LocalTransport
-from remote.shipping.survey import survey
-from remote.shipping.sync import compare, deliver, stream
+from comborun.remote.shipping.survey import survey
+from comborun.remote.shipping.sync import compare, deliver, stream
 
 __all__ = ["desk"]
 
@@ -77,10 +78,10 @@ def test_a_link_of_the_host_at_a_files_place_is_replaced_and_not_followed(desk: 
     assert (tmp_path / "theirs").read_text() == "theirs\n"
 
 
-@pytest.mark.parametrize("path", [b"../out", b"/etc/out", b"a/../../out", b"", b".."])
-def test_no_path_of_a_stream_leads_out(desk: Desk, path: bytes) -> None:
-    data = b"folder " + bytes(desk.there) + b"\0file 644 0 0\0" + path + b"\0over\0"
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=data)
+@pytest.mark.parametrize("path", ["../out", "/etc/out", "a/../../out", "", ".."])
+def test_no_path_of_a_stream_leads_out(desk: Desk, path: str) -> None:
+    entry = {"folder": str(desk.there), "path": path, "mode": 0o644, "size": 0, "sha256": ""}
+    done = receive(desk.root, json.dumps([entry]).encode() + b"\n")
     assert (done.code, "leads elsewhere" in done.complaint) == (65, True)
     assert not (desk.there.parent / "out").exists()
 
@@ -93,7 +94,7 @@ def test_a_stream_that_is_cut_leaves_nothing_and_changes_nothing(desk: Desk, sha
     desk.put("sub/b", b"b" * 5000)
     data = stream(compare(desk.transport, desk.shipments()))
     cut = data[: int(len(data) * share)]
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=cut)
+    done = receive(desk.root, cut)
     assert done.code
     assert desk.arrived() == {"a": b"old\n"}
 
@@ -102,7 +103,7 @@ def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
     desk.put("a", "one\n")
     desk.put("b", "two\n")
     data = stream(compare(desk.transport, desk.shipments())).replace(b"two\n", b"twO\n")
-    done = LocalTransport().run(f'{SYNC}\nsync::receive "$1"\n', str(desk.root), stdin=data)
+    done = receive(desk.root, data)
     assert (done.code, done.complaint) == (76, "sync: what arrived is not what was sent: nothing was changed")
     assert desk.arrived() == {}
 
@@ -110,8 +111,9 @@ def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
 def test_the_next_launch_clears_away_what_a_killed_one_left(desk: Desk) -> None:
     desk.put("sub/a", b"a" * 100_000)
     data = stream(compare(desk.transport, desk.shipments()))
+    host = [sys.executable, "-c", "import sys; from comborun.host.sync import main; main(sys.argv[1:])"]
     process = subprocess.Popen(
-        ["bash", "-c", f'{SYNC}\nsync::receive "$1"\n', "x", desk.root], stdin=subprocess.PIPE, start_new_session=True
+        [*host, "receive", desk.root], stdin=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2]
     )
     assert process.stdin
     process.stdin.write(data[:50_000])

@@ -14,10 +14,10 @@ from sshd import until
 
 from comborun.amounts import MIB
 from comborun.errors import HostError
+from comborun.remote.local import LocalTransport
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 from comborun.transport import Transport
-from remote.local import LocalTransport
-from remote.ssh.openssh import OpensshTransport
-from remote.ssh.transport import SshTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

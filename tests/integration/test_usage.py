@@ -9,7 +9,7 @@ from pathlib import Path
 from box import Box, bash, until
 from nvidia import Gpus
 
-from reporter.records.usage import Gpu, Sample, parse_usage
+from comborun.reporter.records.usage import Gpu, Sample, parse_usage
 
 HOLD = bash('until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done')
 HOLD_GPU = bash(HOLD.command[2].strip("'"), gpus=1)

@@ -19,8 +19,7 @@ HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_T
 
 
 def start(box: Box, name: str) -> subprocess.Popen[bytes]:
-    command = ["bash", str(box.directory / "sessions" / name / "session.sh"), "1"]
-    return subprocess.Popen(command, env=box.environment, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(box.supervisor(name), env=box.environment, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="module")
@@ -163,51 +162,45 @@ def test_without_a_limit_silence_is_told_and_forgotten_when_progress_returns(alo
     assert abs(time.time() - float(fields["since"])) < 20
     assert "no new result" in fields["why"]
     alone.write("dispatch/queue.tsv", "one\t0\n")
-    assert f"claimed=1 stalled={fields['since']}\n" in alone.library("probe.sh").stdout
+    assert alone.look()["attempts"][0]["stalled"] == fields["since"]
     go.write_text("\n")
     until(lambda: not stalled.exists(), "the record is gone")
-    assert "claimed=1 stalled=\n" in alone.library("probe.sh").stdout
+    assert "stalled" not in alone.look()["attempts"][0]
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
 
 
-def children_of(pid: int, program: str) -> list[int]:
+def children_of(pid: int) -> list[int]:
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            front, _, back = file.read_text(errors="replace").rpartition(")")
-            if int(back.split()[1]) == pid and front.endswith(f"({program}"):
+            if int(file.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
                 found.append(int(file.parent.name))
         except (OSError, IndexError):
             continue
     return found
 
 
-def test_a_watch_leaves_with_its_supervisor_and_ends_nothing(alone: Box) -> None:
+def test_a_supervisor_that_is_killed_ends_nothing(alone: Box) -> None:
     process = begin_alone(alone, bash("exec sleep 60", constants=("stall_s=3",)))
     begin = alone.begun("one")
     until((alone.attempt("one") / ".watch").exists, "the watch has looked")
-    watches = children_of(process.pid, "bash")
-    assert watches
+    assert children_of(process.pid) == [begin.pid]
     process.kill()
     process.wait()
-    until(lambda: not any(alive(pid) for pid in watches), "the watch is gone")
     assert alive(begin.pid)
 
 
 def test_a_supervisor_that_was_stopped_goes_on_when_there_is_an_end_to_write(alone: Box) -> None:
     go = alone.directory / "go"
-    process = begin_alone(alone, bash(f"mkfifo {go}; read <{go}"))
+    alone.plan({"one": bash(f"mkfifo {go}; read <{go}")})
+    assert alone.start().returncode == 0
     begin = alone.begun("one")
-    looked = alone.attempt("one") / ".watch"
-    until(looked.exists, "there is a watch: the supervisor starts it after it has written the begin")
-    os.kill(process.pid, signal.SIGSTOP)
-    looked.unlink()
-    until(looked.exists, "the watch has looked")
-    assert alive(begin.pid)
+    os.kill(begin.supervisor, signal.SIGSTOP)
+    until(go.exists, "it waits")
     go.write_text("\n")
-    assert process.wait(30) == 0
+    alone.await_done()
     assert (end(alone)["cause"], end(alone)["code"]) == ("exited", "0")
 
 

@@ -12,8 +12,7 @@ from desk import CHECKOUT, Desk, desk
 
 __all__ = ["desk"]
 
-PACKAGES = ("comborun", "monitor", "remote", "reporter")
-LIBRARY = "comborun/_scripts/"
+LINKED = ("monitor", "remote", "reporter")
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +45,24 @@ def held(wheel: zipfile.Path) -> set[str]:
 
 
 def shipped() -> set[str]:
-    """What the packages and the bash library consist of, under the names that it has in a wheel."""
-    scripts = CHECKOUT / "scripts"
-    files = {path for package in PACKAGES for path in (CHECKOUT / package).rglob("*") if path.is_file()}
-    library = {path for path in scripts.rglob("*") if path.is_file() and path.parent != scripts}
-    return {
-        *(path.relative_to(CHECKOUT).as_posix() for path in files if path.parent.name != "__pycache__"),
-        *(LIBRARY + path.relative_to(scripts).as_posix() for path in library),
-    }
+    """What the packages consist of, under the names that it has in a wheel."""
+    package = CHECKOUT / "comborun"
+    folders = (package, *(package / name for name in LINKED))
+    files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    return {path.relative_to(CHECKOUT).as_posix() for path in files if path.parent.name != "__pycache__"}
 
 
-def test_it_holds_the_packages_and_the_library_and_nothing_else(wheel: zipfile.Path) -> None:
+def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.Path) -> None:
     assert held(wheel) == shipped()
 
 
 def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
     names = held(wheel)
-    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert "comborun/py.typed" in names
     assert {"comborun/grid/grid.schema.json", "comborun/presets/openpi.yaml"} <= names
-    assert {"reporter/templates/report.css", "reporter/templates/report.html.j2"} <= names
-    verbs = ("start", "stop", "dispatch", "session", "probe", "attempt/evidence")
-    assert {f"{LIBRARY}lib/{verb}.sh" for verb in verbs} <= names
+    assert {f"comborun/reporter/templates/report.{kind}" for kind in ("css", "html.j2")} <= names
+    assert "comborun/host/find_python.sh" in names
     assert [name for name in names if name.endswith("/shell.sh")]
-
-
-def test_the_two_scripts_for_checkouts_stay_in_checkouts(wheel: zipfile.Path) -> None:
-    assert not {f"{LIBRARY}run_parallel.sh", f"{LIBRARY}environment.sh"} & held(wheel)
 
 
 def test_its_programs_are_combo_and_combo_monitor(wheel: zipfile.Path) -> None:
@@ -80,13 +71,15 @@ def test_its_programs_are_combo_and_combo_monitor(wheel: zipfile.Path) -> None:
     assert programs == ["combo", "combo-monitor"]
 
 
-def test_the_commands_work_where_there_is_no_checkout(installed: Desk, unpacked: Path) -> None:
+def test_the_commands_work_where_there_is_no_checkout(installed: Desk) -> None:
     assert "combo run grid.yaml" in installed.combo("--help").stdout
     planned = installed.combo("plan", installed.grid())
     assert planned.returncode == 0, planned.stderr
     assert "4 sessions, 16 episodes" in planned.stdout
     assert '"$schema"' in installed.combo("schema").stdout
-    look = "import remote.ssh.shell as s, comborun.library as l; print(len(s.program()), l.scripts_directory())"
+    look = (
+        "import comborun.remote.ssh.shell as s, comborun.library as l; print(len(s.program()), len(l.library_files()))"
+    )
     seen = subprocess.run(
         [sys.executable, "-c", look],
         env=installed.environment,
@@ -96,9 +89,7 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk, unpacked:
         check=True,
         timeout=30,
     )
-    size, scripts = seen.stdout.strip().split(" ", 1)
-    assert int(size) > 100
-    assert Path(scripts) == unpacked / "comborun/_scripts"
+    assert all(int(number) > 20 for number in seen.stdout.split())
 
 
 def test_a_grid_goes_to_its_report_where_there_is_no_checkout(installed: Desk) -> None:

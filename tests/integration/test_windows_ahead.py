@@ -19,12 +19,12 @@ def waiting(box: Box, count: int) -> None:
 
 
 def waiters(box: Box) -> list[int]:
-    """The processes of session.sh that wait for a slot."""
+    """The supervisors that wait for a slot."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = file.read_bytes().split(b"\0")
-            waits = words[0] == b"bash" and b"ahead" in words and str(box.directory).encode() in words[1]
+            waits = b"ahead" in words and f"{box.directory}/lib/comborun_host".encode() in words[3:4]
             pid = int(file.parent.name)
             if waits and os.getsid(pid) == pid:  # what it starts looks like it for a moment
                 found.append(pid)
@@ -37,11 +37,8 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     waiting(any_box, 2)
     assert len(any_box.told("^launch")) == 2
     assert not any((any_box.attempt(name) / "claim").exists() for name in NAMES[2:])
-    seen = any_box.library("probe.sh").stdout
-    assert [line for line in seen.splitlines() if line.startswith("session ")] == [
-        "session env_p0 1",
-        "session env_p1 1",
-    ]
+    seen = any_box.look()["attempts"]
+    assert [(one["session"], one["attempt"]) for one in seen] == [("env_p0", 1), ("env_p1", 1)]
     any_box.write("go", "")
     any_box.await_done()
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
@@ -79,6 +76,8 @@ def test_a_window_that_is_slow_to_go_keeps_its_turn(box: Box) -> None:
     box.start()
     waiting(box, 1)
     (slow,) = waiters(box)
+    pane = ("capture-pane", "-p", "-t", f"={NAMES[1]}_{box.id[-4:]}:")
+    until(lambda: "waits for a free slot" in box.tmux(*pane).stdout, "it is armed")
     with frozen(slow):
         box.write("go", "")
         until(lambda: len(box.told("^launch")) == 2, "the second one is told to go")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comborun.episode import EpisodeRecord
-from reporter.adapters import Adapter, Context, Reading
+from comborun.reporter.adapters import Adapter, Context, Reading
 
 SAMPLES = Path(__file__).parent / "samples"
 OURS = Context(path="out/results", policy="flat", environment="stairs", session="stairs_flat", attempt=2)

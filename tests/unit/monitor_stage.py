@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from comborun.amounts import MIB
+from comborun.monitor.observe import RunView
 from comborun.plan import After, Limits, Plan, Session
 from comborun.progress import ProgressRules
 from comborun.results import ResultRules
 from comborun.session.word import BashWord
 from comborun.transport import Completed
-from monitor.observe import RunView
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC
 BOOT = "6f1c0c5e-0000-4000-8000-000000000001"
 BY_ITSELF = ProgressRules()
+TAIL = 16384
+"""bytes of a log's end that the staged probe sends"""
 HOST = ("load=1.25 cpus=2",)
 """what the probe says about the host's resources"""
 
@@ -70,31 +74,41 @@ class Seen:
     session: str
     attempt: int = 1
     started: float | None = NOW - 100
-    live: str = "supervisor=1 command=1"
+    life: str = "running"
+    claimed: bool = True
+    stalled: float | None = None
+    wrong_gpu: str = ""
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
     changed: float = NOW - 1
     end: dict[str, object] | None = None
     first: int = 0
     size: int | None = None
+    why: str = ""
+    countable: bool = True
+    multiplexer: str = ""
+    host: str = ""
     gpus: str = ""
     address: str = ""
 
-    def block(self) -> str:
-        lines = [f"session {self.session} {self.attempt}"]
+    def told(self) -> dict[str, object]:
+        """It as the probe tells it."""
+        told: dict[str, object] = {"session": self.session, "attempt": self.attempt, "life": self.life}
         if self.started is not None:
             begin = {"attempt": self.attempt, "started": self.started, "boot": BOOT, "first": self.first}
-            begin |= {"gpus": self.gpus, "address": self.address}
-            lines += ["begin", *_lines(begin), "."]
+            begin |= {"gpus": self.gpus, "address": self.address, "multiplexer": self.multiplexer, "host": self.host}
+            told["begin"] = _filled(begin)
         if self.end is not None:
-            lines += ["end", *_lines(self.end), "."]
+            told |= {"life": "ended", "end": _filled(self.end)}
         else:
-            lines.append(f"live {self.live}")
-            lines.append(f"counts records={self.counts[0]} successes={self.counts[1]}")
+            counts = {"records": self.counts[0], "successes": self.counts[1], "why": self.why}
+            counts |= {} if self.countable else {"countable": 0}
+            told |= {"claimed": self.claimed, "counts": _filled(counts), "wrong_gpu": self.wrong_gpu}
+            told |= {} if self.stalled is None else {"stalled": str(self.stalled)}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
-            lines.append(f"log size={size} changed={self.changed} tail=4096")
-        return "\n".join(lines) + "\n"
+            told["log"] = {"size": size, "changed": self.changed, "tail": len(self.log[-TAIL:])}
+        return told
 
     def ended(self, cause: str = "exited", completeness: str = "complete", **fields: object) -> Seen:
         started = self.started
@@ -105,45 +119,81 @@ class Seen:
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
 
 
-def _lines(record: dict[str, object]) -> list[str]:
-    return [f"{key}={value}" for key, value in record.items()]
+def _filled(record: Mapping[str, object]) -> dict[str, str]:
+    return {key: str(value) for key, value in record.items() if value not in {"", None}}
 
 
-def a_tail(*seen: Seen, run: str = "/home/u/comborun/walkers-1", tail: int = 400) -> bytes:
-    """What `tail -v -c` prints for the logs of these attempts."""
-    pieces = [
-        f"==> {run}/sessions/{one.session}/attempt-{one.attempt}/log <==\n".encode() + one.log[-tail:]
-        for one in seen
-        if one.log is not None
-    ]
-    return b"\n".join(pieces)
+def told_of(lines: Sequence[str]) -> dict[str, Any]:
+    """What the probe says of run and host, from a shorthand: `load=1.25 cpus=2`, `hold kind=paused why=for lunch`."""
+    told: dict[str, Any] = {}
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if "=" in word:
+            told |= _fields(line)
+        elif word == "slurm":
+            told["slurm"] = {"tasks": [], **_fields(rest), **told.get("slurm", {})}
+        elif word == "task":
+            told.setdefault("slurm", {"answered": True}).setdefault("tasks", []).append(_fields(rest))
+        elif word == "hold":
+            told["hold"] = _fields(rest)
+        else:
+            told.setdefault(_LISTS.get(word, word), []).append(_fields(rest))
+    for room in ("memory", "disk"):
+        if f"{room}_kib" in told:
+            told[f"{room}_kib"] = [told[f"{room}_kib"], told.pop(f"{room}_available_kib", None)]
+    if "notice_code" in told:
+        told["notice"] = {"code": told.pop("notice_code"), "at": told.pop("notice_at")}
+    return told
+
+
+_LISTS = {"gpu": "gpus", "server": "servers"}
+_TEXTS = {"why", "detail", "reason", "gpus", "port", "id"}
+
+
+def _fields(line: str) -> dict[str, Any]:
+    """`key=value` words, of which the last may be a text with blanks; numbers are numbers, empty is unknown."""
+    last = re.search(r"(?:^| )(why|detail|reason)=(.*)", line)
+    words = (line[: last.start()] if last else line).split()
+    told = {key: value for key, _, value in (word.partition("=") for word in words)}
+    told |= {last[1]: last[2]} if last else {}
+    return {key: _value(key, value) for key, value in told.items()}
+
+
+def _value(key: str, value: str) -> object:
+    if key == "answered":
+        return value == "1"
+    if key in _TEXTS or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
+        return value if key in _TEXTS else value or None
+    return float(value) if "." in value else int(value)
 
 
 def an_answer(
     *seen: Seen,
     now: float = NOW,
-    dispatcher: int | str = 4242,
+    dispatcher: int | None = 4242,
     slots: int = 3,
-    stopped: int = 0,
-    done: str | None = None,
+    stopped: bool = False,
+    done: Mapping[str, object] | None = None,
     host: Sequence[str] = HOST,
 ) -> bytes:
     """The probe's standard output."""
-    header = [
-        "comborun-probe 1",
-        "run=walkers-20260729T101500Z-ab12",
-        f"now={now}",
-        f"boot={BOOT}",
-        f"dispatcher={dispatcher}",
-        f"slots={slots}",
-        f"stopped={stopped}",
-        "multiplexer=tmux",
-        *host,
-    ]
-    if done is not None:
-        header += ["done", done, "."]
-    text = "\n".join(header) + "\n" + "".join(one.block() for one in seen) + "tails\n"
-    return text.encode() + a_tail(*seen)
+    document = {
+        "run": "walkers-20260729T101500Z-ab12",
+        "now": now,
+        "boot": BOOT,
+        "dispatcher": dispatcher,
+        "slots": slots,
+        "stopped": stopped,
+        "multiplexer": "tmux",
+        "done": None if done is None else _filled(done),
+        **told_of(host),
+        "attempts": [one.told() for one in seen],
+    }
+    return answer_of(document, b"".join(one.log[-TAIL:] for one in seen if one.log is not None))
+
+
+def answer_of(document: Mapping[str, object], tails: bytes = b"") -> bytes:
+    return b"comborun-probe 2\n" + json.dumps(document).encode() + b"\n" + tails
 
 
 @dataclass
@@ -221,7 +271,7 @@ def a_busy_run(host: Sequence[str] = HOST) -> tuple[RunView, bytes]:
             log=b"loading checkpoint:  10%\rloading checkpoint:  85%",
             changed=NOW - 14,
         ),
-        Seen(names[5], started=NOW - 300, live="supervisor=0 command=1", counts=(88, 80), log=b"\x1b[32mok\x1b[0m\n"),
+        Seen(names[5], started=NOW - 300, life="orphaned", counts=(88, 80), log=b"\x1b[32mok\x1b[0m\n"),
         Seen(names[6], started=None).ended(
             "launch_failed", "none", code="", records=0, note="setup failed: conda: command not found"
         ),

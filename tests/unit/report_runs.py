@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any
 
-from comborun.layout import RunLayout
 from comborun.plan import Limits, Plan, Session
 from comborun.results import ResultRules
+from comborun.rules.names import RunLayout
 
-RUN = RunLayout(PurePosixPath())
+RUN = RunLayout()
 START = 1_778_312_125.25
 """2026-05-09 07:35:25.250 UTC"""
 
@@ -23,7 +24,7 @@ def row(episode: int, success: Any = True, **fields: Any) -> str:
 
 def planned_session(policy: str, environment: str, count: int, **fields: Any) -> Session:
     values: dict[str, Any] = {
-        "name": f"{environment}_{policy}",
+        "name": re.sub("[^A-Za-z0-9_-]", "-", f"{environment}_{policy}"),
         "policy": policy,
         "environment": environment,
         "unit": "episode",
@@ -48,7 +49,7 @@ class RunDirectory:
     path: Path
     sessions: list[Session] = field(default_factory=list)
 
-    def put(self, name: PurePosixPath, content: str | bytes) -> Path:
+    def put(self, name: str | PurePath, content: str | bytes) -> Path:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -65,7 +66,7 @@ class RunDirectory:
         started = record.pop("started", START)
         self.put(attempt.begin, f"attempt={number}\nstarted={started}\npid=77\nboot=b\nhost=gpubox\nmultiplexer=tmux\n")
         if rows:
-            self.put(attempt.output / "episodes.jsonl", rows)
+            self.put(f"{attempt.output}/episodes.jsonl", rows)
         if record.pop("end", True) is None:
             return
         end = {

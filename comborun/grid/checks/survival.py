@@ -8,8 +8,8 @@ from comborun.errors import Problem
 from comborun.grid.checks.commands import some
 from comborun.grid.combos import Combo, matching
 from comborun.grid.draft import Draft, Path
+from comborun.rules.words import Failure
 from comborun.session.command import CommandError, placeholders, split_command
-from comborun.state import Failure
 from comborun.suggest import listed
 from comborun.survival import PLANNED
 

@@ -6,13 +6,12 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from comborun.amounts import MIB
 from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_size
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import GpuCount, NotNegative, Positive, guarded, line_of, scalar_of
 from comborun.names import clean
-from comborun.resources import DEFAULT_HEADROOM, PIN_MODES, PinMode
+from comborun.resources import PIN_MODES, PinMode
 from comborun.suggest import did_you_mean
 
 
@@ -72,4 +71,3 @@ class ReserveKeys(Keys):
     gpu_memory: Memory = Field(default=0, description="memory of each GPU")
     cpus: NotNegative = Field(default=0, description="cores")
     memory: Memory = Field(default=0, description="main memory")
-    headroom: Memory = Field(default=DEFAULT_HEADROOM * MIB, description="memory of each GPU that nobody is promised")

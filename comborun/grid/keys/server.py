@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 from comborun.errors import UserError
 from comborun.grid.keys.resource import PinWord, ResourceKeys
 from comborun.grid.keys.shapes import Keys, OneOrMany, OrJust, OrNone
-from comborun.grid.keys.survival_values import ExtendedPattern, WholeSeconds
+from comborun.grid.keys.survival_values import LogPattern, WholeSeconds
 from comborun.grid.keys.values import (
     AsWritten,
     AttributeName,
@@ -94,7 +94,7 @@ class ReadyKeys(Keys):
     path: Path | None = Field(default=None, description="a GET of this path is answered")
     status: Positive = Field(default=200, description="with this status")
     text: Line | None = Field(default=None, description="and this text in the answer, such as the model's id")
-    line: ExtendedPattern | None = Field(default=None, description="or: regular expression (grep -E) of a log line")
+    line: LogPattern | None = Field(default=None, description="or: regular expression (Python) of a log line")
     tcp: Annotated[bool, PlainValidator(guarded(_tcp)), WithJsonSchema({"const": "tcp"})] = Field(
         default=False, description="or: it takes connections"
     )

@@ -114,7 +114,7 @@ class SlurmKeys(Keys):
     time: Minutes | None = Field(
         default=None, description="how long a task may take; one whose session has a shorter `max_time` asks for less"
     )
-    parallel: Positive | None = Field(default=None, description="tasks of an array that run at once, at most")
+    parallel: Positive | None = Field(default=None, description="tasks of the run that run at once, at most")
     array: Positive | None = Field(default=None, description="tasks of one array, at most; else what the cluster takes")
     mail: Address | None = Field(default=None, description="where Slurm sends word of arrays that end or fail")
     settle_partition: Word | None = Field(

@@ -11,9 +11,9 @@ from comborun.grid.keys.shapes import Keys, OneOrMany, OrJust, OrNone
 from comborun.grid.keys.survival_values import (
     Every,
     EvidencePattern,
-    ExtendedPattern,
     FailFastLimit,
     FailureWord,
+    LogPattern,
     NoticeWord,
     SignatureWord,
     Wait,
@@ -25,13 +25,12 @@ from comborun.survival import NOTICE_KINDS
 DEFAULT_EVERY = 600.0
 DEFAULT_ATTEMPTS = 3
 DEFAULT_BREAKER = 3
-DEFAULT_GIVE_WAY = 30.0
 
 
 class EvidenceKeys(Keys):
     records: Flag = Field(default=True, description="whether as many records as planned have to be there")
     line: EvidencePattern | None = Field(
-        default=None, description="regular expression (grep -E) of a line that the log has when the work is done"
+        default=None, description="regular expression (Python) of a line that the log has when the work is done"
     )
     files: Annotated[tuple[Glob, ...], OneOrMany()] = Field(
         default=(), description="patterns below {output_dir}, each of which has to find a file"
@@ -55,10 +54,6 @@ class LimitKeys(ComboLimitKeys):
     warm_up: Seconds = Field(
         default=0.0, description="how long, at most, others of its kind wait until the first one makes progress; 0: not"
     )
-    give_way: Seconds = Field(
-        default=DEFAULT_GIVE_WAY,
-        description="how long a GPU may be full before the youngest session there makes room; 0: for ever",
-    )
     attempts: Positive = Field(default=DEFAULT_ATTEMPTS, description="starts of one session in all, the first included")
     breaker: NotNegative = Field(
         default=DEFAULT_BREAKER, description="failures of one class in a row that close a GPU or the host; 0: never"
@@ -79,7 +74,7 @@ class NotifyKeys(Keys):
     every: Every = Field(default=DEFAULT_EVERY, description="time between two notices of one kind, at least")
 
 
-Signatures = dict[SignatureWord, Annotated[tuple[ExtendedPattern, ...], OneOrMany()]]
+Signatures = dict[SignatureWord, Annotated[tuple[LogPattern, ...], OneOrMany()]]
 Retries = Annotated[
     dict[FailureWord, Annotated[RetryKeys, OrJust("times", {"type": "integer", "minimum": 0})]] | None, OrNone()
 ]

@@ -9,10 +9,10 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
-from comborun.grid.keys.extended import check_extended
 from comborun.grid.keys.quantity import parse_duration, parse_whole
 from comborun.grid.keys.values import DURATION_SCHEMA, guarded, line_of, scalar_of
-from comborun.state import Failure
+from comborun.rules.patterns import PatternError, compiled, unhurried
+from comborun.rules.words import Failure
 from comborun.suggest import did_you_mean, listed
 from comborun.survival import IGNORE, NOTICE_KINDS, PLANNED, NoticeKind
 
@@ -51,14 +51,22 @@ class FailFast(NamedTuple):
 NEVER = FailFast()
 
 
-def _extended(tree: object) -> str:
-    return check_extended(line_of(tree))
+def _pattern(tree: object) -> str:
+    return check_pattern(line_of(tree))
+
+
+def check_pattern(text: str) -> str:
+    """A regular expression for lines of logs. Raises UserError."""
+    try:
+        return unhurried(compiled(text).pattern)
+    except PatternError as error:
+        raise UserError(str(error), error.hint) from None
 
 
 def _evidence(tree: object) -> str:
     """A pattern in which {episodes} stands for how many the attempt has to make."""
     text = line_of(tree)
-    check_extended(text.replace(PLANNED, "1"))
+    check_pattern(text.replace(PLANNED, "1"))
     return text
 
 
@@ -133,7 +141,7 @@ FAIL_FAST_SCHEMA: dict[str, Any] = {
 }
 
 EvidencePattern = Annotated[str, PlainValidator(guarded(_evidence)), WithJsonSchema({"type": "string", "minLength": 1})]
-ExtendedPattern = Annotated[str, PlainValidator(guarded(_extended)), WithJsonSchema({"type": "string", "minLength": 1})]
+LogPattern = Annotated[str, PlainValidator(guarded(_pattern)), WithJsonSchema({"type": "string", "minLength": 1})]
 FailureWord = Annotated[Failure, PlainValidator(guarded(_failure)), _enum(*Failure)]
 SignatureWord = Annotated[str, PlainValidator(guarded(_signature)), _enum(*SEEN_IN_A_LOG, IGNORE)]
 Wait = Annotated[float, PlainValidator(guarded(_wait)), WithJsonSchema(DURATION_SCHEMA)]

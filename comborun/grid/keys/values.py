@@ -251,6 +251,7 @@ PollSeconds = Annotated[float, PlainValidator(guarded(_poll)), WithJsonSchema(DU
 UnitWord = Annotated[Unit, PlainValidator(guarded(_unit)), WithJsonSchema({"enum": ["episode", "step"]})]
 Host = Annotated[str, PlainValidator(guarded(_host)), WithJsonSchema({"type": "string", "pattern": r"^[^-\s]\S*$"})]
 Workdir = Annotated[str, PlainValidator(guarded(_workdir)), WithJsonSchema({"type": "string", "minLength": 1})]
+HostPython = Annotated[str, PlainValidator(guarded(_root)), WithJsonSchema({"type": "string", "pattern": "^(/|~/)"})]
 Root = Annotated[str, PlainValidator(guarded(_root)), WithJsonSchema({"type": "string", "pattern": "^(/|~$|~/)"})]
 Glob = Annotated[str, PlainValidator(guarded(_glob)), WithJsonSchema({"type": "string", "minLength": 1})]
 Pattern = Annotated[str, PlainValidator(guarded(_pattern)), WithJsonSchema({"type": "string", "minLength": 1})]

@@ -1,29 +1,43 @@
 #!/usr/bin/env bash
 # pick_and_place_zero: policy zero in environment pick_and_place, episodes 0 to 49
-name=pick_and_place_zero
-unit=episode
-first=0
-count=50
-workdir="$HOME"/IsaacLab-Arena
-results=('**/episode_results*.jsonl')
-success='"success" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}]'
-variables=(
-  OMNI_KIT_ACCEPT_EULA=YES
-  PYTHONUNBUFFERED=1
-  ISAACLAB_ARENA_FORCE_EXIT_ON_COMPLETE=1
-)
-setup() {
-source ~/miniconda3/etc/profile.d/conda.sh
-conda activate env_isaaclab
+# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.
+
+run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}
+session_failure=${COMBORUN_FAILURE-}
+session_script=$run/sessions/pick_and_place_zero/session.sh
+export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results
+export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}
+export COMBORUN_SESSION=${COMBORUN_SESSION:-by-hand/pick_and_place_zero/$$}
+export COMBORUN_OUTPUT_DIR=${COMBORUN_OUTPUT_DIR:-$run/sessions/pick_and_place_zero/by-hand}
+export COMBORUN_FIRST_EPISODE=${COMBORUN_FIRST_EPISODE:-0} COMBORUN_EPISODES=${COMBORUN_EPISODES:-50}
+export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
+export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
+export COMBORUN_GPUS=${COMBORUN_GPUS-0} COMBORUN_GPU_COUNT=${COMBORUN_GPU_COUNT-1}
+export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
+export PYTHONUNBUFFERED=1
+export COMBORUN_THREADS=8
+export OMP_NUM_THREADS=$COMBORUN_THREADS
+export MKL_NUM_THREADS=$COMBORUN_THREADS
+export OPENBLAS_NUM_THREADS=$COMBORUN_THREADS
+export NUMEXPR_NUM_THREADS=$COMBORUN_THREADS
+export VECLIB_MAXIMUM_THREADS=$COMBORUN_THREADS
+export PXR_WORK_THREAD_LIMIT=$COMBORUN_THREADS
+export LP_NUM_THREADS=$COMBORUN_THREADS
+
+session_fail() { # CODE WHY: the command is not started
+  printf 'comborun: %s\n' "${*:2}" >&2
+  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+  exit "$1"
 }
-stall_s=2700
-threads=8
-progress_line='Episodes:.*?(\d+)/(\d+) \['
-file_names=(job.json)
-source "${0%session.sh}../../lib/session.sh"
-session::prepare "$@"
-file_texts=(
-  '{
+
+[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+export COMBORUN_FILES="${COMBORUN_FILES:-$COMBORUN_OUTPUT_DIR/files}"
+mkdir -p -- "$COMBORUN_FILES" || session_fail 73 "can't make $COMBORUN_FILES"
+[[ $COMBORUN_OUTPUT_DIR != *[\"\\]* ]] ||
+  session_fail 78 "the run's folder has a quote or a backslash in its name, and its path goes into JSON"
+printf '%s' '{
  "jobs": [
   {
    "name": "pick_and_place_zero",
@@ -42,8 +56,36 @@ file_texts=(
   }
  ]
 }
-'
-)
+' >"$COMBORUN_FILES"/job.json || session_fail 73 "can't write" job.json
+export OMNI_KIT_ACCEPT_EULA=YES
+export PYTHONUNBUFFERED=1
+export ISAACLAB_ARENA_FORCE_EXIT_ON_COMPLETE=1
+cd -- "$HOME"/IsaacLab-Arena || session_fail 78 "there is no folder" "$HOME"/IsaacLab-Arena
+unset COMBORUN_FAILURE
+
+# Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.
+setup_next() {
+  ((BASH_LINENO[0] == 1)) || setup_at=${BASH_LINENO[0]}
+  set +eu # of a sourced script
+}
+setup_failed() { # [exit]
+  local code=$? lines
+  [[ ${1-} ]] || ((${#BASH_SOURCE[@]} < 4)) || return 0 # in a sourced script
+  trap - DEBUG ERR EXIT
+  mapfile -t lines <"$session_script"
+  session_fail 78 "setup line $((setup_at - setup_first)) failed with code $code: ${lines[setup_at - 1]}"
+}
+setup() {
+trap setup_next DEBUG && trap setup_failed ERR && trap 'setup_failed exit' EXIT && setup_first=$LINENO
+source ~/miniconda3/etc/profile.d/conda.sh
+conda activate env_isaaclab
+}
+setup
+setup_code=$?
+trap - DEBUG ERR EXIT
+set +eu
+((setup_code == 0)) || session_fail 78 "setup returned $setup_code"
+
 command=(
   python
   isaaclab_arena/evaluation/eval_runner.py
@@ -51,4 +93,5 @@ command=(
   --eval_jobs_config "$COMBORUN_FILES"/job.json
   --output_base_dir "$COMBORUN_OUTPUT_DIR"
 )
-session::run
+shopt -s execfail
+exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"

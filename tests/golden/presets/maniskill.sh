@@ -1,25 +1,65 @@
 #!/usr/bin/env bash
 # PickCube-v1_early: policy early in environment PickCube-v1, episodes 0 to 15
-name=PickCube-v1_early
-unit=episode
-first=0
-count=16
-workdir="$HOME"/ManiSkill/examples/baselines/ppo
-results=()
-success='"success_once" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}]'
-results_log=1
-variables=(
-  PYTHONUNBUFFERED=1
-)
+# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.
+
+run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}
+session_failure=${COMBORUN_FAILURE-}
+session_script=$run/sessions/PickCube-v1_early/session.sh
+export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results
+export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}
+export COMBORUN_SESSION=${COMBORUN_SESSION:-by-hand/PickCube-v1_early/$$}
+export COMBORUN_OUTPUT_DIR=${COMBORUN_OUTPUT_DIR:-$run/sessions/PickCube-v1_early/by-hand}
+export COMBORUN_FIRST_EPISODE=${COMBORUN_FIRST_EPISODE:-0} COMBORUN_EPISODES=${COMBORUN_EPISODES:-16}
+export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
+export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
+export COMBORUN_GPUS=${COMBORUN_GPUS-0} COMBORUN_GPU_COUNT=${COMBORUN_GPU_COUNT-1}
+export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
+export PYTHONUNBUFFERED=1
+export COMBORUN_THREADS=8
+export OMP_NUM_THREADS=$COMBORUN_THREADS
+export MKL_NUM_THREADS=$COMBORUN_THREADS
+export OPENBLAS_NUM_THREADS=$COMBORUN_THREADS
+export NUMEXPR_NUM_THREADS=$COMBORUN_THREADS
+export VECLIB_MAXIMUM_THREADS=$COMBORUN_THREADS
+export PXR_WORK_THREAD_LIMIT=$COMBORUN_THREADS
+export LP_NUM_THREADS=$COMBORUN_THREADS
+
+session_fail() { # CODE WHY: the command is not started
+  printf 'comborun: %s\n' "${*:2}" >&2
+  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+  exit "$1"
+}
+
+[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+export PYTHONUNBUFFERED=1
+cd -- "$HOME"/ManiSkill/examples/baselines/ppo || session_fail 78 "there is no folder" "$HOME"/ManiSkill/examples/baselines/ppo
+unset COMBORUN_FAILURE
+
+# Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.
+setup_next() {
+  ((BASH_LINENO[0] == 1)) || setup_at=${BASH_LINENO[0]}
+  set +eu # of a sourced script
+}
+setup_failed() { # [exit]
+  local code=$? lines
+  [[ ${1-} ]] || ((${#BASH_SOURCE[@]} < 4)) || return 0 # in a sourced script
+  trap - DEBUG ERR EXIT
+  mapfile -t lines <"$session_script"
+  session_fail 78 "setup line $((setup_at - setup_first)) failed with code $code: ${lines[setup_at - 1]}"
+}
 setup() {
+trap setup_next DEBUG && trap setup_failed ERR && trap 'setup_failed exit' EXIT && setup_first=$LINENO
 source ~/miniconda3/etc/profile.d/conda.sh
 conda activate maniskill
 }
-evidence_line=eval_success_once_mean=
-stall_s=1800
-threads=8
-source "${0%session.sh}../../lib/session.sh"
-session::prepare "$@"
+setup
+setup_code=$?
+trap - DEBUG ERR EXIT
+set +eu
+((setup_code == 0)) || session_fail 78 "setup returned $setup_code"
+
 command=(
   python
   ppo.py
@@ -31,4 +71,5 @@ command=(
   --seed 1
   --exp_name PickCube-v1_early
 )
-session::run
+shopt -s execfail
+exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"

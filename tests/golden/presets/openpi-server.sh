@@ -1,22 +1,35 @@
 #!/usr/bin/env bash
 # it: a model server, until no session is left that asks it
-name=it
-unit=step
-first=0
-count=0
-workdir="$HOME"/openpi
-results=()
-variables=(
-  PYTHONUNBUFFERED=1
-  XLA_PYTHON_CLIENT_MEM_FRACTION=0.4
-)
-wants_port=1
-ready=('http 200 /healthz')
-ready_within_s=0
-health_s=10
-health_misses=6
-source "${0%session.sh}../../lib/session.sh"
-session::prepare "$@"
+# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.
+
+run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}
+session_failure=${COMBORUN_FAILURE-}
+export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results
+export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}
+export COMBORUN_SESSION=${COMBORUN_SESSION:-by-hand/it/$$}
+export COMBORUN_OUTPUT_DIR=${COMBORUN_OUTPUT_DIR:-$run/servers/it/by-hand}
+export COMBORUN_FIRST_EPISODE=${COMBORUN_FIRST_EPISODE:-0} COMBORUN_EPISODES=${COMBORUN_EPISODES:-0}
+export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
+export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
+export COMBORUN_GPUS=${COMBORUN_GPUS-0} COMBORUN_GPU_COUNT=${COMBORUN_GPU_COUNT-1}
+export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
+export COMBORUN_PORT=${COMBORUN_PORT:-28765}
+export PYTHONUNBUFFERED=1
+
+session_fail() { # CODE WHY: the command is not started
+  printf 'comborun: %s\n' "${*:2}" >&2
+  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+  exit "$1"
+}
+
+[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+export PYTHONUNBUFFERED=1
+export XLA_PYTHON_CLIENT_MEM_FRACTION=0.4
+cd -- "$HOME"/openpi || session_fail 78 "there is no folder" "$HOME"/openpi
+unset COMBORUN_FAILURE
+
 command=(
   uv
   run
@@ -27,4 +40,5 @@ command=(
   --policy.config pi05_libero
   --policy.dir "$HOME"/ckpt/pi05
 )
-session::run
+shopt -s execfail
+exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"

@@ -1,28 +1,35 @@
 #!/usr/bin/env bash
 # push_robust: policy robust in environment push, episodes 0 to 99
-name=push_robust
-unit=episode
-first=0
-count=100
-results=('*.jsonl')
-success='"success" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}]'
-ranged=1
-episode='ep idx'
-evidence_records=0
-evidence_line='it'"'"'s \[saved\]$'
-evidence_files=(summary.json 'b *.mp4')
-hang_s=0
-stall_s=1200
-max_s=7200
-signatures=(
-  'gpu_memory CUDA error: out of memory'
-  'ignore tcmalloc'"'"'s large alloc'
-)
-source "${0%session.sh}../../lib/session.sh"
-session::prepare "$@"
+# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.
+
+run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}
+session_failure=${COMBORUN_FAILURE-}
+export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results
+export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}
+export COMBORUN_SESSION=${COMBORUN_SESSION:-by-hand/push_robust/$$}
+export COMBORUN_OUTPUT_DIR=${COMBORUN_OUTPUT_DIR:-$run/sessions/push_robust/by-hand}
+export COMBORUN_FIRST_EPISODE=${COMBORUN_FIRST_EPISODE:-0} COMBORUN_EPISODES=${COMBORUN_EPISODES:-100}
+export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
+export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
+export COMBORUN_GPUS=${COMBORUN_GPUS-0} COMBORUN_GPU_COUNT=${COMBORUN_GPU_COUNT-1}
+export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
+export PYTHONUNBUFFERED=1
+
+session_fail() { # CODE WHY: the command is not started
+  printf 'comborun: %s\n' "${*:2}" >&2
+  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+  exit "$1"
+}
+
+[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+unset COMBORUN_FAILURE
+
 command=(
   evaluate
   --first "$COMBORUN_FIRST_EPISODE"
   --episodes "$COMBORUN_EPISODES" "$COMBORUN_OUTPUT_DIR"
 )
-session::run
+shopt -s execfail
+exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"

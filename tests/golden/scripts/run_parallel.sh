@@ -1,4 +1,7 @@
 #!/usr/bin/env bash
-# Starts this run's dispatcher, or resumes it; safe to repeat.
+# Starts this run, or resumes it; safe to repeat.
 #   bash run_parallel.sh [--parallel N] [--multiplexer tmux|screen]
-exec bash "${0%run_parallel.sh}lib/start.sh" "${0%run_parallel.sh}." "$@"
+#   bash run_parallel.sh resume | pause [WHY] | drain [WHY] | slots N | retry SESSION... | stop [SESSION]...
+run=${0%run_parallel.sh}.
+source "$run/lib/find_python.sh"
+python_of_run "$run" front "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # one session a task: 2 a100 GPUs, 4 CPUs, 16384 MiB, 1 h 35 min
-#   sbatch --array=0-LAST FILE RUN BATCH, as lib/slurm_submit.sh does
+#   sbatch --array=0-LAST FILE RUN BATCH
 #SBATCH --partition=gpu,long
 #SBATCH --account=robots
 #SBATCH --qos=normal
@@ -20,4 +20,6 @@
 #SBATCH --signal=B:USR1@60
 #SBATCH --requeue
 #SBATCH --open-mode=append
-exec bash "$1/lib/slurm_task.sh" "$@"
+read -r python <"$1/dispatch/python"
+[[ -x $python ]] || { source "$1/lib/find_python.sh" && python_or_leave ""; }
+exec "$python" -I -S "$1/lib/comborun_host" task "$@"

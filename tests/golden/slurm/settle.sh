@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # judges what was lost, submits what is due again, ends the run
-#   sbatch --dependency=afterany:JOB FILE RUN, as lib/slurm_submit.sh does
+#   sbatch --dependency=afterany:JOB FILE RUN
 #SBATCH --partition=cpu
 #SBATCH --account=robots
 #SBATCH --qos=normal
@@ -9,4 +9,6 @@
 #SBATCH --time=120
 #SBATCH --requeue
 #SBATCH --open-mode=append
-exec bash "$1/lib/slurm_settle.sh" "$@"
+read -r python <"$1/dispatch/python"
+[[ -x $python ]] || { source "$1/lib/find_python.sh" && python_or_leave ""; }
+exec "$python" -I -S "$1/lib/comborun_host" settle "$@"

@@ -22,8 +22,8 @@ from adapter_samples import (
 )
 
 from comborun.episode import Verdict
+from comborun.reporter.adapters import Context, RejectKind, eval_info, json_list_last, json_per_file
 from comborun.results import ResultRules
-from reporter.adapters import Context, RejectKind, eval_info, json_list_last, json_per_file
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"
 STEPS = "agent/EB-Habitat"

@@ -22,9 +22,18 @@ from adapter_samples import (
 )
 
 from comborun.episode import Verdict
+from comborun.reporter.adapters import (
+    Context,
+    RejectKind,
+    kn_aggregate,
+    literals,
+    log_lines,
+    log_text,
+    log_tuple,
+    train_step,
+)
+from comborun.reporter.adapters.rates import RateError, agrees, count
 from comborun.results import ResultRules
-from reporter.adapters import Context, RejectKind, kn_aggregate, literals, log_lines, log_text, log_tuple, train_step
-from reporter.adapters.rates import RateError, agrees, count
 
 TUPLE = "results:  ('env', [True, False, True], {})\n"
 

@@ -11,8 +11,8 @@ import pytest
 from adapter_samples import by_episode, combos, complaints, kinds, verdicts
 
 from comborun.episode import EpisodeRecord, Verdict
-from reporter.adapters import Context, Reading, filename_encoded
-from reporter.adapters.videos import Links, Video, index, key, link
+from comborun.reporter.adapters import Context, Reading, filename_encoded
+from comborun.reporter.adapters.videos import Links, Video, index, key, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from adapter_samples import OURS, SAMPLES, verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reporter.adapters import Adapter, Context, filename_encoded, literals, log_lines, log_tuple
-from reporter.adapters.reading import READERS, read
-from reporter.adapters.sniff import Format
+from comborun.reporter.adapters import Adapter, Context, filename_encoded, literals, log_lines, log_tuple
+from comborun.reporter.adapters.reading import READERS, read
+from comborun.reporter.adapters.sniff import Format
 
 PATHS = ("a/x.jsonl", "episode_3/x.json", "a/episode_3_res.json", "x.log", "eval_info.json", "EVAL-a-b-c.txt")
 SOME = [path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file()]

@@ -10,8 +10,8 @@ from test_amend import plan, session
 
 from comborun.again.resumption import Again, Futile, Rejected, Resumption, resumption
 from comborun.planner import range_session
+from comborun.rules.words import Outcome
 from comborun.spans import Spans, minus, spans
-from comborun.state import Outcome
 from comborun.work import Combo, episodes_of
 
 COMBO: Combo = ("p", "e")

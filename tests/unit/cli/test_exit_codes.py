@@ -7,9 +7,9 @@ from dataclasses import replace
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.cli.watching import exit_code
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
 
 SMOKE = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
 VIEW = a_view(a_plan([SMOKE, a_session("act", "grass")]))
@@ -20,7 +20,7 @@ UNSMOKED = Seen("grass_act_smoke").ended("exited", "none", code=1)
 
 def code(*seen: Seen, **fields: object) -> int:
     answer = an_answer(*seen, **fields)  # type: ignore[arg-type]
-    return exit_code(classify(VIEW, fold(History(), parse_snapshot(answer, 400))))
+    return exit_code(classify(VIEW, fold(History(), parse_snapshot(answer))))
 
 
 def test_a_run_that_goes_on_is_none_that_failed() -> None:
@@ -28,20 +28,20 @@ def test_a_run_that_goes_on_is_none_that_failed() -> None:
 
 
 def test_all_that_was_planned_must_have_succeeded() -> None:
-    assert code(SUCCEEDED, done="at=1") == 0
-    assert code(FAILED, done="at=1") == 1
+    assert code(SUCCEEDED, done={"at": 1}) == 0
+    assert code(FAILED, done={"at": 1}) == 1
 
 
 def test_a_smoke_test_is_not_among_what_was_planned() -> None:
-    assert code(UNSMOKED, SUCCEEDED, done="at=1") == 0
+    assert code(UNSMOKED, SUCCEEDED, done={"at": 1}) == 0
 
 
 def test_a_run_that_was_halted_has_not_succeeded() -> None:
-    assert code(UNSMOKED, host=("hold kind=halted at=1 why=no record",), dispatcher="") == 1
+    assert code(UNSMOKED, host=("hold kind=halted at=1 why=no record",), dispatcher=None) == 1
 
 
 def test_a_run_whose_dispatcher_is_gone_does_not_go_on() -> None:
-    assert code(Seen("grass_act"), dispatcher="") == 1
-    assert code(Seen("grass_act"), dispatcher="", stopped=1) == 0, "it is being stopped, as somebody asked"
-    assert code(Seen("grass_act"), host=("hold kind=paused at=1 why=",), dispatcher="") == 0
-    assert code(SUCCEEDED, done="at=1", dispatcher="") == 0
+    assert code(Seen("grass_act"), dispatcher=None) == 1
+    assert code(Seen("grass_act"), dispatcher=None, stopped=True) == 0, "it is being stopped, as somebody asked"
+    assert code(Seen("grass_act"), host=("hold kind=paused at=1 why=",), dispatcher=None) == 0
+    assert code(SUCCEEDED, done={"at": 1}, dispatcher=None) == 0

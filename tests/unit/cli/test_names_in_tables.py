@@ -10,8 +10,8 @@ from report_runs import RunDirectory, row
 from comborun.cli.calibrating import _tell
 from comborun.cli.comparing import tell_between
 from comborun.forecast.calibration import Calibration, Measured, Step
-from reporter.collect import collect_run
-from reporter.comparing.between import compare_runs
+from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.between import compare_runs
 
 NAMES = ("[v2] flat", "flat[/old]", "[bold]rough", ":star: grass", "\x1b[31mred")
 SHOWN = ("[v2] flat", "flat[/old]", "[bold]rough", ":star: grass", "red")

@@ -13,15 +13,15 @@ from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
 from comborun.cli.reporting import tell_report
-from reporter.collect import collect_run
-from reporter.pages.page import page
-from reporter.render import html
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_run
+from comborun.reporter.pages.page import page
+from comborun.reporter.render import html
+from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reporter.summary import Report
+    from comborun.reporter.summary import Report
 
 ENVIRONMENTS = ("grass", "stairs", "boulders", "gravel", "sand")
 

@@ -8,14 +8,14 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
 from comborun.cli.smoking import table
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
 
 
 def drawn(*seen: Seen) -> str:
     """Of a smoke test of three episodes, with one blank where there are several."""
-    history = fold(History(), parse_snapshot(an_answer(*seen), 400))
+    history = fold(History(), parse_snapshot(an_answer(*seen)))
     file = io.StringIO()
     Console(file=file, width=120).print(
         table(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)
@@ -23,9 +23,14 @@ def drawn(*seen: Seen) -> str:
     return " ".join(file.getvalue().split())
 
 
-def test_a_program_that_writes_too_much_is_told_so_and_has_no_more_than_all_of_it() -> None:
-    told = drawn(Seen("grass_act").ended(records=4, successes=1))
-    assert "3 of 3 succeeded (1 line more than planned)" in told
+def test_records_that_do_not_count_are_told_and_pass_nothing() -> None:
+    why = "all 3 rows say policy 'rough', this session is 'act'"
+    told = drawn(Seen("grass_act").ended("exited", "none", code=0, verdicts=0, why=why))
+    assert told.startswith("policy environment verdicts ended")
+    assert "✗ act grass 0 of 3" in told
+    assert "say policy 'rough'" in told
+    none = drawn(Seen("grass_act").ended("exited", "partial", code=0, records=3, verdicts=0, why="no field 'success'"))
+    assert "✗ act grass 0 of 3" in none
 
 
 def test_how_it_ended_goes_by_all_its_attempts() -> None:

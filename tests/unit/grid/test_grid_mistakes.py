@@ -135,6 +135,16 @@ def test_a_misspelt_key_is_answered_with_the_right_one(wrong: str, right: str) -
     assert f"did you mean `{right}`?" in mistakes(HEAD + f"{wrong}: x\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "key"), [("limits: {give_way: 30 s}", "give_way"), ("reserve: {headroom: 1 GiB}", "headroom")]
+)
+def test_a_key_that_is_gone_is_answered_with_what_to_write_instead(line: str, key: str) -> None:
+    section = line.partition(":")[0]
+    told = mistakes(f"{HEAD}{line}\n")
+    assert f"there is no key `{key}` in `{section}` any more" in told
+    assert "gpu_memory" in told
+
+
 def test_a_misspelt_key_is_not_also_told_to_be_missing() -> None:
     assert mistakes(HEAD.replace("command:", "comand:")).count("command") == 1
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
@@ -30,8 +31,8 @@ from comborun.grid.model import (
 )
 from comborun.grid.schema import schema_text
 from comborun.grid.starter import starter_grid
+from comborun.rules.words import Failure
 from comborun.session.command import PLAN_TIME, START_TIME
-from comborun.state import Failure
 from comborun.survival import DEFAULT_RETRY
 
 CHECKOUT = Path(__file__).parents[3]
@@ -246,7 +247,7 @@ def test_the_example_of_every_key_is_right() -> None:
 def test_starter_and_document_name_commands_that_exist() -> None:
     texts = [DOCUMENT, starter_grid("x")]
     named = {word for text in texts for word in re.findall(r"(?:`|#   )combo (\w+)", text)}
-    assert {"check", "stop"} < named <= set(combo.commands)
+    assert {"check", "stop"} < named <= set(combo.list_commands(click.Context(combo)))
 
 
 @pytest.mark.parametrize("name", ["my_grid", "push cube", "null", "1.10", 'a "b" \\', "é: #", "true"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from comborun.grid import Grid, Settings, parse_grid
 from comborun.grid.keys.survival_values import FailFast
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.script import notify_script, session_script
-from comborun.state import Failure
+from comborun.rules.words import Failure
+from comborun.script import notify_script
+from comborun.session.data import session_data
 from comborun.survival import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
@@ -130,7 +132,7 @@ def test_the_dispatcher_is_told_of_every_budget_in_numbers() -> None:
 def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     told = plan("evidence: {line: 'so far: {episodes}$'}\n").sessions[0]
     assert told.evidence.line == "so far: {episodes}$"
-    assert r"evidence_line='so far: {episodes}$'" in session_script(told)
+    assert json.loads(session_data(told))["judging"]["line"] == "so far: {episodes}$"
     assert "{episode} is no number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
     with pytest.raises(GridError, match=r"counts \{episodes\}, and .* no number of them"):
         parse_grid(HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n", Path("grid.yaml"))
@@ -149,17 +151,15 @@ def test_the_queue_says_what_goes_first_and_what_never_starts() -> None:
     assert [row.split("\t")[2] for row in queue(flagged).splitlines()] == ["smoke", "dropped"]
 
 
-def test_a_script_names_only_what_is_not_as_the_library_has_it() -> None:
-    text = session_script(plan("").sessions[0])
-    assert not [word for word in ("evidence", "hang_s", "stall_s", "max_s", "signatures") if word in text]
-    assert "ranged=1\nepisode=episode\n" in text
+def test_a_session_tells_its_supervisor_only_what_is_not_usual() -> None:
+    told = json.loads(session_data(plan("").sessions[0]))
+    assert not {"hang_s", "stall_s", "max_s", "signatures"} & set(told)
+    assert told["judging"]["ranged"]
 
 
 def test_a_script_whose_program_leaves_no_records_is_never_asked_for_a_tail() -> None:
-    text = session_script(plan("results: none\nevidence: {line: done}\n").sessions[0])
-    assert "ranged" not in text
-    assert "evidence_records" not in text
-    assert "evidence_line=done\n" in text
+    told = json.loads(session_data(plan("results: none\nevidence: {line: done}\n").sessions[0]))["judging"]
+    assert (told["files"], told["records"], told["line"]) == ([], False, "done")
 
 
 RATES = "results: {files: rates.json, format: kn-aggregate}\n"
@@ -177,14 +177,14 @@ RATES = "results: {files: rates.json, format: kn-aggregate}\n"
     ],
 )
 def test_results_that_are_no_rows_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
-    assert ("evidence_results=1\n" in session_script(plan(text).sessions[0])) == asked
+    assert json.loads(session_data(plan(text).sessions[0]))["judging"]["results"] == asked
 
 
 def test_the_script_for_news_holds_data_only() -> None:
     notify = plan("notify: curl -d @- https://example.org/a?b=c\nvariables: {A: b c}\nsetup: source x\n").notify
     assert notify
     text = notify_script(notify)
-    assert "variables=(\n  A='b c'\n)\n" in text
+    assert "export A='b c'\n" in text
     assert "curl\n  -d @- 'https://example.org/a?b=c'\n" in text
     assert "setup" not in text
 

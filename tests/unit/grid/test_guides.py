@@ -124,4 +124,4 @@ def test_embodichain_has_as_many_ranks_as_gpus_and_a_rendezvous_of_its_own(plann
     script = planned("embodichain", host(4, RTX5090, 64), "--script", "push_cube_ppo").output
     assert '--standalone\n  --nproc_per_node="$COMBORUN_GPU_COUNT"' in script
     assert "EMBODICHAIN_SIM_EXIT_PROCESS=0" in script
-    assert 'link_from="$HOME"/EmbodiChain' in script
+    assert 'from="$HOME"/EmbodiChain' in script

@@ -22,10 +22,11 @@ from comborun.instances import instances
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
+from comborun.remote.provenance import preset_origin
+from comborun.reporter.adapters.sniff import Format
 from comborun.results import FORMATS
 from comborun.script import server_script, session_script
-from remote.provenance import preset_origin
-from reporter.adapters.sniff import Format
+from comborun.session.data import session_data
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets"
@@ -265,7 +266,7 @@ def test_results_can_be_in_the_log_alone(tmp_path: Path) -> None:
     plan = lay_out(grid_of(tmp_path, MINE.replace('files: "*.txt"', "from: log, format: log-lines")), HERE)
     (session,) = plan.sessions
     assert (session.results.source, session.results.files, session.results.format) == ("log", (), "log-lines")
-    assert "results_log=1" in session_script(session)
+    assert json.loads(session_data(session))["judging"]["source"] == "log"
     assert Plan.from_json(plan.to_json()).sessions == (session,)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,31 +10,18 @@ from monitor_stage import a_plan
 
 from comborun.attempt import End
 from comborun.bundle import policy
-from comborun.library import scripts_directory
+from comborun.host.attempts import RunDirectory
+from comborun.monitor.answer.snapshot import Attempt
+from comborun.monitor.reasons.waits import budget
 from comborun.plan import Plan
-from comborun.state import Cause, Failure, Outcome
+from comborun.rules.words import Cause, Failure, Outcome
 from comborun.survival import DEFAULT_RETRY
-from monitor.answer.snapshot import Attempt
-from monitor.reasons.waits import budget
 
-LOOK = """
-for part in base/record base/clock base/policy attempt/attempt attempt/retry; do source "$1/lib/$part.sh"; done
-for run in "$2"/*; do
-  policy::read "$run/policy.tsv"
-  ends=("$run"/sessions/env_one/*/end)
-  retry::history env_one "${#ends[@]}"
-  used=$made
-  if retry::due env_one "${#ends[@]}"; then more=1; else more=0; fi
-  printf '%s %s\\n' "$used" "$more"
-done
-"""
-KINDS = ("gpu_memory", "killed", "preempted", "stopped", "lost", "gave_way")
+KINDS = ("gpu_memory", "killed", "preempted", "stopped", "lost")
 
 
 def end(kind: str) -> str:
     """The text of an end record."""
-    if kind == "gave_way":
-        return "cause=gpu_memory\ncode=1\nclass=gpu_memory\ncompleteness=none\nended=5\ngave_way=1\n"
     failure = "" if kind == "stopped" else kind
     cause = "signal\nsignal=9" if kind == "killed" else kind
     return f"cause={cause}\nclass={failure}\ncompleteness=none\nended=5\n"
@@ -44,24 +30,24 @@ def end(kind: str) -> str:
 def a_history(chance: random.Random) -> list[str]:
     """Kinds of ends, oldest first; now and then so many of one kind that a bound is reached."""
     if chance.random() < 0.3:
-        return [*chance.choices(KINDS, k=2), *[chance.choice(("preempted", "gave_way"))] * chance.randint(8, 12)]
+        return [*chance.choices(KINDS, k=2), *["preempted"] * chance.randint(8, 12)]
     return chance.choices(KINDS, k=chance.randint(1, 6))
 
 
 def put(run: Path, plan: Plan, history: list[str]) -> None:
-    run.mkdir()
-    (run / "policy.tsv").write_text(policy(plan))
+    (run / "dispatch").mkdir(parents=True)
+    (run / "id").write_text("env-20260101T000000Z-abcd\n")
+    (run / "dispatch/policy.tsv").write_text(policy(plan))
     for number, kind in enumerate(history, 1):
         at = run / f"sessions/env_one/attempt-{number}"
         at.mkdir(parents=True)
         (at / "end").write_text(end(kind))
-        if kind == "gave_way":
-            (at / "give_way").touch()
 
 
 def test_the_budget_that_is_told_is_the_one_that_the_host_goes_by(tmp_path: Path) -> None:
     chance = random.Random(11)
-    told: list[tuple[list[str], int, bool]] = []
+    told: list[tuple[list[str], bool]] = []
+    host: list[tuple[list[str], bool]] = []
     for number in range(200):
         history = a_history(chance)
         bare = a_plan(())
@@ -71,12 +57,9 @@ def test_the_budget_that_is_told_is_the_one_that_the_host_goes_by(tmp_path: Path
         last = attempts[-1].end
         assert last
         spent = budget(plan, attempts, last.failure or Failure.ERROR)
-        told.append((history, spent.used, spent.left > 0 and last.outcome is not Outcome.CANCELLED))
-    command = ["bash", "-c", LOOK, "look", str(scripts_directory()), str(tmp_path)]
-    counted = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    host = [
-        (history, int(line.split()[0]), line.endswith(" 1")) for (history, *_), line in zip(told, counted, strict=True)
-    ]
-    assert [(*one, f"the host: {other[1:]}") for one, other in zip(told, host, strict=True) if one != other] == []
-    assert {more for *_, more in told} == {False, True}
-    assert Cause.PREEMPTED in {kind for history, *_ in told for kind in history}
+        told.append((history, spent.left > 0 and last.outcome is not Outcome.CANCELLED))
+        due = RunDirectory(str(tmp_path / f"{number:03}")).due("env_one", len(history))
+        host.append((history, due is not None))
+    assert [(*one, f"the host: {other[1]}") for one, other in zip(told, host, strict=True) if one != other] == []
+    assert {more for _, more in told} == {False, True}
+    assert Cause.PREEMPTED in {kind for history, _ in told for kind in history}

@@ -13,13 +13,13 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.showing.changes import changes
-from monitor.showing.jsonform import document, to_json
-from monitor.showing.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
-from monitor.status import Link, RunStatus
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.showing.changes import changes
+from comborun.monitor.showing.jsonform import document, to_json
+from comborun.monitor.showing.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
+from comborun.monitor.status import Link, RunStatus
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
@@ -37,7 +37,7 @@ def story() -> list[RunStatus]:
         an_answer(grass, now=NOW + 40),
         an_answer(more, stairs, now=NOW + 60),
         an_answer(ended, stairs.ended("lost", "none", code="", records=0, ended=NOW + 190), now=NOW + 205),
-        an_answer(again, now=NOW + 220, dispatcher=""),
+        an_answer(again, now=NOW + 220, dispatcher=None),
         an_answer(
             again.ended("exited", "partial", code=1, records=60, successes=4, ended=NOW + 300, note="Traceback"),
             Seen("after", started=NOW + 310, log=b"plot 1\n"),
@@ -46,12 +46,12 @@ def story() -> list[RunStatus]:
         an_answer(
             Seen("after", started=NOW + 310).ended("exited", "complete", ended=NOW + 330),
             now=NOW + 340,
-            done="at=1",
+            done={"at": 1},
         ),
     ]
     history, told = History(), []
     for look in looks:
-        history = fold(history, parse_snapshot(look, 400))
+        history = fold(history, parse_snapshot(look))
         told.append(classify(VIEW, history))
     return told
 
@@ -80,7 +80,7 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 
 def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
     view, answer = a_busy_run()
-    lines = changes(None, classify(view, fold(History(), parse_snapshot(answer, 400))), UTC)
+    lines = changes(None, classify(view, fold(History(), parse_snapshot(answer))), UTC)
     assert len(lines) == 10  # the run, seven sessions that were started, the sum, and the host
     assert not any("queued" in line for line in lines[1:])
 
@@ -98,7 +98,7 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
 
 def test_the_document_has_what_was_promised() -> None:
     view, answer = a_busy_run()
-    shown = json.loads(to_json(classify(view, fold(History(), parse_snapshot(answer, 400)))))
+    shown = json.loads(to_json(classify(view, fold(History(), parse_snapshot(answer)))))
     assert shown["run"] == "walkers-20260729T101500Z-ab12"
     assert (shown["host"], shown["reachable"], shown["finished"]) == ("gpu-box", True, False)
     assert len(shown["sessions"]) == 8
@@ -125,7 +125,7 @@ def test_the_document_has_what_was_promised() -> None:
 def test_the_document_says_where_each_session_runs() -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     seen = Seen("grass_act", gpus="0,3", address="grass_act_ab12")
-    shown = document(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400))))["sessions"]
+    shown = document(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen)))))["sessions"]
     assert [(one["gpus"], one["window"]) for one in shown] == [([0, 3], "grass_act_ab12"), ([], None)]
 
 
@@ -137,7 +137,7 @@ def test_the_document_of_a_run_that_was_never_seen_claims_nothing() -> None:
 def test_the_document_acts_on_no_terminal() -> None:
     plan = a_plan([a_session("\x9b31m\u202eact", "gräss")])
     seen = Seen(plan.sessions[0].name, log="grün\n".encode())
-    text = to_json(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400))))
+    text = to_json(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen)))))
     assert text.isascii()
     assert json.loads(text)["sessions"][0]["last_line"] == "grün"
 
@@ -192,7 +192,7 @@ def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_t
     view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
     console = terminal(height=20)
     screen = LiveScreen(console, UTC)
-    screen.show(classify(view, fold(History(), parse_snapshot(an_answer(), 400))))
+    screen.show(classify(view, fold(History(), parse_snapshot(an_answer()))))
     alive = output(console)
     screen.close()
     assert alive.count("scene-") < 20

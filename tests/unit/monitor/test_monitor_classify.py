@@ -8,23 +8,24 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
 
 from comborun.attempt import End
-from comborun.state import Life, Outcome
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.observe import RunView
-from monitor.reasons.causes import note
-from monitor.showing.changes import changes
-from monitor.showing.jsonform import document
-from monitor.status import RunStatus, SessionStatus
-from monitor.wording import remark
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.observe import RunView
+from comborun.monitor.reasons.causes import note
+from comborun.monitor.showing.changes import changes
+from comborun.monitor.showing.jsonform import document
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import remark
+from comborun.rules.tally import marked
+from comborun.rules.words import Life, Outcome
 
 SESSION = a_session("act", "grass")
 VIEW = a_view(a_plan([SESSION]))
 
 
 def run(answer: bytes, view: RunView = VIEW, now: float | None = None) -> RunStatus:
-    return classify(view, fold(History(), parse_snapshot(answer, 400)), now)
+    return classify(view, fold(History(), parse_snapshot(answer)), now)
 
 
 def only(*seen: Seen, now: float | None = None) -> SessionStatus:
@@ -38,23 +39,18 @@ def test_without_an_attempt_a_session_is_queued() -> None:
 
 
 def test_without_a_begin_it_is_starting() -> None:
-    session = only(Seen("grass_act", started=None, live="supervisor=0 command=0", log=None))
+    session = only(Seen("grass_act", started=None, life="starting", claimed=False, log=None))
     assert (session.life, session.attempt, session.started) == (Life.STARTING, 1, None)
 
 
 @pytest.mark.parametrize(
-    ("live", "life", "note"),
-    [
-        ("supervisor=1 command=0 claimed=1", Life.STARTING, ""),
-        ("supervisor=0 command=1 claimed=1", Life.STARTING, ""),
-        ("supervisor=0 command=0 claimed=0", Life.STARTING, ""),
-        ("supervisor=0 command=0 claimed=1", Life.ENDED, "its supervisor died before it began"),
-    ],
+    ("told", "life", "note"),
+    [("starting", Life.STARTING, ""), ("lost", Life.ENDED, "its supervisor died before it began")],
 )
 def test_an_attempt_that_was_claimed_and_has_nothing_alive_is_not_starting_any_more(
-    live: str, life: Life, note: str
+    told: str, life: Life, note: str
 ) -> None:
-    session = only(Seen("grass_act", started=None, live=live, log=None))
+    session = only(Seen("grass_act", started=None, life=told, log=None))
     assert (session.life, session.note) == (life, note)
     assert session.outcome is (Outcome.LOST if life is Life.ENDED else None)
 
@@ -86,11 +82,11 @@ def test_a_run_that_wrote_no_log_yet_is_idle_since_its_start() -> None:
 
 
 def test_with_the_command_alone_it_is_orphaned() -> None:
-    assert only(Seen("grass_act", live="supervisor=0 command=1")).life is Life.ORPHANED
+    assert only(Seen("grass_act", life="orphaned")).life is Life.ORPHANED
 
 
 def test_with_nothing_alive_and_no_end_it_is_lost() -> None:
-    session = only(Seen("grass_act", live="supervisor=0 command=0"))
+    session = only(Seen("grass_act", life="lost"))
     assert (session.life, session.outcome) == (Life.ENDED, Outcome.LOST)
     assert session.note == "nobody saw it end"
     assert session.idle is None
@@ -154,8 +150,8 @@ def test_a_clock_that_went_back_gives_no_negative_times() -> None:
         ("cause=exited\ncode=0\ncompleteness=none", "exit code 0, but no results"),
         ("cause=exited\ncode=0\ncompleteness=partial\nrecords=60", "exit code 0 after 60 of 100 episodes"),
         (
-            "cause=exited\ncode=0\ncompleteness=partial\nrecords=100\nnote=its 100 records are of 99 of them",
-            "exit code 0, but not all of its episodes: its 100 records are of 99 of them",
+            "cause=exited\ncode=0\ncompleteness=partial\nrecords=100\nverdicts=0",
+            "exit code 0, but no verdict in any of its records",
         ),
         ("cause=launch_failed\ncompleteness=none\nnote=setup failed: no conda", "setup failed: no conda"),
         ("cause=launch_failed\ncompleteness=none", "the command never ran"),
@@ -191,13 +187,13 @@ ENDED = Seen("grass_act").ended(records=100, ended=NOW - 30)
     ("answer", "finished"),
     [
         (an_answer(ENDED), False),
-        (an_answer(ENDED, done="at=1"), True),
-        (an_answer(ENDED, done="at=1", dispatcher=""), True),
-        (an_answer(Seen("grass_act"), done="at=1"), False),
-        (an_answer(dispatcher=""), False),
-        (an_answer(stopped=1, dispatcher=""), True),
-        (an_answer(Seen("grass_act"), stopped=1), False),
-        (an_answer(Seen("grass_act", live="supervisor=0 command=1"), stopped=1), False),
+        (an_answer(ENDED, done={"at": 1}), True),
+        (an_answer(ENDED, done={"at": 1}, dispatcher=None), True),
+        (an_answer(Seen("grass_act"), done={"at": 1}), False),
+        (an_answer(dispatcher=None), False),
+        (an_answer(stopped=True, dispatcher=None), True),
+        (an_answer(Seen("grass_act"), stopped=True), False),
+        (an_answer(Seen("grass_act", life="orphaned"), stopped=True), False),
     ],
 )
 def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(answer: bytes, finished: bool) -> None:
@@ -205,26 +201,26 @@ def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(answer:
 
 
 def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
-    status = run(an_answer(ENDED, done="at=1"), now=NOW + 500)
+    status = run(an_answer(ENDED, done={"at": 1}), now=NOW + 500)
     assert (status.started, status.seconds, status.expected) == (NOW - 100, 70, None)
 
 
 def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
-    gone = run(an_answer(Seen("grass_act"), dispatcher=""))
+    gone = run(an_answer(Seen("grass_act"), dispatcher=None))
     assert gone.hint == f"the dispatcher is gone, nothing new starts: `combo resume {gone.run}` goes on"
-    never = run(an_answer(dispatcher=""))
+    never = run(an_answer(dispatcher=None))
     said = f"nothing has started, and no dispatcher is there to start it: `combo resume {never.run}` goes on"
     assert never.hint == said
 
 
 def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
-    cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=1, dispatcher="")
-    for answer in (cancelled, an_answer(stopped=1, dispatcher="")):
+    cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=True, dispatcher=None)
+    for answer in (cancelled, an_answer(stopped=True, dispatcher=None)):
         assert run(answer).hint == f"stopped with 1 of 1 session left: `combo resume {VIEW.id}` goes on"
 
 
 def test_a_run_whose_stop_was_interrupted_comes_with_the_command_that_ends_the_rest() -> None:
-    status = run(an_answer(Seen("grass_act"), stopped=1, dispatcher=""))
+    status = run(an_answer(Seen("grass_act"), stopped=True, dispatcher=None))
     assert status.hint == f"stopped: nothing new starts; `combo stop {VIEW.id}` ends what still runs"
 
 
@@ -232,7 +228,7 @@ def test_a_run_whose_stop_was_interrupted_comes_with_the_command_that_ends_the_r
     "answer",
     [
         an_answer(),
-        an_answer(ENDED, done="", dispatcher=""),
+        an_answer(ENDED, done={}, dispatcher=None),
     ],
 )
 def test_a_run_that_goes_its_way_needs_no_hint(answer: bytes) -> None:
@@ -284,24 +280,32 @@ def test_a_start_from_the_beginning_that_leaves_less_takes_nothing_away() -> Non
     assert session.note == "exit code 1 after complete results"
 
 
-def test_more_lines_than_planned_are_told_as_such_and_not_as_more_than_all_of_it() -> None:
-    status = run(an_answer(Seen("grass_act").ended(records=103, successes=103)))
-    assert (status.sessions[0].done, status.sessions[0].surplus) == (100, 3)
-    assert (status.done, status.planned) == (100, 100)
-    assert remark(status.sessions[0]) == "3 lines more than planned"
-    assert "100/100, 100 of 100 successful, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
-    assert document(status)["sessions"][0]["lines_beyond_plan"] == 3
-    assert (document(status)["successes"], document(status)["episodes_recorded"]) == (100, 100)
+ROUGH = "all 10 rows say policy 'rough', this session is 'act'"
 
 
-def test_no_successes_are_told_where_it_is_open_which_lines_are_beyond_the_plan() -> None:
-    view = a_view(a_plan([SESSION, a_session("act", "maze", 10)]))
-    both = [Seen("grass_act").ended(records=103, successes=91), Seen("maze_act").ended(records=10, successes=4)]
-    status = run(an_answer(*both), view)
-    assert (status.sessions[0].recorded, status.sessions[0].successes) == (100, None)
-    assert (status.successes, status.recorded) == (4, 10)
-    assert "100/100, 1 min 39 s, 3 lines more than planned" in "\n".join(changes(None, status))
-    assert only(Seen("grass_act").ended(records=103, successes=0)).successes == 0
+def test_why_rows_do_not_count_stands_wherever_the_session_is_shown() -> None:
+    running = Seen("grass_act", why=ROUGH, log=b"[10/100]")
+    ended = Seen("grass_act").ended("exited", "none", code=0, rows=10, verdicts=0, why=ROUGH)
+    for seen in (running, ended):
+        status = run(an_answer(seen))
+        assert (status.sessions[0].done, status.sessions[0].successes, status.sessions[0].recorded) == (0, 0, 0)
+        assert ROUGH in remark(status.sessions[0])
+        assert document(status)["sessions"][0]["uncounted"] == ROUGH
+    assert ROUGH in "\n".join(changes(None, status))
+
+
+def test_records_without_a_verdict_are_done_and_no_success() -> None:
+    session = only(Seen("grass_act").ended("exited", "partial", code=0, records=100, verdicts=0))
+    assert (session.outcome, session.done, session.recorded, session.successes) == (Outcome.PARTIAL, 100, 0, 0)
+
+
+def test_attempts_are_merged_as_the_report_merges_them() -> None:
+    first, second = marked({0: True, 1: None, 2: False}, (0, 100)), marked({1: True, 2: True}, (0, 100))
+    session = only(
+        Seen("grass_act").ended("exited", "partial", code=1, records=3, verdicts=2, successes=1, marks=first),
+        Seen("grass_act", 2).ended("exited", "partial", code=1, records=2, verdicts=2, successes=2, marks=second),
+    )
+    assert (session.done, session.recorded, session.successes) == (3, 3, 2)
 
 
 def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None:
@@ -312,3 +316,14 @@ def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None
     assert (status.done, status.planned) == (100, 110)
     status = run(an_answer(both[1]), view)
     assert (status.done, status.planned) == (4, 110)
+
+
+def test_why_rows_do_not_count_is_told_while_it_runs() -> None:
+    why = "all 10 rows say policy 'rough', this session is 'act'"
+    session = only(Seen("grass_act", why=why))
+    assert (session.life, session.recorded, session.uncounted) == (Life.RUNNING, 0, why)
+
+
+def test_what_can_not_be_counted_while_it_runs_is_unknown_and_not_none() -> None:
+    session = only(Seen("grass_act", countable=False, why="more than 2000 result files"))
+    assert (session.recorded, session.successes, session.uncounted) == (None, None, "more than 2000 result files")

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
-from comborun.state import Life, Outcome
-from monitor.answer.holds import Waiting
-from monitor.answer.snapshot import Mark, parse_snapshot
-from monitor.classify import classify
-from monitor.estimate import Forecast, Progress, forecast
-from monitor.history import History, fold
-from monitor.status import SessionStatus
+from comborun.monitor.answer.holds import Waiting
+from comborun.monitor.answer.snapshot import Mark, parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.estimate import Forecast, Progress, forecast
+from comborun.monitor.history import History, fold
+from comborun.monitor.status import SessionStatus
+from comborun.rules.words import Life, Outcome
 
 
 def likeliest(told: Forecast) -> dict[str, float]:
@@ -92,7 +92,7 @@ def test_a_queue_that_nobody_starts_has_no_end(slots: int | None) -> None:
 def test_a_program_without_records_cannot_be_estimated() -> None:
     plan = a_plan([a_session("act", "grass", files=()), a_session("act", "stairs")])
     answer = an_answer(Seen("grass_act"), Seen("stairs_act", counts=(50, 1)))
-    status = classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+    status = classify(a_view(plan), fold(History(), parse_snapshot(answer)))
     assert [one.expected and one.expected.likeliest for one in status.sessions] == [None, NOW + 100]
     assert status.expected is None
 
@@ -104,11 +104,11 @@ def test_a_lost_session_tells_no_rate_for_nobody_knows_how_long_it_ran() -> None
     assert likeliest(told) == {"b": NOW + 50, "c": NOW + 150}
 
 
-@pytest.mark.parametrize(("dispatcher", "stopped"), [("", 0), (4242, 1), (4242, 0)])
-def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int | str, stopped: int) -> None:
+@pytest.mark.parametrize(("dispatcher", "stopped"), [(None, False), (4242, True), (4242, False)])
+def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int | None, stopped: bool) -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")], parallel=1)
     answer = an_answer(Seen("grass_act", counts=(50, 1)), dispatcher=dispatcher, stopped=stopped, slots=1)
-    status = classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+    status = classify(a_view(plan), fold(History(), parse_snapshot(answer)))
     assert status.sessions[0].expected
     assert status.sessions[0].expected.likeliest == NOW + 100
     assert (status.expected and status.expected.likeliest) == (NOW + 300 if dispatcher and not stopped else None)
@@ -116,7 +116,7 @@ def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int |
 
 def test_estimates_are_points_in_time_that_do_not_drift_between_two_looks() -> None:
     plan = a_plan([a_session("act", "grass")])
-    history = fold(History(), parse_snapshot(an_answer(Seen("grass_act", counts=(50, 1))), 400))
+    history = fold(History(), parse_snapshot(an_answer(Seen("grass_act", counts=(50, 1)))))
     ends = {classify(a_view(plan), history, NOW + passed).expected for passed in (0, 7, 59)}
     assert len(ends) == 1
     assert {end.likeliest for end in ends if end} == {NOW + 100}

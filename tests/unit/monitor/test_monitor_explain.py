@@ -8,13 +8,13 @@ from datetime import UTC
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.reasons.explain import Explanation, explain, to_document
 from comborun.plan import Plan
-from comborun.state import Failure
+from comborun.rules.words import Failure
 from comborun.survival import EvidenceRules, RetryRule, WatchRules
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.reasons.explain import Explanation, explain, to_document
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),
@@ -27,7 +27,7 @@ STAIRS = Seen("stairs_act", started=NOW - 300, counts=(20, 20))
 
 def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
     answer = an_answer(*seen, host=("load=1 cpus=2", *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
-    view, history = a_view(plan), fold(History(), parse_snapshot(answer, 400))
+    view, history = a_view(plan), fold(History(), parse_snapshot(answer))
     return explain(view, history, classify(view, history), name, UTC)
 
 
@@ -76,8 +76,8 @@ def test_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
 @pytest.mark.parametrize(
     ("header", "fields", "reason"),
     [
-        ((), {"stopped": 1, "dispatcher": ""}, "the run was stopped: nothing starts until it is resumed"),
-        ((), {"dispatcher": ""}, "the dispatcher, which starts sessions, is gone"),
+        ((), {"stopped": True, "dispatcher": None}, "the run was stopped: nothing starts until it is resumed"),
+        ((), {"dispatcher": None}, "the dispatcher, which starts sessions, is gone"),
         (
             (f"hold kind=paused at={NOW - 120} why=the box is full",),
             {},
@@ -98,19 +98,19 @@ def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: d
 
 
 def test_a_dispatcher_that_never_was_is_not_said_to_have_been_killed() -> None:
-    reasons = told("maze_act", dispatcher="").reasons
+    reasons = told("maze_act", dispatcher=None).reasons
     assert reasons[0].startswith("no dispatcher, which starts sessions, is there, nor has one started any")
     assert not [one for one in reasons if "killed" in one]
 
 
-@pytest.mark.parametrize(("fields", "when"), [({}, "now"), ({"stopped": 1}, "when the run goes on")])
+@pytest.mark.parametrize(("fields", "when"), [({}, "now"), ({"stopped": True}, "when the run goes on")])
 def test_a_retry_starts_it_now_unless_nothing_starts(fields: dict[str, object], when: str) -> None:
     failed = told("maze_act", Seen("maze_act").ended("exited", "none", started=NOW - 60), **fields)  # type: ignore[arg-type]
     assert [one.does for one in failed.commands if one.words.startswith("retry")] == [f"starts it again {when}"]
 
 
 def test_a_held_run_without_a_dispatcher_is_not_said_to_have_lost_it() -> None:
-    reasons = told("maze_act", GRASS, header=(f"hold kind=paused at={NOW - 120} why=mine",), dispatcher="").reasons
+    reasons = told("maze_act", GRASS, header=(f"hold kind=paused at={NOW - 120} why=mine",), dispatcher=None).reasons
     assert "no dispatcher, which starts sessions, is there either: resuming the run starts one" in reasons
     assert not [one for one in reasons if "killed" in one]
 
@@ -179,14 +179,14 @@ def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
 
 
 def test_a_stalled_one_says_since_when_and_whether_anything_ends_it() -> None:
-    grass = told("grass_act", replace(GRASS, live=f"supervisor=1 command=1 claimed=1 stalled={NOW - 1500}"))
+    grass = told("grass_act", replace(GRASS, stalled=NOW - 1500))
     assert grass.state == "stalled"
     assert "no progress since 10:05:00 (25 min)" in grass.reasons
     assert "nothing ends it for that: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
 
 
 def test_an_orphan_is_told_as_one() -> None:
-    grass = told("grass_act", replace(GRASS, live="supervisor=0 command=1 claimed=1"))
+    grass = told("grass_act", replace(GRASS, life="orphaned"))
     assert any("its supervisor is gone, but the command goes on" in reason for reason in grass.reasons)
 
 
@@ -222,9 +222,9 @@ def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None
 def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
     first = GRASS.ended("gpu_memory", "none", code=1)
     halted = ("hold kind=halted at=1 why=three in a row",)
-    grass = told("grass_act", first, header=halted, dispatcher="")
+    grass = told("grass_act", first, header=halted, dispatcher=None)
     assert any("2 more starts may follow when the run goes on" in reason for reason in grass.reasons)
-    stairs = told("stairs_act", first, header=halted, dispatcher="")
+    stairs = told("stairs_act", first, header=halted, dispatcher=None)
     assert not any("dispatcher" in reason for reason in stairs.reasons), "it left because the run is halted"
     assert words(stairs) == ["resume RUN"]
 
@@ -289,6 +289,8 @@ def test_one_that_was_stopped_and_is_asked_for_did_not_fail_and_need_not_be_aske
     assert not any(word.startswith("retry") for word in words(asked))
 
 
-def test_more_lines_than_planned_are_told_beside_what_is_done() -> None:
-    grass = told("grass_act", Seen("grass_act").ended(records=104, successes=104))
-    assert "100 of 100 episodes done, 100 of 100 successful, 4 lines more than planned" in grass.reasons
+def test_why_rows_do_not_count_is_a_reason() -> None:
+    why = "all 100 rows say policy 'rough', this session is 'act'"
+    grass = told("grass_act", Seen("grass_act").ended("exited", "none", code=0, verdicts=0, why=why))
+    assert "0 of 100 episodes done" in grass.reasons
+    assert why in grass.reasons

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
+from comborun.monitor.answer.holds import Hold, Quarantine, Waiting
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.showing.jsonform import document
+from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
-from comborun.state import Failure, Life, Outcome
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.survival import RetryRule
-from monitor.answer.holds import Hold, Quarantine, Waiting
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.showing.jsonform import document
-from monitor.status import RunStatus
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))
 PLAN = replace(
@@ -29,7 +29,7 @@ PAUSED = "hold kind=paused at=1785320000.5 why=the training job needs the GPU un
 
 def look(*seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> RunStatus:
     answer = an_answer(*seen, host=("load=1 cpus=2", *header), **fields)  # type: ignore[arg-type]
-    return classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+    return classify(a_view(plan), fold(History(), parse_snapshot(answer)))
 
 
 def test_the_probe_tells_of_a_hold_of_quarantine_and_of_waits() -> None:
@@ -41,7 +41,7 @@ def test_the_probe_tells_of_a_hold_of_quarantine_and_of_waits() -> None:
         "waiting session=grass_act for=retry until=1785321040 detail=class=gpu_memory in 40 s",
         "waiting session=stairs_act for=gpu until= detail=",
     )
-    snapshot = parse_snapshot(an_answer(FAILED, host=header), 400)
+    snapshot = parse_snapshot(an_answer(FAILED, host=header))
     assert snapshot.plan == 3
     assert snapshot.hold == Hold("paused", 1785320000.5, "the training job needs the GPU until 11:00")
     assert snapshot.quarantine == (Quarantine(1, "gpu_fault", 1785320001.0),)
@@ -53,7 +53,7 @@ def test_the_probe_tells_of_a_hold_of_quarantine_and_of_waits() -> None:
 
 
 def test_older_probes_tell_of_none_of_it() -> None:
-    snapshot = parse_snapshot(an_answer(), 400)
+    snapshot = parse_snapshot(an_answer())
     assert (snapshot.plan, snapshot.hold, snapshot.quarantine, snapshot.waiting) == (None, None, (), ())
 
 
@@ -95,18 +95,6 @@ def test_no_class_has_more_retries_than_there_are_attempts() -> None:
     assert grass.note == "again in 9 s: out of GPU memory, attempt 2 of 2"
 
 
-def test_making_room_for_others_costs_no_attempt_and_is_said() -> None:
-    gave = Seen("grass_act").ended("gpu_memory", "none", code=1, **{"class": "gpu_memory", "gave_way": 1})
-    again = Seen("grass_act", 2).ended("gpu_memory", "none", code=1, **{"class": "gpu_memory"})
-    wait = "waiting session=grass_act for=retry until= detail="
-    grass, _ = look(gave, header=(wait,)).sessions
-    assert grass.note == "again as soon as a slot is free: ended to make room on its GPU, attempt 2 of 4"
-    grass, _ = look(gave, again, header=(wait,)).sessions
-    assert grass.note == "again as soon as a slot is free: out of GPU memory, attempt 3 of 4"
-    whole = Seen("grass_act").ended("exited", records=100, gave_way=1)
-    assert look(whole).sessions[0].note == ""
-
-
 def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() -> None:
     """The dispatcher says what is waited for less often than sessions start and end."""
     wait = "waiting session=grass_act for=unknown until= detail=GPU 0 is measured again"
@@ -130,15 +118,14 @@ def test_a_stop_renews_the_budget() -> None:
 
 
 def test_a_wait_of_a_dispatcher_that_is_gone_says_nothing() -> None:
-    grass, _ = look(FAILED, header=("waiting session=grass_act for=retry until= detail=",), dispatcher="").sessions
+    grass, _ = look(FAILED, header=("waiting session=grass_act for=retry until= detail=",), dispatcher=None).sessions
     assert (grass.life, grass.outcome, grass.waiting) == (Life.ENDED, Outcome.PARTIAL, None)
 
 
 def test_a_stall_is_a_state_of_what_runs() -> None:
-    live = f"supervisor=1 command=1 claimed=1 stalled={NOW - 1500}"
-    grass, _ = look(Seen("grass_act", live=live)).sessions
+    grass, _ = look(Seen("grass_act", stalled=NOW - 1500)).sessions
     assert (grass.life, grass.stalled, grass.note) == (Life.STALLED, NOW - 1500, "no progress for 25 min")
-    grass, _ = look(Seen("grass_act", live="supervisor=1 command=1 claimed=1 stalled=")).sessions
+    grass, _ = look(Seen("grass_act")).sessions
     assert (grass.life, grass.note) == (Life.RUNNING, "")
 
 
@@ -170,19 +157,19 @@ def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_tr
 
 
 def test_what_is_stopped_and_drained_goes_on_by_a_resume_since_a_start_would_respect_the_drain() -> None:
-    status = look(FAILED, header=("hold kind=draining at=1 why=",), dispatcher="", stopped=1)
+    status = look(FAILED, header=("hold kind=draining at=1 why=",), dispatcher=None, stopped=True)
     assert status.hint == f"stopped with 1 of 2 sessions left: `combo resume {status.run}` goes on"
 
 
 def test_a_halt_of_many_smoke_tests_keeps_its_command_within_eighty_columns() -> None:
     names = ", ".join(f"grass_policy_{number}_smoke" for number in range(9))
     hold = f"hold kind=halted at=1 why=the smoke test left no record: {names}"
-    assert f"`combo resume {PLAN.grid}" in look(FAILED, header=(hold,), dispatcher="").hint[:40]
+    assert f"`combo resume {PLAN.grid}" in look(FAILED, header=(hold,), dispatcher=None).hint[:40]
 
 
 @pytest.mark.parametrize(("kind", "over"), [("halted", True), ("draining", True), ("paused", False)])
 def test_a_halted_run_is_over_when_its_dispatcher_has_left(kind: str, over: bool) -> None:
-    status = look(FAILED, header=(f"hold kind={kind} at=1 why=three in a row",), dispatcher="")
+    status = look(FAILED, header=(f"hold kind={kind} at=1 why=three in a row",), dispatcher=None)
     assert status.finished is over
     if over:
         assert "three in a row" in status.hint
@@ -191,14 +178,14 @@ def test_a_halted_run_is_over_when_its_dispatcher_has_left(kind: str, over: bool
 
 
 def test_sessions_of_a_halted_run_that_never_ran_are_not_told_as_failures() -> None:
-    status = look(header=("hold kind=halted at=1 why=the smoke test failed",), dispatcher="")
+    status = look(header=("hold kind=halted at=1 why=the smoke test failed",), dispatcher=None)
     assert status.finished
     assert "nothing new starts, 2 of 2 sessions never started" in status.hint
 
 
 def test_a_halted_run_is_not_over_while_anything_runs() -> None:
     header = ("hold kind=halted at=1 why=three in a row",)
-    assert not look(Seen("grass_act"), header=header, dispatcher="").finished
+    assert not look(Seen("grass_act"), header=header, dispatcher=None).finished
     assert not look(FAILED, header=header).finished
 
 

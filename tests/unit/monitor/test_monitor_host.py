@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import a_busy_run, a_host, an_answer
 
-from monitor.answer.host import Gpu, HostUse, Room
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.showing.hostline import host_facts, host_lines
-from monitor.showing.jsonform import document
-from monitor.wording import sizes
+from comborun.monitor.answer.host import Gpu, HostUse, Room
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.showing.hostline import host_facts, host_lines
+from comborun.monitor.showing.jsonform import document
+from comborun.monitor.wording import sizes
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 H100 = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
@@ -23,7 +23,7 @@ BOX = HostUse(41.3, 64, Room(252 * GIB, 133 * GIB), Room(3577 * GIB, 812 * GIB),
 
 
 def use(*lines: str) -> HostUse:
-    return parse_snapshot(an_answer(host=lines), 400).use
+    return parse_snapshot(an_answer(host=lines)).use
 
 
 def test_what_the_probe_says_is_understood() -> None:
@@ -116,7 +116,7 @@ def test_sizes_are_short_and_say_something(part: int, whole: int, text: str) -> 
 
 def test_programs_get_all_of_it_in_bytes() -> None:
     view, answer = a_busy_run(a_host("42188 81559 97", "  "))
-    shown = json.loads(json.dumps(document(classify(view, fold(History(), parse_snapshot(answer, 400))))))
+    shown = json.loads(json.dumps(document(classify(view, fold(History(), parse_snapshot(answer))))))
     assert (shown["load"], shown["cpus"]) == (41.3, 64)
     assert shown["memory"] == {"total": 252 * GIB, "free": 133 * GIB}
     assert shown["disk"] == {"total": 3577 * GIB, "free": 812 * GIB}

@@ -9,22 +9,21 @@ from datetime import UTC
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.showing.changes import changes
-from monitor.showing.jsonform import document
-from monitor.status import HostEvent, RunStatus
-from monitor.table import Look, render
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.showing.changes import changes
+from comborun.monitor.showing.jsonform import document
+from comborun.monitor.status import HostEvent, RunStatus
+from comborun.monitor.table import Look, render
 
 NAMES = ("grass", "stairs", "maze", "field")
 VIEW = a_view(a_plan([a_session("act", name) for name in NAMES]))
-DEAD = "supervisor=0 command=0"
 OTHER = b"6f1c0c5e-0000-4000-8000-000000000002"
 
 
 def seen(answer: bytes) -> RunStatus:
-    return classify(VIEW, fold(History(), parse_snapshot(answer, 400)))
+    return classify(VIEW, fold(History(), parse_snapshot(answer)))
 
 
 def restarted(answer: bytes) -> bytes:
@@ -33,12 +32,12 @@ def restarted(answer: bytes) -> bytes:
 
 
 def gone(name: str, changed: float = NOW - 60, attempt: int = 1) -> Seen:
-    return Seen(f"{name}_act", attempt, live=DEAD, changed=changed)
+    return Seen(f"{name}_act", attempt, life="lost", changed=changed)
 
 
 def after_a_restart() -> RunStatus:
     ended = Seen("grass_act").ended(records=100, successes=91)
-    return seen(restarted(an_answer(ended, gone("stairs", NOW - 75), gone("maze"), dispatcher="")))
+    return seen(restarted(an_answer(ended, gone("stairs", NOW - 75), gone("maze"), dispatcher=None)))
 
 
 def test_sessions_of_another_boot_are_one_event() -> None:
@@ -51,8 +50,8 @@ def test_one_session_of_another_boot_is_an_event_of_the_host_too() -> None:
 
 
 def test_a_supervisor_that_died_before_it_began_belongs_to_the_restart() -> None:
-    early = Seen("field_act", started=None, live=f"{DEAD} claimed=1", log=None)
-    event = seen(restarted(an_answer(gone("maze"), early, dispatcher=""))).host_event
+    early = Seen("field_act", started=None, life="lost", log=None)
+    event = seen(restarted(an_answer(gone("maze"), early, dispatcher=None))).host_event
     assert event is not None
     assert event.sessions == ("maze_act", "field_act")
 
@@ -68,14 +67,14 @@ def test_the_next_dispatcher_writing_the_ends_changes_nothing_until_they_start_a
 
 
 def test_all_that_vanish_under_one_boot_with_their_dispatcher_are_one_event() -> None:
-    status = seen(an_answer(gone("grass"), gone("stairs"), gone("maze"), dispatcher=""))
+    status = seen(an_answer(gone("grass"), gone("stairs"), gone("maze"), dispatcher=None))
     assert status.host_event == HostEvent("vanished", NOW - 60, ("grass_act", "stairs_act", "maze_act"))
 
 
 def test_what_vanishes_while_others_live_is_no_event_of_the_host() -> None:
-    assert seen(an_answer(gone("grass"), gone("stairs"), Seen("maze_act"), dispatcher="")).host_event is None
+    assert seen(an_answer(gone("grass"), gone("stairs"), Seen("maze_act"), dispatcher=None)).host_event is None
     assert seen(an_answer(gone("grass"), gone("stairs"))).host_event is None, "the dispatcher lives"
-    assert seen(an_answer(gone("grass"), dispatcher="")).host_event is None, "one alone"
+    assert seen(an_answer(gone("grass"), dispatcher=None)).host_event is None, "one alone"
 
 
 def test_an_event_takes_the_place_of_a_note_for_each_session() -> None:
@@ -112,9 +111,9 @@ def test_the_table_tells_it_above_the_rows() -> None:
 
 
 def test_the_words_fit_one_session_and_a_host_that_killed_them() -> None:
-    one = changes(None, seen(restarted(an_answer(gone("maze"), dispatcher=""))), UTC)
+    one = changes(None, seen(restarted(an_answer(gone("maze"), dispatcher=None))), UTC)
     assert any("started again after 10:29:00: 1 session that ran then is lost" in line for line in one)
-    all_gone = changes(None, seen(an_answer(gone("grass"), gone("maze"), dispatcher="")), UTC)
+    all_gone = changes(None, seen(an_answer(gone("grass"), gone("maze"), dispatcher=None)), UTC)
     words = "! all 2 sessions that ran vanished together after 10:29:00: were the user's processes on gpu-box killed?"
     assert any(line.endswith(words) for line in all_gone)
 

@@ -6,10 +6,10 @@ import pytest
 from monitor_stage import NOW, Seen, StagedHost, a_plan, a_session, an_answer
 
 from comborun.errors import HostError, UserError
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.history import History, fold
+from comborun.monitor.observe import load_run, observe
 from comborun.transport import Completed
-from monitor.answer.snapshot import parse_snapshot
-from monitor.history import History, fold
-from monitor.observe import load_run, observe
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
 
@@ -17,7 +17,7 @@ PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=Tru
 def after(*answers: bytes) -> History:
     history = History()
     for answer in answers:
-        history = fold(history, parse_snapshot(answer, 400))
+        history = fold(history, parse_snapshot(answer))
     return history
 
 
@@ -25,7 +25,7 @@ def test_one_round_trip_carries_what_is_known() -> None:
     host = StagedHost([an_answer(Seen("a_b"))])
     snapshot = observe(host, "~/my runs/r", (0, 2, 0))
     assert snapshot.attempts[0].session == "a_b"
-    assert host.asked == [("~/my runs/r", "0,2,0", "400")]
+    assert host.asked == [("~/my runs/r", "probe", "0,2,0", "400")]
 
 
 def test_a_probe_that_fails_is_the_hosts_error_with_its_last_words() -> None:

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
-from comborun.state import Life
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.pace import backoff, calm, due, pause
-from monitor.status import Expected, RunStatus
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.pace import backoff, calm, due, pause
+from comborun.monitor.status import Expected, RunStatus
+from comborun.rules.words import Life
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
 
 
 def status(*seen: Seen, **header: str) -> RunStatus:
-    return classify(a_view(PLAN), fold(History(), parse_snapshot(an_answer(*seen, **header), 400)))  # type: ignore[arg-type]
+    return classify(a_view(PLAN), fold(History(), parse_snapshot(an_answer(*seen, **header))))  # type: ignore[arg-type]
 
 
 def looks(interval: float, until: float, due_at: float | None = None) -> list[float]:

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.grid import parse_grid
+from comborun.monitor.answer.progress import NOTHING, Counter, Share, counted
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import MOST_MARKS, History, fold
+from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
+from comborun.monitor.status import SessionStatus
 from comborun.progress import ProgressRules
-from comborun.state import Life
-from monitor.answer.progress import NOTHING, Counter, Share, counted, pieces_of
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import MOST_MARKS, History, fold
-from monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
-from monitor.status import SessionStatus
+from comborun.rules import counting
+from comborun.rules.words import Life
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "grid.md").read_text()
 HUNDRED = Share(0, 100)
@@ -55,7 +56,7 @@ RLINF = "Generated 4 placements: [Placement(0), Placement(1)]\n"
 
 
 def told(log: str, rules: ProgressRules = ProgressRules(), share: Share = HUNDRED) -> int | None:  # noqa: B008
-    return counted(NOTHING, pieces_of(log.encode(), cut=False), rules, share).done
+    return counted(NOTHING, counting.lines(log.encode(), cut=False), rules, share).done
 
 
 @pytest.mark.parametrize(
@@ -118,30 +119,30 @@ def test_without_a_pattern_only_a_counter_up_to_the_planned_number_is_believed(
 def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again() -> None:
     rules = ProgressRules()
     bars = [f"{done}%|▋ | {done}/100 [00:12<02:33, 1.65s/it]\r" for done in (98, 99, 100, 1, 2)]
-    counter = counted(NOTHING, pieces_of("".join(bars[:3]).encode(), cut=False), rules, HUNDRED)
+    counter = counted(NOTHING, counting.lines("".join(bars[:3]).encode(), cut=False), rules, HUNDRED)
     assert counter == Counter(100)
-    at_once = counted(NOTHING, pieces_of("".join(bars).encode(), cut=False), rules, HUNDRED)
-    later = counted(counter, pieces_of("".join(bars[3:]).encode(), cut=False), rules, HUNDRED)
+    at_once = counted(NOTHING, counting.lines("".join(bars).encode(), cut=False), rules, HUNDRED)
+    later = counted(counter, counting.lines("".join(bars[3:]).encode(), cut=False), rules, HUNDRED)
     assert at_once == later == Counter(doubted=True)
-    assert counted(later, pieces_of(bars[2].encode(), cut=False), rules, HUNDRED) == later
+    assert counted(later, counting.lines(bars[2].encode(), cut=False), rules, HUNDRED) == later
 
 
 def test_a_tail_that_repeats_what_the_last_one_held_has_not_gone_back() -> None:
-    first = counted(NOTHING, pieces_of(b"[ 6/100]\n[ 7/100]\n", cut=False), ProgressRules(), HUNDRED)
-    again = counted(first, pieces_of(b"[ 6/100]\n[ 7/100]\n[ 8/100]\n", cut=False), ProgressRules(), HUNDRED)
+    first = counted(NOTHING, counting.lines(b"[ 6/100]\n[ 7/100]\n", cut=False), ProgressRules(), HUNDRED)
+    again = counted(first, counting.lines(b"[ 6/100]\n[ 7/100]\n[ 8/100]\n", cut=False), ProgressRules(), HUNDRED)
     assert (first, again) == (Counter(7), Counter(8))
 
 
 def test_the_highest_number_stays_when_it_has_left_the_tail() -> None:
     rules = ProgressRules(r"done (\d+)")
-    before = counted(NOTHING, pieces_of(b"done 12\n", cut=False), rules, HUNDRED)
-    assert counted(before, pieces_of(b"step 1\nstep 2\n", cut=False), rules, HUNDRED) == before
-    assert counted(before, pieces_of(b"done 3\n", cut=False), rules, HUNDRED) == before
+    before = counted(NOTHING, counting.lines(b"done 12\n", cut=False), rules, HUNDRED)
+    assert counted(before, counting.lines(b"step 1\nstep 2\n", cut=False), rules, HUNDRED) == before
+    assert counted(before, counting.lines(b"done 3\n", cut=False), rules, HUNDRED) == before
 
 
 def test_the_first_piece_of_a_cut_tail_is_not_whole_and_is_left_out() -> None:
-    assert list(pieces_of(b"2/100\r93/100\nrest", cut=True)) == ["93/100", "rest"]
-    assert list(pieces_of(b"2/100\r\x1b[1m93/100\x1b[0m", cut=False)) == ["2/100", "93/100"]
+    assert list(counting.lines(b"2/100\r93/100\nrest", cut=True)) == ["93/100", "rest"]
+    assert list(counting.lines(b"2/100\r\x1b[1m93/100\x1b[0m", cut=False)) == ["2/100", "93/100"]
 
 
 @example(b"\x1c0", False, 0)
@@ -155,7 +156,7 @@ def test_any_bytes_are_counted_without_complaint_and_never_beyond_what_is_planne
         ProgressRules(r"(?P<done>.+)", -1),
         ProgressRules(r"(\d+)/(\d+)", each=7),
     ):
-        done = counted(NOTHING, pieces_of(log, cut=cut), rules, Share(0, count)).done
+        done = counted(NOTHING, counting.lines(log, cut=cut), rules, Share(0, count)).done
         assert done is None or 0 <= done <= (count or done)
 
 
@@ -186,7 +187,7 @@ def seen_of(view: RunView, *looks: bytes) -> SessionStatus:
     history = History()
     for look in looks:
         sessions = {session.name: session for session in view.plan.sessions}
-        history = fold(history, parse_snapshot(look, view.tail), sessions)
+        history = fold(history, parse_snapshot(look), sessions)
     return classify(view, history).sessions[0]
 
 
@@ -228,9 +229,11 @@ def test_an_estimate_follows_from_the_log_too() -> None:
 def test_what_the_log_said_stays_when_newer_lines_push_it_out_and_when_the_session_ends() -> None:
     first, second = look(b"so far: 62\n"), look(b"step 3\n" * 9, passed=60, size=99_999)
     assert seen_of(BY_PATTERN, first, second).done == 62
+    by_log = one(ProgressRules(r"so far: (\d+)"), files=())
     ended = Seen("grass_act", log=b"x\n").ended("signal", "none", code=139, signal=11, log=b"so far: 63\nCrash\n")
-    status = seen_of(BY_PATTERN, first, an_answer(ended, now=NOW + 120))
+    status = seen_of(by_log, first, an_answer(ended, now=NOW + 120))
     assert (status.life, status.done, status.last_line) == (Life.ENDED, 63, "Crash")
+    assert seen_of(BY_PATTERN, first, an_answer(ended, now=NOW + 120)).done == 0  # none of them has a record
 
 
 def test_another_attempt_begins_to_count_anew() -> None:
@@ -258,7 +261,7 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
 def test_only_so_many_moments_are_remembered() -> None:
     history = History()
     for done in range(1, 2 * MOST_MARKS):
-        history = fold(history, parse_snapshot(look(b"", (done, 0), passed=done), TAIL))
+        history = fold(history, parse_snapshot(look(b"", (done, 0), passed=done)))
     assert [mark.done for mark in history.of("grass_act")[0].marks] == list(range(MOST_MARKS, 2 * MOST_MARKS))
 
 
@@ -275,4 +278,4 @@ def test_a_silent_program_is_known_to_be_silent() -> None:
 @pytest.mark.parametrize("blank", [" ", "\t", "\x1c", "\u2003"])
 def test_a_number_counts_with_whatever_blanks_its_group_takes_along(blank: str) -> None:
     line = f"done{blank}12{blank}of 100".encode()
-    assert counted(NOTHING, pieces_of(line, cut=False), ProgressRules(r"done(\s+\d+\s+)"), HUNDRED).done == 12
+    assert counted(NOTHING, counting.lines(line, cut=False), ProgressRules(r"done(\s+\d+\s+)"), HUNDRED).done == 12

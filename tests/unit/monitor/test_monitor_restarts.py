@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
+from comborun.monitor.answer.progress import NOTHING, Share, counted
+from comborun.monitor.answer.restarts import Look
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
 from comborun.progress import ProgressRules
-from monitor.answer.progress import NOTHING, Share, counted, pieces_of
-from monitor.answer.restarts import Look
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.status import RunStatus
+from comborun.rules import counting
 
 TASK = 50
 BATCHES = 5
@@ -41,7 +42,7 @@ def after(*looks: tuple[int, ...], share: Share = PLANNED) -> list[int | None]:
     """What is done after each of these looks, 10 s from one to the next in parts of a thousand."""
     counter, found = NOTHING, []
     for index, numbers in enumerate(looks):
-        counter = counted(counter, pieces_of(bars(*numbers), cut=False), RULES, share, Look(10.0 * index))
+        counter = counted(counter, counting.lines(bars(*numbers), cut=False), RULES, share, Look(10.0 * index))
         found.append(counter.done)
     return found
 
@@ -72,8 +73,8 @@ def test_it_is_at_most_the_planned_number_also_where_the_bar_goes_on() -> None:
 
 
 def test_it_never_goes_back_where_a_bar_has_another_total_than_before() -> None:
-    counter = counted(NOTHING, pieces_of(b"eval batches: 3/5 [", cut=False), RULES, PLANNED)
-    assert counted(counter, pieces_of(b"eval batches: 3/10 [", cut=False), RULES, PLANNED).done == 30
+    counter = counted(NOTHING, counting.lines(b"eval batches: 3/5 [", cut=False), RULES, PLANNED)
+    assert counted(counter, counting.lines(b"eval batches: 3/10 [", cut=False), RULES, PLANNED).done == 30
 
 
 @given(
@@ -90,7 +91,7 @@ def test_however_it_is_looked_at_it_is_never_more_than_was_done_and_never_goes_b
     for until, tail in sorted(looks):
         log = b"".join(lines[: until + 1])
         part, number = drawn[min(until, len(drawn) - 1)]
-        seen = pieces_of(log[-tail:] if tail else b"", cut=tail < len(log))
+        seen = counting.lines(log[-tail:] if tail else b"", cut=tail < len(log))
         later = counted(counter, seen, RULES, Share(0, parts * TASK), Look(float(until)))
         assert (counter.done or 0) <= (later.done or 0) <= part * TASK + number * TASK // batches
         counter = later
@@ -118,7 +119,7 @@ def status_of(*answers: bytes, files: tuple[str, ...] = ()) -> RunStatus:
     view, history = a_view(plan), History()
     sessions = {session.name: session for session in plan.sessions}
     for answer in answers:
-        history = fold(history, parse_snapshot(answer, view.tail), sessions)
+        history = fold(history, parse_snapshot(answer), sessions)
     return classify(view, history)
 
 
@@ -189,7 +190,7 @@ def test_a_piece_that_was_cut_while_the_log_grew_is_no_smaller_number() -> None:
     log = b"4/5 [00:10\rStepping on"
     grown = Seen("libero_act", started=BEFORE, log=log, size=len(log) - 1)
     plan = a_plan([a_session("act", "libero", count=500, progress=ProgressRules(r"(\d+)/(\d+) \[", each=TASK))])
-    history = fold(History(), parse_snapshot(an_answer(grown), 1 << 14), {one.name: one for one in plan.sessions})
+    history = fold(History(), parse_snapshot(an_answer(grown)), {one.name: one for one in plan.sessions})
     assert history.of("libero_act")[0].counter.done is None
 
 

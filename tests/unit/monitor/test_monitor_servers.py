@@ -9,17 +9,18 @@ import pytest
 from monitor_stage import NOW, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
+from comborun.monitor.answer.fields import Fields
+from comborun.monitor.answer.servers import server_of
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.reasons.explain import explain
+from comborun.monitor.reasons.explain_server import explain_server, server_names
+from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.showing.serverline import happening
+from comborun.monitor.status import RunStatus
+from comborun.monitor.table import Look, render
 from comborun.servers import Server
-from monitor.answer.servers import server_of
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.reasons.explain import explain
-from monitor.reasons.explain_server import explain_server, server_names
-from monitor.showing.jsonform import to_json
-from monitor.showing.serverline import happening
-from monitor.status import RunStatus
-from monitor.table import Look, render
 
 LINES = (
     f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why=",
@@ -34,7 +35,7 @@ def seen() -> tuple[RunStatus, str]:
     """The status of a run with servers, and why its session waits."""
     plan = a_plan([a_session("flat", "grass")])
     view = a_view(plan)
-    history = fold(History(), parse_snapshot(an_answer(host=LINES), 400))
+    history = fold(History(), parse_snapshot(an_answer(host=LINES)))
     status = classify(view, history)
     return status, "\n".join(explain(view, history, status, "grass_flat").reasons)
 
@@ -79,7 +80,7 @@ def test_a_server_explains_itself_and_one_that_halted_the_run_stays_in_the_table
         f"server name=vlm attempt=2 state=ended since={NOW - 20} gpus= port= cause=timed_out why=not ready within 3 s"
     )
     hold = f"hold kind=halted at={NOW} why=the server vlm ended 2 times in a row (not ready within 3 s)"
-    history = fold(History(), parse_snapshot(an_answer(host=(hold, ended), dispatcher=""), 400))
+    history = fold(History(), parse_snapshot(an_answer(host=(hold, ended), dispatcher=None)))
     status = classify(view, history)
     told = explain_server(view, status, "vlm")
     assert (server_names(plan), told.state, told.attempt) == (("vlm",), "ended", 2)
@@ -92,8 +93,11 @@ def test_a_server_explains_itself_and_one_that_halted_the_run_stays_in_the_table
     assert "server  ! vlm has ended" in shown.get()
 
 
-@pytest.mark.parametrize("line", ["", "name=x", "name=x state=\x1b[2J since=soon gpus=a,b port=x why=\x07"])
-def test_whatever_the_probe_says_of_a_server_can_be_shown(line: str) -> None:
-    one = server_of(line)
+HOSTILE = {"name": "x", "state": "\x1b[2J", "since": "soon", "gpus": "a,b", "port": "x", "why": "\x07"}
+
+
+@pytest.mark.parametrize("told", [{}, {"name": "x"}, HOSTILE, dict.fromkeys(HOSTILE, "7\t")])
+def test_whatever_the_probe_says_of_a_server_can_be_shown(told: dict[str, object]) -> None:
+    one = server_of(Fields(told))
     assert (one.attempt, one.since, one.port) == (0, None, None)
     assert "\x1b" not in happening(one, NOW)

@@ -15,36 +15,36 @@ from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.showing.style import STYLES, bar
+from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.table import MOST_ROWS, Look, render
+from comborun.monitor.wording import SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
-from comborun.state import Failure, Life, Outcome
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.survival import RetryRule
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.showing.style import STYLES, bar
-from monitor.status import Link, RunStatus
-from monitor.table import MOST_ROWS, Look, render
-from monitor.wording import SYMBOLS, brief, clock, duration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
 
 def busy(host: Sequence[str] = HOST) -> RunStatus:
     view, answer = a_busy_run(host)
-    return classify(view, fold(History(), parse_snapshot(answer, 400)))
+    return classify(view, fold(History(), parse_snapshot(answer)))
 
 
 def many(count: int) -> RunStatus:
     plan = a_plan([a_session("act", f"scene {number:03}") for number in range(count)])
     ended = [Seen(session.name).ended(records=100, successes=50) for session in plan.sessions[: count // 2]]
-    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended), 400)))
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended))))
 
 
 def finished() -> RunStatus:
     plan = a_plan([a_session("act", name) for name in ("grass", "stairs")], after=True)
     ended = [Seen(session.name).ended(records=100, successes=91, ended=NOW - 9) for session in plan.sessions]
     after = Seen("after", started=NOW - 8).ended("exited", "none", code=2, note="report.py: no such file")
-    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended, after, done="at=1"), 400)))
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*ended, after, done={"at": 1}))))
 
 
 def away() -> RunStatus:
@@ -54,8 +54,8 @@ def away() -> RunStatus:
 
 def gone() -> RunStatus:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
-    answer = an_answer(Seen("grass_act", counts=(3, 3), log=b"\r 3%\r"), dispatcher="")
-    return classify(a_view(plan), fold(History(), parse_snapshot(answer, 400)))
+    answer = an_answer(Seen("grass_act", counts=(3, 3), log=b"\r 3%\r"), dispatcher=None)
+    return classify(a_view(plan), fold(History(), parse_snapshot(answer)))
 
 
 def troubled() -> RunStatus:
@@ -70,7 +70,7 @@ def troubled() -> RunStatus:
     seen = (
         Seen("grass_act_smoke").ended(records=2, successes=2),
         Seen("stairs_act_smoke").ended("exited", "partial", code=1, records=1, log=b"IndexError: 7\n"),
-        Seen("grass_act", started=NOW - 3000, counts=(40, 31), live=f"supervisor=1 command=1 stalled={NOW - 1500}"),
+        Seen("grass_act", started=NOW - 3000, counts=(40, 31), stalled=NOW - 1500),
         Seen("stairs_act").ended("exited", "none", code=1, **{"class": "gpu_memory"}),
         Seen("maze_act", started=NOW - 900).ended("exited", "none", code=2, log=b"ValueError: no such scene\n"),
     )
@@ -78,7 +78,7 @@ def troubled() -> RunStatus:
         f"hold kind=halted at={NOW - 60} why=GPU fault 3 times in a row",
         f"waiting session=stairs_act for=retry until={NOW + 40} detail=",
     )
-    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*seen, host=(*HOST, *header)), 400)))
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(*seen, host=(*HOST, *header)))))
 
 
 def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
@@ -98,7 +98,7 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
 def long_names() -> RunStatus:
     plan = a_plan([a_session("a policy of many words", f"a scene with a long name {number}") for number in range(3)])
     seen = Seen(plan.sessions[1].name, counts=(62, 55), log=b"episode 61\n")
-    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
+    return classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen))))
 
 
 def granted(each: str) -> RunStatus:
@@ -201,7 +201,7 @@ def test_no_rate_is_shown_only_counts() -> None:
 def test_names_and_log_lines_are_never_markup_or_control() -> None:
     plan = a_plan([a_session("[red]act", "\x1b[31mgrass\u202e")])
     seen = Seen(plan.sessions[0].name, log=b"[bold]x[/bold]\x1b]0;title\x07 [link=http://e]y")
-    status = classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen), 400)))
+    status = classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen))))
     shown = picture(status, 140)
     assert "[red]act" in shown
     assert "[bold]x[/bold] [link=http://e]y" in shown

@@ -8,15 +8,15 @@ import pytest
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer
 
 from comborun.errors import HostError, UserError
-from comborun.state import Life
+from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from comborun.rules.words import Life
 from comborun.transport import Completed
-from monitor.status import Link, RunStatus
-from monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)
 GOES_ON = an_answer(RUNNING)
-HAS_ENDED = an_answer(RUNNING.ended(records=100, successes=81), now=NOW + 60, done="at=1")
+HAS_ENDED = an_answer(RUNNING.ended(records=100, successes=81), now=NOW + 60, done={"at": 1})
 CUT = HostError("gpu-box does not answer\nconnect timed out", "is it up?")
 
 
@@ -55,9 +55,9 @@ def test_it_looks_once_per_interval_until_all_has_ended() -> None:
 def test_it_asks_only_for_what_it_does_not_know() -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     ended = RUNNING.ended(records=100)
-    host = StagedHost([an_answer(ended), an_answer(done="at=1")])
+    host = StagedHost([an_answer(ended), an_answer(done={"at": 1})])
     watch(Source(host, a_view(plan)), Pictures(), HandClock(), Settings(60))
-    assert [known for _, known, _ in host.asked] == ["0,0", "1,0"]
+    assert [known for _, _, known, _ in host.asked] == ["0,0", "1,0"]
 
 
 def test_between_two_looks_time_is_shown_passing_without_asking_the_host() -> None:
@@ -85,10 +85,10 @@ def test_an_age_grows_while_the_host_is_away_and_idle_times_stand_still() -> Non
 
 
 LAUNCHED = an_answer(dispatcher=4242)
-STARTING = an_answer(Seen("grass_act", started=None, live="supervisor=1 command=0 claimed=1", log=None))
-GATHERING = an_answer(Seen("grass_act", counts=(100, 81), live="supervisor=1 command=0 claimed=1"), now=NOW + 50)
+STARTING = an_answer(Seen("grass_act", started=None, life="starting", log=None))
+GATHERING = an_answer(Seen("grass_act", counts=(100, 81)), now=NOW + 50)
 AFTERWARDS = an_answer(RUNNING.ended(records=100, successes=81), Seen("after", log=b"plot 1\n"), now=NOW + 55)
-ALL_DONE = an_answer(RUNNING.ended(records=100), Seen("after").ended(), now=NOW + 60, done="at=1")
+ALL_DONE = an_answer(RUNNING.ended(records=100), Seen("after").ended(), now=NOW + 60, done={"at": 1})
 PHASES = {"launched": LAUNCHED, "starting": STARTING, "running": GOES_ON, "gathering": GATHERING, "after": AFTERWARDS}
 OUTAGES = {
     "the host is silent": CUT,
@@ -147,7 +147,7 @@ def test_watchers_do_not_come_back_all_at_once() -> None:
 def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
     begun = Seen("grass_act", started=NOW, counts=(0, 0))
     looks = [an_answer(replace(begun, counts=(4 * passed, 0)), now=NOW + passed) for passed in (0, 2, 4, 8, 16, 24, 25)]
-    host = StagedHost([*looks, an_answer(begun.ended(records=100), now=NOW + 27, done="at=1")])
+    host = StagedHost([*looks, an_answer(begun.ended(records=100), now=NOW + 27, done={"at": 1})])
     screen, clock = Pictures(), HandClock()
     watch(Source(host, VIEW), screen, clock, Settings(60))
     assert clock.passed == 2 + 2 + 4 + 8 + 9 + 2 + 2
@@ -225,7 +225,7 @@ def test_ctrl_c_and_what_is_no_matter_of_the_link_end_the_waiting() -> None:
 
 def test_what_is_no_matter_of_the_link_ends_the_loop() -> None:
     with pytest.raises(UserError, match="version"):
-        play(GOES_ON, GOES_ON.replace(b"probe 1", b"probe 9"))
+        play(GOES_ON, GOES_ON.replace(b"probe 2", b"probe 9"))
 
 
 def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
@@ -248,7 +248,7 @@ def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
     wider = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     amended = an_answer(RUNNING, host=("load=1 plan=2",))
     newest = b"walkers-1\n2\n" + wider.to_json().encode()
-    host = StagedHost([GOES_ON, amended, newest, an_answer(done="at=1", host=("load=1 plan=2",))])
+    host = StagedHost([GOES_ON, amended, newest, an_answer(done={"at": 1}, host=("load=1 plan=2",))])
     screen = Pictures()
     watch(Source(host, VIEW), screen, HandClock(), Settings(60))
     assert [len(shown.sessions) for shown in screen.seen] == [1, 2, 2]

@@ -6,12 +6,12 @@ import pytest
 from report_runs import planned_session
 
 from comborun.attempt import End
+from comborun.monitor.reasons.causes import ended_by, note
 from comborun.reasons import CAUSES, FAILURES, behind
+from comborun.reporter.counting.ending import cause_words
 from comborun.results import ResultRules
-from comborun.state import Cause, Failure
+from comborun.rules.words import Cause, Failure
 from comborun.survival import EvidenceRules
-from monitor.reasons.causes import ended_by, note
-from reporter.counting.ending import cause_words
 
 
 def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
@@ -40,7 +40,6 @@ def test_every_class_and_every_cause_has_words() -> None:
         ),
         (an_end("signal", code=139, signal=11), "segmentation fault", "exit code 139 (SEGV)"),
         (an_end("gpu_fault", code=1), "GPU fault", "GPU fault"),
-        (an_end("gpu_memory", code=130, gave_way=1), "ended to make room on its GPU", "ended to make room on its GPU"),
         (an_end("stalled", signal=15), "stalled", "stalled"),
         (an_end("timed_out"), "took too long", "took too long"),
         (an_end("server_lost"), "its server was lost", "its server was lost"),

@@ -15,20 +15,21 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
+from comborun.monitor.answer.cluster import Task, task_of
+from comborun.monitor.answer.fields import Fields
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.reasons.explain import Explanation, explain
+from comborun.monitor.reasons.waits import Budget, budget
+from comborun.monitor.showing.changes import changes
+from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.status import RunStatus
+from comborun.monitor.table import Look, render
 from comborun.resources import Request
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.slurm import Slurm
-from comborun.state import Failure, Life, Outcome
 from comborun.survival import RetryRule
-from monitor.answer.cluster import Task, task_of
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.reasons.explain import Explanation, explain
-from monitor.reasons.waits import Budget, budget
-from monitor.showing.changes import changes
-from monitor.showing.jsonform import to_json
-from monitor.status import RunStatus
-from monitor.table import Look, render
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")
@@ -50,9 +51,9 @@ DUNES = Seen("dunes_act", started=NOW - 900).ended("signal", "none", code=137, s
 
 
 def seen(*header: str, answer: tuple[Seen, ...] = (GRASS, DUNES), **fields: object) -> tuple[RunStatus, History]:
-    text = an_answer(*answer, host=(*a_host(), *header), **{"dispatcher": 0, **fields})  # type: ignore[arg-type]
-    text = text.replace(b"address=\n", b"address=12_0\nmultiplexer=slurm\nhost=n1\n")
-    history = fold(History(), parse_snapshot(text, 400))
+    tasks = [replace(one, address="12_0", multiplexer="slurm", host="n1") for one in answer]
+    text = an_answer(*tasks, host=(*a_host(), *header), **{"dispatcher": 0, **fields})  # type: ignore[arg-type]
+    history = fold(History(), parse_snapshot(text))
     return classify(a_view(PLAN, host="login1"), history), history
 
 
@@ -107,8 +108,8 @@ def test_nobody_tells_when_slurm_will_start_what_waits() -> None:
 
 
 def test_sessions_of_nodes_that_were_started_again_are_no_event_of_the_login_node() -> None:
-    lost = [Seen(f"{name}_act", started=NOW - 300, live="supervisor=0 command=0 claimed=1") for name in NAMES[:2]]
-    assert seen(ANSWERED, answer=tuple(lost), dispatcher="")[0].host_event is None
+    lost = [Seen(f"{name}_act", started=NOW - 300, life="lost") for name in NAMES[:2]]
+    assert seen(ANSWERED, answer=tuple(lost), dispatcher=None)[0].host_event is None
 
 
 def test_a_pending_task_is_explained_in_words_with_slurms_own_and_with_what_it_asks_for() -> None:
@@ -136,10 +137,10 @@ def test_a_task_that_waits_for_its_array_is_let_go_by_more_slots() -> None:
 
 
 def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
-    status, _ = seen(ANSWERED, dispatcher="")
+    status, _ = seen(ANSWERED, dispatcher=None)
     assert status.hint.startswith("Slurm has none of its jobs any more")
     assert "combo resume" in status.hint
-    assert "Slurm has none of the run's jobs" in told("maze_act", ANSWERED, dispatcher="").reasons[0]
+    assert "Slurm has none of the run's jobs" in told("maze_act", ANSWERED, dispatcher=None).reasons[0]
 
 
 def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:
@@ -201,20 +202,27 @@ def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was
     assert not seen(SILENT, answer=(GRASS,))[0].sessions[0].note
     begun_since = Seen("grass_act", started=NOW - 4, counts=(0, 0))
     assert not seen(ANSWERED, answer=(begun_since,))[0].sessions[0].note
-    gone = replace(GRASS, live="supervisor=0 command=0 claimed=1")
+    gone = replace(GRASS, life="lost")
     assert seen(ANSWERED, answer=(gone,))[0].sessions[0].note == "its task is gone; what ended it is not judged yet"
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n")))
-def test_whatever_stands_behind_task_is_a_task_or_none(line: str) -> None:
-    task = task_of(line)
+TOLD = st.none() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=("Cs",)))
+
+
+@given(
+    st.fixed_dictionaries(
+        {"session": st.just("a_b"), "attempt": st.just(1), "reason": TOLD, "state": TOLD, "start": TOLD}
+    )
+)
+def test_whatever_is_told_of_a_task_is_a_task_or_none(told: dict[str, object]) -> None:
+    task = task_of(Fields(told))
     assert task is None or (isinstance(task, Task) and task.words is not None and "\x1b" not in task.words)
 
 
 def test_what_slurm_preempts_uses_up_no_start() -> None:
     preempted = Seen("dunes_act", started=NOW - 900).ended("preempted", "none", **{"class": "preempted"})
     killed = Seen("dunes_act", attempt=2, started=NOW - 500).ended("signal", "none", signal=9, **{"class": "killed"})
-    attempts = parse_snapshot(an_answer(preempted, killed), 400).attempts
+    attempts = parse_snapshot(an_answer(preempted, killed)).attempts
     plan = replace(PLAN, limits=replace(PLAN.limits, attempts=3), retry=(RetryRule(Failure.KILLED, 2, 0.0),))
     assert budget(plan, attempts, Failure.KILLED) == Budget(used=1, left=2)
 

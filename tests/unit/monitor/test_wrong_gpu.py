@@ -8,33 +8,32 @@ import pytest
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from report_runs import RunDirectory, row
 
-from comborun.state import Outcome
-from monitor.answer.snapshot import parse_snapshot
-from monitor.classify import classify
-from monitor.history import History, fold
-from monitor.status import SessionStatus
-from reporter.collect import collect_run
-from reporter.summary import summarize
+from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.history import History, fold
+from comborun.monitor.status import SessionStatus
+from comborun.reporter.collect import collect_run
+from comborun.reporter.summary import summarize
+from comborun.rules.words import Outcome
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
-LIVE = "supervisor=1 command=1 claimed=1 stalled="
 NOTE = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"
 
 
 def only(seen: Seen) -> SessionStatus:
-    return classify(VIEW, fold(History(), parse_snapshot(an_answer(seen), 400)), None).sessions[0]
+    return classify(VIEW, fold(History(), parse_snapshot(an_answer(seen))), None).sessions[0]
 
 
 @pytest.mark.parametrize(
     ("told", "note"),
     [
         ("", ""),
-        (" wrong_gpu=2:300,0:4312", "WRONG_GPU: 4312 MiB on GPU 0, 300 MiB on GPU 2, granted 2"),
-        (" wrong_gpu=garbage,0:x", ""),
+        ("2:300,0:4312", "WRONG_GPU: 4312 MiB on GPU 0, 300 MiB on GPU 2, granted 2"),
+        ("garbage,0:x", ""),
     ],
 )
 def test_the_table_says_where_the_memory_of_a_running_session_lies(told: str, note: str) -> None:
-    assert only(Seen("grass_act", live=LIVE + told, gpus="2")).note == note
+    assert only(Seen("grass_act", wrong_gpu=told, gpus="2")).note == note
 
 
 def test_a_session_that_succeeded_on_the_wrong_gpu_says_so() -> None:

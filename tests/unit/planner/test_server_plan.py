@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from comborun.instances import instances, table
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
 from comborun.script import server_script, session_script
+from comborun.session.data import session_data
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
 COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"
@@ -95,7 +97,7 @@ def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
     )
     assert [row.split("\t")[11] for row in queue(laid).splitlines()] == ["vlm", "-"]
     assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(next(instances(laid))))
-    assert "servers=(vlm)" in session_script(laid.sessions[0])
+    assert json.loads(session_data(laid.sessions[0]))["servers"] == ["vlm"]
 
 
 def test_a_server_may_have_gpus_of_its_own_and_sessions_keep_to_theirs() -> None:

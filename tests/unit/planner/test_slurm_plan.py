@@ -70,8 +70,8 @@ def test_a_grid_that_says_nothing_asks_for_nothing(name: str) -> None:
 
 def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
     for path, text in texts(plan(FULL)):
-        if path.suffix == ".sh":
-            script = tmp_path / path.name
+        if path.endswith(".sh"):
+            script = tmp_path / Path(path).name
             script.write_text(text)
             subprocess.run(["bash", "-n", script], check=True)
             subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
@@ -80,16 +80,21 @@ def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
 def test_sessions_of_one_request_are_one_array() -> None:
     found = files(plan(FULL))
     assert found["dispatch/engine"] == "slurm\n"
-    assert found["dispatch/slurm.tsv"] == "1\t1\t4\t16384\t120\ta100\n2\t2\t4\t16384\t95\ta100\n"
+    assert "#SBATCH --time=120\n" in found["slurm/array-1.sh"]
+    assert "#SBATCH --time=95\n" in found["slurm/array-2.sh"]
     assert found["dispatch/slurm.sessions"] == "grass_flat\t1\nstairs_flat\t2\ngrass_rough\t1\nstairs_rough\t2\n"
 
 
-def test_what_bash_reads_is_clean_words_and_integers() -> None:
-    found = files(plan(FULL))
-    options = found["dispatch/slurm.options"].splitlines()
+def test_the_head_of_a_job_script_is_clean_words() -> None:
+    lines = files(plan(FULL))["slurm/array-1.sh"].splitlines()
+    options = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")]
     assert options[:3] == ["--partition=gpu,long", "--account=robots", "--qos=normal"]
     assert all(re.fullmatch(r"--[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+", option) for option in options)
-    assert all(re.fullmatch(r"(\d+\t){5}[a-z0-9-]+", row) for row in found["dispatch/slurm.tsv"].splitlines())
+
+
+@pytest.mark.parametrize(("time", "seconds"), [("1 min", 20), ("2 min", 40), ("3 min", 60)])
+def test_a_short_task_is_warned_a_third_of_its_time_ahead(time: str, seconds: int) -> None:
+    assert f"--signal=B:USR1@{seconds}\n" in files(plan(f"slurm: {{time: {time}}}\n"))["slurm/array-1.sh"]
 
 
 def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends_by_its_own_limit() -> None:
@@ -102,7 +107,6 @@ def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends
 def test_the_run_directory_of_a_plan_on_slurm_has_all_that_the_host_needs() -> None:
     names = {str(file.path): file.text for file in bundle(plan(FULL), "name: x\n", library_files(), {})}
     assert set(files(plan(FULL))) <= set(names)
-    assert 'lib/slurm_submit.sh"' in names["run_parallel.sh"]
     assert "slurm_parallel\t8\nslurm_array\t500\n" in names["dispatch/policy.tsv"]
 
 
@@ -136,7 +140,7 @@ def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
     amended = amend(compare(before, now, ()), "rerun")
     told = {str(file.path): file.text for file in amendment(before, amended.plan, 1, "")}
     assert told["dispatch/slurm.sessions"].splitlines()[-1].startswith("new\t")
-    assert {"dispatch/slurm.tsv", "slurm/array-1.sh", "slurm/settle.sh"} <= set(told)
+    assert {"slurm/array-1.sh", "slurm/settle.sh"} <= set(told)
     assert "dispatch/engine" not in told
     assert PurePosixPath("dispatch/queue.tsv") in map(PurePosixPath, told)
 

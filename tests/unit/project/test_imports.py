@@ -12,18 +12,27 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[3]
 ALLOWED = {
-    "comborun": {"comborun"},
-    "remote": {"comborun", "remote"},
-    "monitor": {"comborun", "remote", "monitor"},
-    "reporter": {"comborun", "reporter"},
-    "comborun.cli": {"comborun", "comborun.cli", "remote", "monitor", "reporter"},
+    "comborun.rules": {"comborun.rules"},
+    "comborun.host": {"comborun.rules", "comborun.host"},
+    "comborun": {"comborun", "comborun.rules"},
+    "comborun.remote": {"comborun", "comborun.rules", "comborun.remote"},
+    "comborun.monitor": {"comborun", "comborun.rules", "comborun.remote", "comborun.monitor"},
+    "comborun.reporter": {"comborun", "comborun.rules", "comborun.reporter"},
+    "comborun.cli": {
+        "comborun",
+        "comborun.rules",
+        "comborun.cli",
+        "comborun.remote",
+        "comborun.monitor",
+        "comborun.reporter",
+    },
 }
 
 ROOMS = {
     "comborun": ("session", "grid", "planner", "forecast", "again"),
-    "remote": ("ssh", "shipping", "fetch", "doctor"),
-    "monitor": ("answer", "showing", "reasons"),
-    "reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
+    "comborun.remote": ("ssh", "shipping", "fetch", "doctor"),
+    "comborun.monitor": ("answer", "showing", "reasons"),
+    "comborun.reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
 }
 """of each package, from the ground up: a room imports of the others only those before it"""
 
@@ -34,7 +43,8 @@ OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.model"}
 
 def home(module: str) -> str:
     """The part of the program that a module belongs to."""
-    return "comborun.cli" if module.startswith("comborun.cli") else module.split(".", maxsplit=1)[0]
+    part = ".".join(module.split(".")[:2])
+    return part if part in ALLOWED else module.split(".", maxsplit=1)[0]
 
 
 def imports(path: Path) -> set[str]:
@@ -50,8 +60,10 @@ def imports(path: Path) -> set[str]:
 
 
 def modules() -> list[Path]:
-    packages = ("comborun", "remote", "monitor", "reporter")
-    return sorted(path for package in packages for path in (CHECKOUT / package).rglob("*.py"))
+    links = ("remote", "monitor", "reporter")
+    assert all((CHECKOUT / "comborun" / name).resolve() == CHECKOUT / name for name in links)
+    folders = (CHECKOUT / "comborun", *(CHECKOUT / "comborun" / name for name in links))
+    return sorted({path for folder in folders for path in folder.rglob("*.py")})
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(CHECKOUT)))
@@ -66,12 +78,23 @@ def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_a_room_stands_on_those_below_it(path: Path) -> None:
-    package, room, *_ = path.relative_to(CHECKOUT).with_suffix("").parts
-    rooms = ROOMS.get(package, ())
+    module = ".".join(path.relative_to(CHECKOUT).with_suffix("").parts)
+    package = home(module)
+    room, rooms = module.removeprefix(f"{package}.").split(".")[0], ROOMS.get(package, ())
     if room in rooms:
-        asked = {name.split(".")[1] for name in imports(path) if name.startswith(f"{package}.")} & set(rooms)
+        inside = {name.removeprefix(f"{package}.") for name in imports(path) if home(name) == package}
+        asked = {name.split(".")[0] for name in inside} & set(rooms)
         above = asked - set(rooms[: rooms.index(room) + 1])
         assert not above, f"{path.relative_to(CHECKOUT)} imports {sorted(above)}"
+
+
+TRAVELS = [path for path in modules() if {"rules", "host"} & set(path.relative_to(CHECKOUT / "comborun").parts[:1])]
+
+
+@pytest.mark.parametrize("path", TRAVELS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_what_travels_to_hosts_imports_only_itself_and_the_standard_library(path: Path) -> None:
+    tops = {name.split(".", maxsplit=1)[0] for name in imports(path)}
+    assert tops <= {*sys.stdlib_module_names, "comborun"}
 
 
 @pytest.mark.parametrize(

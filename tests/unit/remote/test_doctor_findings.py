@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
-from remote.doctor.examine import Examination, judge
-from remote.doctor.finding import Facts, Finding, Level, size
-from remote.doctor.gpus import parse_gpu
-from remote.doctor.grid import named_files
-from remote.doctor.machine import Clock
+from comborun.remote.doctor.examine import Examination, judge
+from comborun.remote.doctor.finding import Facts, Finding, Level, size
+from comborun.remote.doctor.gpus import parse_gpu
+from comborun.remote.doctor.grid import named_files
+from comborun.remote.doctor.machine import Clock
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests/golden/doctor"
@@ -164,7 +164,7 @@ BAD = [
     ([f"disk_tmp={100 * GIB} 1000 6000 5900 ext4 /"], Level.ERROR, "disk", "at /tmp"),
     ([f"disk_root={900 * GIB} {500 * GIB} 60000000 1999 ext4 /home"], Level.ERROR, "inodes", "1999 of 60000000"),
     ([f"disk_root={900 * GIB} {500 * GIB} 60000000 90000 ext4 /home"], Level.WARNING, "inodes", "90000"),
-    (["late=files"], Level.ERROR, "root", "does not answer"),
+    (["late=paths"], Level.ERROR, "root", "does not answer"),
     (["root_writable="], Level.ERROR, "root", "nothing can be written in"),
     (["root_writable=", "root_exists="], Level.ERROR, "root", "would be made"),
     (["tmp_writable="], Level.ERROR, "tmp", "TMPDIR"),

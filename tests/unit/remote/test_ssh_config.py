@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
-from remote.ssh.config import Address, Options, Settings, ignored_keywords, parse_settings, ssh_arguments, target
+from comborun.remote.ssh.config import (
+    Address,
+    Options,
+    Settings,
+    ignored_keywords,
+    parse_settings,
+    ssh_arguments,
+    target,
+)
 
 
 def meaning(name: str = "box", **settings: str | list[str]) -> object:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
-from remote.ssh.shell import COMMAND, Answer, Request, program
+from comborun.remote.ssh.shell import COMMAND, Answer, Request, program
 
 MARK = b"0123456789abcdef"
 

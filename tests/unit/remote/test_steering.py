@@ -6,8 +6,8 @@ import pytest
 from monitor_stage import StagedHost
 
 from comborun.errors import HostError, UserError
+from comborun.remote.control import send_test_notice, steer, stop
 from comborun.transport import Completed
-from remote.control import send_test_notice, steer, stop
 
 DIRECTORY = "/r/little-20260101T000000Z-00aa"
 
@@ -17,7 +17,7 @@ def test_every_thing_that_was_done_is_a_line_and_nothing_in_it_acts_on_a_termina
     steered = steer(host, DIRECTORY, "retry", "maze_good", "maze_poor")
     assert steered.done
     assert steered.lines == ("maze_good: queued again", "maze_poor: runs")
-    assert host.asked == [(DIRECTORY, "control.sh", "retry", "maze_good", "maze_poor")]
+    assert host.asked == [(DIRECTORY, "control", "retry", "maze_good", "maze_poor")]
 
 
 def test_a_stop_names_the_sessions_that_it_ended_and_nothing_else() -> None:
@@ -37,7 +37,7 @@ def test_that_nothing_could_be_done_is_no_error() -> None:
         (64, b"control: there is no session x\n", UserError, "^there is no session x$"),
         (66, b"control: /r is no run directory\n", UserError, "^/r is no run directory$"),
         (251, b"", UserError, "is no run directory"),
-        (252, b"", UserError, "launched by an older comborun"),
+        (252, b"", UserError, "an older comborun made"),
         (73, b"control: can't write in /r\n", HostError, "nothing was changed on gpu-box: control: can't write"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,20 @@ from comborun.facts import HostFacts
 from comborun.grid import load_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.transport import Completed
-from remote.host import ask
+from comborun.remote.host import ask
 
+FACTS = {
+    "python": "/usr/bin/python3",
+    "hostname": "box",
+    "bash": "5.2",
+    "tmux": "",
+    "screen": "",
+    "cpus": 4,
+    "memory_kib": 64 << 20,
+    "available_kib": None,
+    "missing": [],
+    "lacking": [],
+}
 HERE = HostFacts("local", "box", 4, 64 << 30, (), "5", "3", "", ())
 GRID = """
 policies: [flat, rough]
@@ -34,15 +46,16 @@ def plan(tmp_path: Path, text: str, host: HostFacts = HERE, episodes: int = 12) 
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("gpus", "said"),
     [
-        ("nvidia_code=124\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
-        ("nvidia_code=137\nnvidia_said=", "nvidia-smi did not answer within 10 s"),
-        ("nvidia_code=9\nnvidia_said=NVIDIA-SMI has failed.", "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+        ({"code": 124, "rows": []}, "nvidia-smi did not answer within 10 s"),
+        ({"code": 9, "rows": ["NVIDIA-SMI has failed."]}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
     ],
 )
-def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(tmp_path: Path, record: str, said: str) -> None:
-    facts = ask(StagedHost([Completed(0, f"hostname=box\nbash=5.2\ncpus=4\n{record}\n".encode(), b"")]))
+def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(
+    tmp_path: Path, gpus: dict[str, object], said: str
+) -> None:
+    facts = ask(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
     assert facts.gpu_trouble == said
     with pytest.raises(UserError) as refusal:
         plan(tmp_path, "resources: {gpus: 1}\nuse_gpus: [0]", facts)

@@ -12,9 +12,9 @@ from scipy.stats import binomtest
 
 from comborun.cli import combo
 from comborun.errors import UserError
-from reporter.collect import collect_run
-from reporter.comparing.between import Between, compare_runs
-from reporter.pages.between_files import NAMES, render_between
+from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.between import Between, compare_runs
+from comborun.reporter.pages.between_files import NAMES, render_between
 
 Marks = dict[tuple[str, str], str]
 

@@ -11,15 +11,15 @@ from report_runs import RunDirectory, row
 
 from comborun.episode import EpisodeRecord, Verdict
 from comborun.errors import UserError
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.aggregates import MacroMean
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.counting.copies import balanced_rate
+from comborun.reporter.counting.failures import KINDS, failure_kinds
+from comborun.reporter.counting.metrics import metrics
+from comborun.reporter.counting.times import time_to_success
+from comborun.reporter.summary import Summary, summarize
 from comborun.results import ResultRules
-from reporter.collect import collect_run
-from reporter.counting.aggregates import MacroMean
-from reporter.counting.combo import ComboSummary
-from reporter.counting.copies import balanced_rate
-from reporter.counting.failures import KINDS, failure_kinds
-from reporter.counting.metrics import metrics
-from reporter.counting.times import time_to_success
-from reporter.summary import Summary, summarize
 
 
 def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:

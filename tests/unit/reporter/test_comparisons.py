@@ -10,12 +10,12 @@ from scipy.stats import barnard_exact, binomtest
 from statsmodels.stats.multitest import multipletests
 
 from comborun.episode import EpisodeRecord, Verdict
-from reporter.comparing.claims import claims
-from reporter.comparing.comparison import Comparison
-from reporter.comparing.comparisons import Comparisons, compare
-from reporter.comparing.pairing import Arm, Counted, arm, pairing
-from reporter.comparing.stopping import paired_outcomes
-from reporter.statistics.detectable import paired_gap
+from comborun.reporter.comparing.claims import claims
+from comborun.reporter.comparing.comparison import Comparison
+from comborun.reporter.comparing.comparisons import Comparisons, compare
+from comborun.reporter.comparing.pairing import Arm, Counted, arm, pairing
+from comborun.reporter.comparing.stopping import paired_outcomes
+from comborun.reporter.statistics.detectable import paired_gap
 
 VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
 

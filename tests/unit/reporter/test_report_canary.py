@@ -10,8 +10,8 @@ from monitor_stage import a_plan, a_session
 from comborun.again.canary import canary_plan
 from comborun.cli.canary import told_size
 from comborun.episode import EpisodeRecord, Verdict
-from reporter.adapters import Reject, RejectKind
-from reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.adapters import Reject, RejectKind
+from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
 
 SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
 

@@ -10,12 +10,12 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.errors import UserError
+from comborun.reporter.adapters import RejectKind
+from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.collected import Collected
+from comborun.reporter.pages.page import page
+from comborun.reporter.summary import summarize
 from comborun.results import ResultRules
-from reporter.adapters import RejectKind
-from reporter.collect import collect_folder, collect_run
-from reporter.collected import Collected
-from reporter.pages.page import page
-from reporter.summary import summarize
 
 
 def write(path: Path, text: str) -> Path:
@@ -56,7 +56,7 @@ def test_only_the_files_that_the_grid_names_are_read(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     session = run.session("flat", "stairs", results=ResultRules(files=("deep/*_episodes.jsonl", "**/two.jsonl")))
     run.attempt(session)
-    out = RUN.attempt(session.name, 1).output
+    out = Path(RUN.attempt(session.name, 1).output)
     for name in ("deep/a_episodes.jsonl", "deep/two.jsonl", "other.jsonl", "deep/.b_episodes.jsonl"):
         run.put(out / name, row(0))
     assert paths(collect_run(run.write())) == [f"{out}/deep/a_episodes.jsonl", f"{out}/deep/two.jsonl"]
@@ -120,9 +120,9 @@ def test_what_a_copy_lacks_is_told_in_its_place_and_an_old_version_of_it_is_not_
     run = RunDirectory(tmp_path)
     session = run.session("flat", "stairs")
     run.attempt(session, row(0))
-    at = RUN.attempt(session.name, 1).output
+    at = Path(RUN.attempt(session.name, 1).output)
     run.put(at / "b.jsonl", row(1))
-    elsewhere = RUN.attempt("other", 1).output / "a.jsonl"
+    elsewhere = Path(RUN.attempt("other", 1).output) / "a.jsonl"
     lacking = dict.fromkeys((at / "b.jsonl", at / "a.jsonl", elsewhere), "it does not hold still")
     collected = collect_run(run.write(), lacking)
     assert [Path(path).name for path in paths(collected)] == ["a.jsonl", "b.jsonl", "episodes.jsonl"]

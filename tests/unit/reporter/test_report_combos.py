@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reporter.collect import collect_folder
-from reporter.collected import Collected
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.collected import Collected
+from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,16 +8,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from report_runs import RunDirectory, row
 
-from reporter.collect import collect_run
-from reporter.counting.episodes import PLACES, running
-from reporter.counting.schedule import schedule
-from reporter.figures import NAMES, plates
-from reporter.figures.colours import BLACK, ink_on, look
-from reporter.figures.frame import ticks
-from reporter.figures.inline import View, parts
-from reporter.figures.plate import Drawn
-from reporter.pages.latex import escape
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.episodes import PLACES, running
+from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures.colours import BLACK, ink_on, look
+from comborun.reporter.figures.frame import ticks
+from comborun.reporter.figures.inline import View, parts
+from comborun.reporter.figures.plate import Drawn
+from comborun.reporter.pages.latex import escape
+from comborun.reporter.summary import summarize
 
 
 def drawn(run: Path) -> dict[str, Drawn]:
@@ -131,7 +131,7 @@ def test_text_in_latex_is_text(text: str, shown: str) -> None:
 
 
 def test_only_a_policy_that_is_better_than_all_others_is_bold(tmp_path: Path) -> None:
-    from reporter.pages.latex import latex
+    from comborun.reporter.pages.latex import latex
 
     run = RunDirectory(tmp_path)
     for environment, counts in (("clear", (30, 2)), ("close", (20, 19))):

@@ -22,15 +22,15 @@ from report_runs import RunDirectory, row, troubled_run
 
 from comborun import __version__
 from comborun.errors import UserError
+from comborun.reporter import report_folder, report_run, write_report
+from comborun.reporter.adapters.sniff import READABLE
+from comborun.reporter.collect import collect_run
+from comborun.reporter.figures.heatmap import heat_map
+from comborun.reporter.figures.names import fit
+from comborun.reporter.figures.sheet import drawing, measure
+from comborun.reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
+from comborun.reporter.summary import summarize
 from comborun.results import ResultRules
-from reporter import report_folder, report_run, write_report
-from reporter.adapters.sniff import READABLE
-from reporter.collect import collect_run
-from reporter.figures.heatmap import heat_map
-from reporter.figures.names import fit
-from reporter.figures.sheet import drawing, measure
-from reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
-from reporter.summary import summarize
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
 CHECKOUT = Path(__file__).parents[3]

@@ -12,10 +12,10 @@ import pytest
 from adapter_samples import SAMPLES, sample
 from report_runs import RUN, RunDirectory
 
+from comborun.reporter import report_folder
+from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.collected import Collected
 from comborun.results import ResultRules
-from reporter import report_folder
-from reporter.collect import collect_folder, collect_run
-from reporter.collected import Collected
 
 VIDEO = b"".join(struct.pack(">I4s", 16, kind) + bytes(8) for kind in (b"ftyp", b"mdat", b"moov"))
 
@@ -123,7 +123,7 @@ def test_logs_of_one_attempt_that_count_differently_are_told(
     run.attempt(session, "")
     for name, rate in zip(("eval.log", "metrics.log"), rates, strict=True):
         text = f"│success_once={rate} │num_trajectories=4 │\n"
-        run.put(RUN.attempt(session.name, 1).output / name, text)
+        run.put(Path(RUN.attempt(session.name, 1).output) / name, text)
     assert [defect.reason for defect in collect_run(run.write()).defects] == told
 
 
@@ -131,7 +131,7 @@ def test_in_a_run_the_grids_files_are_read_whatever_their_format(tmp_path: Path)
     run = RunDirectory(tmp_path)
     session = run.session("pi0", "libero", count=9, first=0, results=ResultRules(files=("*.json", "*.txt", "*.mp4")))
     run.attempt(session, "")
-    output = RUN.attempt(session.name, 1).output
+    output = Path(RUN.attempt(session.name, 1).output)
     run.put(output / "eval_info.json", sample("lerobot/smolvla/eval_info.json"))
     run.put(output / "notes.txt", "bought milk")
     run.put(output / "failure_obj_episode_9.mp4", b"")
@@ -169,7 +169,7 @@ def test_folders_that_number_their_episodes_alike_are_told_where_they_are_one_co
     run = RunDirectory(tmp_path)
     session = run.session("gpt", "eb-alf", results=ResultRules(files=("**/*.json",)))
     run.attempt(session, "")
-    output = RUN.attempt(session.name, 1).output
+    output = Path(RUN.attempt(session.name, 1).output)
     for number, folder in ((1, "base"), (2, other)):
         run.put(output / folder / f"results/episode_{number}_final_res.json", '{"task_success": 1.0}')
     told = [defect.reason for defect in collect_run(run.write()).defects]

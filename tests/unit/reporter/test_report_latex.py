@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from reporter.collect import collect_run
-from reporter.pages.latex import escape, latex
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_run
+from comborun.reporter.pages.latex import escape, latex
+from comborun.reporter.summary import summarize
 
 NAMES = ("[1ex] flat", "[", "* rough", "*[2pt]", " [blank", "  *", "plain", "[v2]")
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.episode import EpisodeRecord, Verdict
+from comborun.reporter.merge import MergedCombo, Replays, merge
 from comborun.spans import Spans, describe, gaps, size, spans, union, within
-from reporter.merge import MergedCombo, Replays, merge
 
 COMBO = ("flat", "stairs")
 PLANNED: Spans = (range(10),)

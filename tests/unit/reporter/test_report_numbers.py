@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, row
 from scipy.stats import binomtest
 
+from comborun.reporter import report_run
+from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.between import compare_runs
+from comborun.reporter.pages.between_files import render_between
+from comborun.reporter.pages.numbers import limits, scaled, significant
+from comborun.reporter.statistics.paired import mcnemar
+from comborun.reporter.text import p_value, unbroken
 from comborun.results import ResultRules
-from reporter import report_run
-from reporter.collect import collect_run
-from reporter.comparing.between import compare_runs
-from reporter.pages.between_files import render_between
-from reporter.pages.numbers import limits, scaled, significant
-from reporter.statistics.paired import mcnemar
-from reporter.text import p_value, unbroken
 
 
 def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from report_runs import RUN, START, RunDirectory, row
 
-from reporter.collect import collect_run
-from reporter.counting.schedule import schedule
-from reporter.figures import NAMES, plates
-from reporter.figures import press as module
-from reporter.figures.plate import Drawing as Part
-from reporter.figures.plate import Drawn, Plate
-from reporter.figures.press import Drawing, Press, second_press
-from reporter.figures.sheet import Sheet
-from reporter.report import report_run
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures import press as module
+from comborun.reporter.figures.plate import Drawing as Part
+from comborun.reporter.figures.plate import Drawn, Plate
+from comborun.reporter.figures.press import Drawing, Press, second_press
+from comborun.reporter.figures.sheet import Sheet
+from comborun.reporter.report import report_run
+from comborun.reporter.summary import summarize
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from report_runs import row
 
 from comborun.episode import EpisodeRecord, Verdict
+from comborun.reporter.adapters import Context, Reading, RejectKind, jsonl_rows
 from comborun.results import ResultRules
-from reporter.adapters import Context, Reading, RejectKind, jsonl_rows
 
 OURS = Context(path="out/rows.jsonl", policy="flat", environment="stairs", session="stairs_flat", attempt=2)
 

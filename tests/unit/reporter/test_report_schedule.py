@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from report_runs import START, RunDirectory, row, troubled_run
 
-from comborun.state import Outcome
-from reporter.collect import collect_run
-from reporter.counting.schedule import Schedule, Stay, schedule
-from reporter.figures.gantt import gantt
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.schedule import Schedule, Stay, schedule
+from comborun.reporter.figures.gantt import gantt
+from comborun.rules.words import Outcome
 
 
 def stay(name: str, start: float, end: float | None, attempt: int = 1) -> Stay:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import RUN, START, RunDirectory, row
 
-from reporter import report_run
-from reporter.collect import collect_run
-from reporter.counting.schedule import schedule
-from reporter.figures.gantt import gantt
-from reporter.figures.plate import Drawn
-from reporter.figures.strips import strips
-from reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
+from comborun.reporter import report_run
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.figures.gantt import gantt
+from comborun.reporter.figures.plate import Drawn
+from comborun.reporter.figures.strips import strips
+from comborun.reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
 
 LINE = "1778312125.25\t3.5\t16\t1000\t400\t0:20:80:90\t3:::\n"
 

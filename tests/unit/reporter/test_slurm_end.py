@@ -9,9 +9,9 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.attempt import own_end
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.schedule import schedule
 from comborun.slurm import NO_SLURM
-from reporter.collect import collect_run
-from reporter.counting.schedule import schedule
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from report_runs import RUN, RunDirectory, planned_session, row
 
 from comborun.episode import EpisodeRecord, Verdict
+from comborun.reporter import report_run
+from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.deciding import decide_run
+from comborun.reporter.comparing.early import early
+from comborun.reporter.comparing.pairing import Arm, Counted, arm
+from comborun.reporter.comparing.stopping import Standing, not_needed, side_level, standings
+from comborun.reporter.merge import merge
+from comborun.reporter.pages.headline import sentences
+from comborun.reporter.pages.methods import methods
+from comborun.reporter.statistics.sequential import Rule, decide
+from comborun.reporter.summary import Summary, summarize
 from comborun.stop_rule import PlannedComparison, StopRule
-from reporter import report_run
-from reporter.collect import collect_run
-from reporter.comparing.deciding import decide_run
-from reporter.comparing.early import early
-from reporter.comparing.pairing import Arm, Counted, arm
-from reporter.comparing.stopping import Standing, not_needed, side_level, standings
-from reporter.merge import merge
-from reporter.pages.headline import sentences
-from reporter.pages.methods import methods
-from reporter.statistics.sequential import Rule, decide
-from reporter.summary import Summary, summarize
 
 N_MAX = 40
 PLANNED = PlannedComparison("stairs", "good", "poor", 0, N_MAX)

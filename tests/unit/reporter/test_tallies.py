@@ -9,10 +9,10 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.episode import Aggregate
-from comborun.state import Outcome
-from reporter.collect import collect_folder, collect_run
-from reporter.counting.tallies import tallies
-from reporter.summary import summarize
+from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.counting.tallies import tallies
+from comborun.reporter.summary import summarize
+from comborun.rules.words import Outcome
 
 COMBO = ("flat", "stairs")
 

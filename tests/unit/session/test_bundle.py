@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import zlib
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_script import PLAN
 
-from comborun.bundle import File, bundle, installer, policy
-from comborun.library import library_files
+from comborun.bundle import File, bundle, policy
+from comborun.host.incoming import Staging
+from comborun.library import library_files, packed
 
 LIBRARY = library_files()
 
@@ -24,7 +25,14 @@ def files() -> dict[str, File]:
 
 def test_a_run_directory_holds_everything_before_it_starts() -> None:
     names = set(files())
-    assert {"run.json", "plan-1.json", "grid.yaml", "run_parallel.sh", "lib/publish.sh"} <= names
+    assert {
+        "run.json",
+        "plan-1.json",
+        "grid.yaml",
+        "run_parallel.sh",
+        "lib/find_python.sh",
+        "lib/comborun_host/__main__.py",
+    } <= names
     assert {"sessions/stairs_flat/session.sh", "sessions/after/session.sh", "dispatch/queue.tsv"} <= names
 
 
@@ -56,9 +64,7 @@ def test_what_goes_before_the_first_start_is_a_line_each_and_holds_names_only() 
 
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
-    first, second = (
-        installer(bundle(PLAN, "name: x\n", LIBRARY, {}), LIBRARY["publish.sh"], ("~/r", "g", "d", "new")) for _ in "12"
-    )
+    first, second = ([*bundle(PLAN, "name: x\n", LIBRARY, {})] for _ in "12")
     assert first == second
 
 
@@ -66,12 +72,16 @@ def test_the_same_plan_gives_the_same_bytes() -> None:
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=200))
 def test_any_text_arrives_byte_for_byte(tmp_path_factory, text: str) -> None:
     root = tmp_path_factory.mktemp("root with 'quotes'")
-    stream = installer(
-        [File(PurePosixPath("run.json"), text), File(PurePosixPath("a b/$x"), text, executable=True)],
-        LIBRARY["publish.sh"],
-        (str(root), "grid", "digest", "resume"),
-    )
-    done = subprocess.run(["bash"], input=stream, capture_output=True, check=True)
-    (directory,) = (Path(line[10:]) for line in done.stdout.decode().splitlines() if line.startswith("directory="))
-    assert (directory / "run.json").read_bytes() == text.encode()
-    assert (directory / "a b/$x").stat().st_mode & 0o777 == 0o755
+    with Staging(str(root)) as staging:
+        staging.fill([("run.json", text, False), ("a b/$x", text, True)])
+        staging.to_disk()
+        assert Path(staging.folder, "run.json").read_bytes() == text.encode()
+        assert Path(staging.folder, "a b/$x").stat().st_mode & 0o777 == 0o755
+    assert not list((root / ".incoming").iterdir())
+
+
+def test_a_verb_travels_with_what_it_imports_and_nothing_else() -> None:
+    names = json.loads(zlib.decompress(packed("publish"))).keys()
+    assert names >= {"comborun.host.__main__", "comborun.host.publish", "comborun.host.files", "comborun.rules.records"}
+    assert "comborun.host.fetch" not in names
+    assert len(packed("publish")) < 20_000

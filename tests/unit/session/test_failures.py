@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from itertools import product
-
 import pytest
 
 from comborun.attempt import End
-from comborun.library import library_files
-from comborun.state import Cause, Completeness, Failure, Outcome, failure_of
-
-LIBRARY = library_files()
-KNOWN = [cause for cause in Cause if cause is not Cause.UNKNOWN]
+from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of
 
 
 @pytest.mark.parametrize(
@@ -34,19 +27,6 @@ def test_the_class_of_a_failure_follows_from_the_evidence(
     completeness: str, cause: Cause, code: int | None, signal: int | None, failure: Failure | None
 ) -> None:
     assert failure_of(Completeness(completeness), cause, code, signal) is failure
-
-
-def test_the_host_gives_every_end_the_same_class() -> None:
-    codes = [(None, None), (0, None), (1, None), *((128 + signal, signal) for signal in (2, 4, 6, 9, 11, 15, 31, 64))]
-    cases = [(*ends, code, signal) for *ends, (code, signal) in product(Completeness, KNOWN, codes)]
-    lines = "".join(f"{a}\t{b}\t{'' if c is None else c}\t{'' if d is None else d}\t\n" for a, b, c, d in cases)
-    program = LIBRARY["attempt/end.sh"].replace("source ", ": ") + (
-        "\nwhile IFS= read -r row; do mapfile -d $'\\t' -t f <<<\"$row\"\n"
-        'end::class "${f[0]}" "${f[1]}" "${f[2]}" "${f[3]}"; printf "%s\\n" "$class"; done'
-    )
-    done = subprocess.run(["bash", "-c", program], input=lines, capture_output=True, text=True, check=True)
-    told = [failure_of(*case) for case in cases]
-    assert done.stdout.split("\n")[:-1] == [failure.value if failure else "" for failure in told], done.stderr
 
 
 def end(**fields: object) -> End:

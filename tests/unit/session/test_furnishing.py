@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.script import after_script, session_script
+from comborun.session.data import session_data
 from comborun.session.display import Display
 
 HOST = HostFacts("local", "box", 32, 64 << 30, (0, 1, 2, 3), "5.2", "3.3a", "4.09", ())
@@ -38,6 +41,11 @@ def first(text: str) -> Session:
     return plan(text).sessions[0]
 
 
+def data(session: Session) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(session_data(session))
+    return told
+
+
 def mistake(text: str) -> str:
     with pytest.raises(GridError) as refused:
         grid(text)
@@ -55,14 +63,15 @@ def mistake(text: str) -> str:
         (
             '{0: ":8", 1: ":9", 2: ":8", 3: ":10"}',
             Display(by_gpu=((0, 8), (1, 9), (2, 8), (3, 10))),
-            "'0=:8 1=:9 2=:8 3=:10'",
+            "0=:8 1=:9 2=:8 3=:10",
         ),
     ],
 )
 def test_a_display_is_read_kept_and_handed_to_the_script(written: str, display: Display, word: str) -> None:
     session = first(f"display: {written}\n")
     assert session.display == display
-    assert f"display={word}" in session_script(session).splitlines()
+    assert data(session)["display"]["word"] == word
+    assert "export DISPLAY=$COMBORUN_DISPLAY" in session_script(session)
     whole = plan(f"display: {written}\n")
     assert Plan.from_json(whole.to_json()) == whole
 
@@ -120,7 +129,7 @@ def test_a_session_starts_as_many_threads_as_it_has_cores(text: str, threads: in
     command = "command: python e.py --episodes {episodes} --out {output_dir}\n"
     session = plan(command + text + "\n").sessions[0]
     assert session.threads == threads
-    assert (f"threads={threads}" in session_script(session).splitlines()) == bool(threads)
+    assert (f"export COMBORUN_THREADS={threads}" in session_script(session).splitlines()) == bool(threads)
 
 
 def test_none_of_it_is_part_of_the_work() -> None:
@@ -152,9 +161,8 @@ def test_variables_have_placeholders_and_any_other_brace_is_text() -> None:
         "OTHER": "'{nothing} $HOME'",
     }
     script = session_script(session)
-    assert "wants_egl=1" in script.splitlines()
-    assert script.index('MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"') > script.index("session::prepare")
-    assert script.index("LR=1e-3") < script.index("session::prepare")
+    assert data(session)["wants_egl"]
+    assert script.index('MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"') > script.index("export COMBORUN_EGL_DEVICE")
 
 
 def test_a_variable_that_nothing_fills_is_not_set() -> None:
@@ -167,9 +175,10 @@ def test_a_variable_that_nothing_fills_is_not_set() -> None:
 
 
 def test_only_sessions_that_name_a_port_get_one() -> None:
-    assert "wants_port" not in session_script(first(""))
+    assert "wants_port" not in data(first(""))
+    assert "COMBORUN_PORT" not in session_script(first(""))
     for text in ("command: run {port}\n", "variables: {P: '{port}'}\n", "setup: serve $COMBORUN_PORT &\n"):
-        assert "wants_port=1" in session_script(first(text)).splitlines()
+        assert data(first(text))["wants_port"]
 
 
 def test_a_pin_mode_that_leaves_it_to_the_command_wants_one_that_says_so() -> None:
@@ -177,8 +186,8 @@ def test_a_pin_mode_that_leaves_it_to_the_command_wants_one_that_says_so() -> No
     (warning,) = grid(quiet).warnings
     assert "is to say which GPU it takes" in warning.message
     assert grid("resources: {gpus: 1}\npin: both\n").warnings == ()
-    assert "pin=both" in session_script(first("pin: both\n")).splitlines()
-    assert "pin=" not in session_script(first(""))
+    assert data(first("pin: both\n"))["pin"] == "both"
+    assert "pin" not in data(first(""))
 
 
 def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:
@@ -193,11 +202,10 @@ def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:
     assert len({found[0] for found in kinds}) == len(texts)
 
 
-def test_the_dispatcher_is_told_how_long_to_warm_up_and_when_to_give_way() -> None:
-    rows = dict(row.split("\t") for row in policy(plan("limits: {warm_up: 2 min}\n")).splitlines())
-    assert (rows["warm_up_ms"], rows["give_way_ms"]) == ("120000", "30000")
-    rows = dict(row.split("\t") for row in policy(plan("limits: {give_way: 0}\n")).splitlines())
-    assert (rows["warm_up_ms"], rows["give_way_ms"]) == ("0", "0")
+def test_the_dispatcher_is_told_how_long_to_warm_up() -> None:
+    for text, milliseconds in (("limits: {warm_up: 2 min}\n", "120000"), ("", "0")):
+        rows = dict(row.split("\t") for row in policy(plan(text)).splitlines())
+        assert rows["warm_up_ms"] == milliseconds
 
 
 def test_a_plan_of_before_is_read_as_it_was_meant() -> None:

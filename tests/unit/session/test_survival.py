@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.state import Failure
+from comborun.rules.words import Failure
 from comborun.survival import DEFAULT_RETRY
 
 OF_THE_PROGRAM = {Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT}

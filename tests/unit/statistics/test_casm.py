@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from reporter.statistics.proportion import proportion
-from reporter.statistics.sequential import Rule, Walk, decide, interval_after_stopping, levels, sequential_p
+from comborun.reporter.statistics.proportion import proportion
+from comborun.reporter.statistics.sequential import Rule, Walk, decide, interval_after_stopping, levels, sequential_p
 
 OUTCOMES = st.lists(st.sampled_from((-1, 0, 1)), max_size=60)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, bootstrap, ecdf, norm
 
-from reporter.statistics.bootstrap import MANY, RESAMPLES, bca_means, mean_of_rates
-from reporter.statistics.first_k import balanced
-from reporter.statistics.incidence import STEPS, dkw, incidence
+from comborun.reporter.statistics.bootstrap import MANY, RESAMPLES, bca_means, mean_of_rates
+from comborun.reporter.statistics.first_k import balanced
+from comborun.reporter.statistics.incidence import STEPS, dkw, incidence
 
 
 @pytest.mark.parametrize("n", [2, 3, 10, 100])

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import barnard_exact, binom, norm
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from reporter.statistics import barnard as barnards_test
-from reporter.statistics.barnard import KEPT, SET_ASIDE, barnard
-from reporter.statistics.difference import newcombe
-from reporter.statistics.proportion import clopper_pearson, clopper_pearson_each, wilson
+from comborun.reporter.statistics import barnard as barnards_test
+from comborun.reporter.statistics.barnard import KEPT, SET_ASIDE, barnard
+from comborun.reporter.statistics.difference import newcombe
+from comborun.reporter.statistics.proportion import clopper_pearson, clopper_pearson_each, wilson
 
 TABLES = [
     ((7, 10), (3, 12)),

@@ -8,9 +8,9 @@ from scipy.stats import binom, multinomial
 from statsmodels.stats.contingency_tables import mcnemar as oracle
 from statsmodels.stats.power import zt_ind_solve_power
 
-from reporter.statistics.barnard import barnard
-from reporter.statistics.detectable import MANY_EPISODES, MANY_PAIRS, paired_gap, unpaired_gap
-from reporter.statistics.paired import PairCounts, bonett_price, mcnemar
+from comborun.reporter.statistics.barnard import barnard
+from comborun.reporter.statistics.detectable import MANY_EPISODES, MANY_PAIRS, paired_gap, unpaired_gap
+from comborun.reporter.statistics.paired import PairCounts, bonett_price, mcnemar
 
 
 @pytest.mark.parametrize(("b", "c"), [(23, 7), (7, 23), (0, 1), (0, 6), (5, 5), (1, 0), (400, 340), (0, 0)])

@@ -1,0 +1,27 @@
+"""`PYTHON -I -S <run>/lib/comborun_host VERB ARGUMENT...`: runs the module of this package named for the verb."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+
+def main() -> int:
+    """The exit code of a verb; 64 where there is no such verb."""
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    name = "comborun.host." + verb.replace("-", "_")
+    if re.fullmatch(r"[a-z][a-z-]*", verb):
+        try:
+            __import__(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+        else:
+            code: int = sys.modules[name].main(sys.argv[2:])
+            return code
+    sys.stderr.write(f"comborun: the host program knows no {verb or 'empty verb'}\n")
+    return 64
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,347 @@
+"""Who may start now, and who has to wait for what: facts from the driver, /proc and the leases, decided by `rules`.
+
+Others than sessions take a part of the host in the same way (a model server). Nothing here waits: the dispatcher's loop
+looks at `descriptors()` and comes back at `due()`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+
+from comborun.host import leases
+from comborun.host.promises import Promises, number
+from comborun.host.shortage import Shortages
+from comborun.rules.order import Line
+from comborun.rules.placement import Lack, Request, never
+from comborun.rules.starts import Spacing, WarmUp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Collection, Iterable, Mapping, Sequence
+
+WAITS_MOST = 32
+"""lines about sessions that don't fit; those behind them wait for the same"""
+_NOTHING = Request()
+
+
+class Pick:
+    """Who starts next."""
+
+    __slots__ = ("gpus", "name", "never")
+
+    def __init__(self, name: str, gpus: tuple[int, ...] = (), never: str = "") -> None:
+        self.name = name
+        self.gpus = gpus
+        self.never = never
+        """why it can never start on this host; then nothing was promised"""
+
+
+class End:
+    """What the end of an attempt says."""
+
+    __slots__ = ("at", "cancelled", "failure")
+
+    def __init__(self, failure: str, cancelled: bool = False, at: float = 0.0) -> None:
+        self.failure = failure
+        """its class; empty when it did well, or was stopped"""
+        self.cancelled = cancelled
+        self.at = at
+        """seconds since 1970"""
+
+
+class Admission:
+    """Who waits, in which order they come, and what keeps them; the promises are kept by `promises`."""
+
+    def __init__(
+        self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
+    ) -> None:
+        self._journal = journal
+        self.promises = Promises(run, run_id)
+        self._room, self._ledger = self.promises.room, self.promises.ledger
+        self.line = Line(self._ledger)
+        self.spacing, self.warm = Spacing(0.0), WarmUp(0.0)
+        self.short = Shortages(self._ledger, self.promises.layout, journal, tell)
+        self.barred: Callable[[str], Collection[int]] = lambda _: ()
+        """GPUs that are not for a session, whoever runs there: its server there is not ready"""
+        self._requests: dict[str, Request] = {}
+        self._programs: dict[str, str] = {}
+        self._spaced = ""
+        """the session that waits since another one without a GPU has just started"""
+        self.nobody = False
+        """after a look that found nobody: nobody was looked at, since all are held back"""
+
+    # What is known beforehand
+
+    def configure(self, policy: Mapping[str, str]) -> None:
+        """By dispatch/policy.tsv; again after an amendment."""
+        self.promises.configure(policy)
+        self.spacing.seconds = number(policy, "stagger_ms") / 1000
+        self.warm.seconds = number(policy, "warm_up_ms") / 1000
+
+    def ask(self, who: str, gpus: int, columns: Sequence[str]) -> None:
+        """What a row of queue.tsv asks for, from its fourth column on; again after an amendment."""
+        program = columns[9] if len(columns) > 9 else ""
+        self._programs[who] = program if re.fullmatch("[a-z0-9]{1,16}", program) else "all"
+        self.request(who, gpus, columns)
+
+    def request(self, who: str, gpus: int, columns: Sequence[str]) -> None:
+        """The same, of whoever else takes a part of the host."""
+        request = self._requests[who] = _request(gpus, [*columns, *[""] * 8])
+        self.promises.memory_asked = self.promises.memory_asked or bool(request.memory)
+
+    def open(self) -> None:
+        """After all rows were asked: what the run's files say."""
+        self.short.open()
+        self.promises.open(self._requests.values())
+        if not self.warm.seconds:
+            return
+        for name, program in self._programs.items():
+            if program not in self.warm.warm and glob.glob(f"{self._folder(name)}/attempt-*/progressed"):
+                self.warm.warm.add(program)
+
+    def _folder(self, name: str) -> str:
+        return self.promises.layout.session(name)
+
+    def _request(self, name: str) -> Request:
+        return self.short.request(name) or self._said(name)
+
+    def _said(self, name: str) -> Request:
+        """What the grid asks for it."""
+        return self._requests.get(name) or _NOTHING
+
+    def wants(self, name: str) -> int:
+        """GPUs that it asks for."""
+        return self._said(name).gpus
+
+    def close(self, gpus: Iterable[int], why: str) -> None:
+        """Nothing starts on these, and on no others than these; `why`: what they are."""
+        self._room.closed = dict.fromkeys(gpus, why)
+
+    def usable(self, name: str) -> int:
+        """GPUs that are open, of those that it may get at all."""
+        return len(set(self._room.candidates(self._request(name))) - set(self._room.closed))
+
+    # The loop
+
+    def descriptors(self) -> list[int]:
+        return self.promises.descriptors()
+
+    def due(self) -> float:
+        """When to come back at the latest."""
+        return min(self.promises.due(), self.spacing.next(time.monotonic()), self.warm.due())
+
+    def serve(self) -> bool:
+        """Whether a new look at the queue may find somebody."""
+        measured = self.promises.serve()
+        if measured:
+            self.short.measured()
+        return measured or time.monotonic() >= self.warm.due()
+
+    def flush(self) -> None:
+        """Now and then, and before the dispatcher leaves: tell the other runs."""
+        self.promises.flush()
+
+    # Who may start
+
+    def round(self, running: int) -> None:
+        """Begin a new look at the queue, while so many sessions have a slot."""
+        if self.line.refused:
+            self.promises.look_at_others()
+        self.line.round()
+        self.short.round(running)
+        self._spaced = ""
+        for name in self.warm.late(time.monotonic()):
+            self._journal(f"warm {name} {self.warm.seconds:g} s are over")
+
+    def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
+        """The next that may start, of those that wait, in the order of the queue; it is promised what it gets.
+
+        `folder`: of the attempt that a session would have.
+        """
+        self.nobody = True
+        for name in names:
+            request = self._request(name)
+            if self._held_back(name, request):
+                continue
+            self.nobody = False
+            if request.kind in self.line.refused:
+                continue
+            why = never(request, self._room)
+            if why:
+                return Pick(name, (), why)
+            gpus = self.take(name, folder(name))
+            if not isinstance(gpus, Lack):
+                self.line.started(request)
+                return Pick(name, gpus)
+            if not self.short.waits(name, gpus):
+                self.line.refuse(name, request, gpus, self.barred(name))
+        return None
+
+    def take(self, name: str, at: str) -> tuple[int, ...] | Lack:
+        """Promise it what it asks for, for the attempt in that folder; or why it can't have that now."""
+        request = self._request(name)
+        chosen = self._choose(name, request)
+        if isinstance(chosen, Lack) or not request.asks:
+            return chosen
+        return self.promises.make(name, request, at, lambda: self._choose(name, request))
+
+    def _choose(self, name: str, request: Request) -> tuple[int, ...] | Lack:
+        lack = self.short.lacks(name)
+        if lack or not request.asks:
+            return lack or ()
+        barred = self.barred(name)
+
+        def bars(gpu: int) -> Lack | None:
+            if gpu in barred:
+                return Lack("gpu", f"its server on GPU {gpu} is not ready", 3)
+            return self._spacing_lacks(gpu) or self.short.bars(name, gpu)
+
+        self.promises.look_fresh()
+        found = self._ledger.choose(request, name, bars)
+        if isinstance(found, Lack):
+            self.promises.want_for(found, request)
+        return found
+
+    def _held_back(self, name: str, request: Request) -> bool:
+        """For reasons that hold wherever it would start."""
+        if self._first(name):
+            return True
+        if request.gpus or not self.spacing.left(None, time.monotonic()):
+            return False
+        self._spaced = self._spaced or name
+        return True
+
+    def _first(self, name: str) -> str:
+        """The session of the same program that comes before it."""
+        return self.warm.waits_for(name, self._programs.get(name, "all"))
+
+    def _spacing_lacks(self, gpu: int) -> Lack | None:
+        if not self.spacing.left(gpu, time.monotonic()):
+            return None
+        return Lack("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+
+    def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
+        """What those that are queued wait for: name, for, until, detail; lines of dispatch/waiting."""
+        lacks = [(name, self._lack(name)) for name in names]
+        lines = [(name, lack.reason, "", lack.why) for name, lack in lacks if lack][:WAITS_MOST]
+        for name in names:
+            first = self._first(name)
+            if first:
+                lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
+        if self._spaced in names:
+            lines.append((self._spaced, "stagger", "", f"starts are {self.spacing.seconds:g} s apart"))
+        return lines
+
+    def _lack(self, name: str) -> Lack | None:
+        refused = self.line.refused.get(self._request(name).kind)
+        return self.short.waiting.get(name) or (refused[1] if refused else None)
+
+    # Beside others that are no sessions
+
+    def possible(self, name: str) -> bool:
+        """Whether it could start if nothing of this run ran."""
+        return self._ledger.possible(self._request(name))
+
+    def fits_beside(self, name: str, others: Collection[str]) -> bool:
+        """Whether there is room for it once nothing of this run runs but these others."""
+        self._room.fresh = True
+        without = self._ledger.without(key for key in self.promises.made if key not in others)
+        return not isinstance(without.choose(self._request(name), name), Lack)
+
+    def contend(self, name: str, other: str, barred: Collection[int]) -> bool:
+        """Whether one would take some of what the other waits for; `barred`: GPUs that the first can't get."""
+        one, two = self._request(name), self._request(other)
+        if (one.cpus and two.cpus) or (one.memory and two.memory):
+            return True
+        both = set(self._room.candidates(one)) & set(self._room.candidates(two)) - set(barred)
+        return bool(one.gpus and two.gpus and both)
+
+    # Those that start, run and end
+
+    def grant(self, name: str, gpus: Sequence[int]) -> list[str]:
+        """Its lines of the grant."""
+        lines = [f"gpus={','.join(map(str, gpus))}", *self.short.grant(name, gpus), *self.promises.grant(name, gpus)]
+        return [*lines, "await=1"] if self.warm.seconds and name in self._programs else lines
+
+    def begun(self, name: str, gpus: Sequence[int]) -> None:
+        """It was just launched."""
+        now = time.monotonic()
+        self.spacing.started(gpus, now)
+        self.short.began(name, now)
+        self._warms(name)
+
+    def _warms(self, name: str) -> None:
+        if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
+            self._journal(f"warming {name}")
+
+    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, str]) -> None:
+        """It lives, and a former dispatcher has promised it what its grant says."""
+        request = self._said(name)
+        self._warms(name)
+        self.short.adopt(name, grant)
+        if name in self.promises.made or not (request.asks or gpus):
+            return
+        promise = self.promises.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at)
+        cores = grant.get("cores", "")
+        promise.cores = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
+
+    def lapsed(self, name: str, at: str) -> bool:
+        """It has not begun for so long that another run may have what it was promised."""
+        return self._request(name).asks and leases.lapsed(at)
+
+    def give_back(self, name: str) -> None:
+        """Its slot and its GPUs are free again."""
+        self.short.left(name)
+        self.promises.drop(name)
+
+    def progressed(self, name: str) -> None:
+        """The first result or progress line is there."""
+        self._reached(name, "it makes progress")
+
+    def _reached(self, name: str, why: str) -> None:
+        if self.warm.reached(name, self._programs.get(name, "all")):
+            self._journal(f"warm {name} {why}")
+
+    def ended(self, name: str, gpus: Sequence[int], at: str, end: End) -> bool:
+        """What an end teaches, after `give_back`.
+
+        Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
+        """
+        beside = self.short.ended(name, gpus, at, end.failure, self._said(name))
+        if self.short.curious:
+            self.promises.want()
+        if os.path.exists(f"{at}/progressed") or not (end.failure or end.cancelled):
+            self._reached(name, "it has ended")
+        else:
+            self.warm.failed(name, self._programs.get(name, "all"))
+        return beside
+
+    def again(self, name: str, at: str, failure: str) -> None:
+        """It will be started again after the attempt in that folder, which failed so."""
+        self.short.again(name, at, failure, self._said(name))
+
+    def hurry(self, name: str) -> None:
+        """A person asked for another attempt: how the one before failed no longer matters."""
+        self.short.forget(name)
+
+    forget = hurry  # of one that will not start again
+
+
+def _request(gpus: int, columns: Sequence[str]) -> Request:
+    """From columns of queue.tsv or servers.tsv; what is no value is not said."""
+    numbers = [int(one) if re.fullmatch("[0-9]{1,9}", one) else 0 for one in columns]
+    words = [one if re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_,-]*", one) else "" for one in columns]
+    return Request(
+        gpus=gpus,
+        gpu_memory=numbers[0],
+        cpus=numbers[1],
+        memory=numbers[2],
+        tokens=filter(None, words[3].split(",")),
+        group=words[4],
+        per_gpu=numbers[5],
+        per_host=numbers[6],
+        only=(int(one) for one in words[7].split(",") if one.isdecimal()),
+    )

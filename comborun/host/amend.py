@@ -1,0 +1,84 @@
+"""Puts an amendment into the run directory that it was made for: `amend SHA256`; standard input is as for `publish`.
+
+Killed at any point, the run works by its old plan or by its new one, and the same launch does the rest: the digest
+comes last and says that the amendment is whole.
+"""
+
+from __future__ import annotations
+
+import os
+
+from comborun.host import files
+from comborun.host.incoming import Staging, answered, received, to_disk, written
+from comborun.host.publish import newest_plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PLANS = ("plan-", "grid-")
+_TABLES = (
+    "servers.tsv",
+    "secrets.tsv",
+    "notify.sh",
+    "queue.tsv",
+    "policy.tsv",
+    "slurm.sessions",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """The program's verb."""
+    return answered("amend", lambda: amend(received(arguments[0])))
+
+
+def amend(order: dict[str, Any]) -> dict[str, Any]:
+    """Under the root's lock, and only if the run still is what the amendment was made for."""
+    run = order["run"]
+    with Staging(order["root"]) as staging:
+        staging.lock()
+        found = files.read(f"{run}/digest").get("digest", ""), newest_plan(run)
+        if found != (order["found"], order["number"]):
+            return {"state": "overtaken"}
+        digest = [("digest", f"digest={order['digest']}\n", False)]
+        staging.fill([*order["files"], *digest])
+        staging.to_disk()
+        _put(staging.folder, run, order)
+    files.tell(f"{run}/dispatch/fifo", "reread run 0")
+    return {
+        "state": "amended",
+        "running": [name for name in order["dropped"] if files.held(f"{run}/sessions/{name}/lock")],
+    }
+
+
+def _put(source: str, run: str, order: dict[str, Any]) -> None:
+    """Move everything into its place; scripts come first, since nothing names them yet."""
+    paths = sorted((path for path, *_ in order["files"]), key=_rank)
+    try:
+        gone = [f"{run}/sessions/after/session.sh"] if not order["after"] else []
+        gone += [f"{run}/dispatch/done"] if order["added"] else []
+        for path in (path for path in paths if _rank(path) == 0):
+            _move(source, run, path)
+        for path in filter(os.path.exists, gone):
+            os.unlink(path)
+        for path in (path for path in paths if _rank(path) > 0):
+            _move(source, run, path)
+        _move(source, run, "digest")
+        to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, "digest")})
+    except OSError as error:
+        raise written(error, str(error.filename or run)) from None
+
+
+def _rank(path: str) -> int:
+    """Scripts of sessions and servers, plans, tables of the dispatcher, what Slurm is handed."""
+    if path.startswith(("sessions/", "servers/")):
+        return 0
+    if path.startswith(_PLANS):
+        return 1
+    name = path[len("dispatch/") :]
+    return 2 + (_TABLES.index(name) if name in _TABLES else len(_TABLES))
+
+
+def _move(source: str, run: str, path: str) -> None:
+    os.makedirs(os.path.dirname(f"{run}/{path}"), exist_ok=True)
+    os.replace(f"{source}/{path}", f"{run}/{path}")

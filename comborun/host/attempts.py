@@ -1,0 +1,364 @@
+"""Where an attempt is in its life, read off its files; the end that nobody wrote; whether another follows."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from comborun.host import files, process
+from comborun.rules import records, retry
+from comborun.rules.names import AFTER, RunLayout
+from comborun.rules.words import Cause, Completeness, Outcome, outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Protocol
+
+    from comborun.host import judging
+    from comborun.host.engines.slurm import Slurm
+    from comborun.rules.names import AttemptLayout
+    from comborun.rules.tally import Counts, Span
+
+    class Nodes(Protocol):
+        """What knows of attempts on other machines: no pid and no lock of this one says anything about those."""
+
+        def life(self, at: str, record: Mapping[str, str]) -> str:
+            """RUNNING or LOST, of an attempt that has a claim and no end."""
+            ...
+
+        def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+            """Cause and note of one that is lost."""
+            ...
+
+        def freeze(self, at: str) -> None:
+            """From now on what readers see of its output does not grow."""
+
+
+QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
+SESSIONS = "sessions"
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+_KEY, _VALUE, _WORDS = re.compile("[a-z_]+"), re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,-]+")
+_DEFAULTS = {
+    "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "-", "cpus": "0", "breaker": "3",
+    "reserve_gpu_mib": "0", "reserve_memory_mib": "0", "fail_fast": "0",
+    "fail_fast_percent": "0", "notify_every_ms": "600000", "notify_kinds": "finished,failed,stalled,host",
+}  # fmt: skip
+
+
+class Look:
+    """Where an attempt is, and the newest of its end, begin and claim."""
+
+    __slots__ = ("life", "record")
+
+    def __init__(self, life: str, record: dict[str, str]) -> None:
+        self.life = life
+        self.record = record
+
+
+class Due:
+    """Another attempt that follows by itself: the class of the failure, and how long to wait from now."""
+
+    __slots__ = ("failure", "wait_s")
+
+    def __init__(self, failure: str, wait_s: float) -> None:
+        self.failure = failure
+        self.wait_s = wait_s
+
+
+class RunDirectory:
+    """The attempts of one run."""
+
+    def __init__(self, path: str) -> None:
+        """Raises LookupError for what is no run directory."""
+        self.path = os.path.abspath(path)
+        self.layout = RunLayout(self.path)
+        self.id = files.read_line(self.layout.id).strip()
+        if not self.id:
+            raise LookupError(f"{path} is no run directory")
+        self.nodes: Nodes | None = None
+        self.policy: dict[str, str] = {}
+        self.read_policy()
+
+    def ask_slurm(self) -> Slurm | None:
+        """What Slurm has of the run now, or had a moment ago; None where a dispatcher starts the sessions."""
+        if not os.path.exists(self.layout.engine):
+            return None
+        from comborun.host.engines.slurm import Slurm
+
+        self.nodes = cluster = Slurm(self.layout)
+        cluster.refresh()
+        return cluster
+
+    def read_policy(self) -> None:
+        """What the grid asks, a line per key. What is missing or no value has its default."""
+        self.policy = dict(_DEFAULTS)
+        for line in files.read_text(self.layout.policy).split("\n"):
+            key, _, value = line.partition("\t")
+            words = key in ("gpus", "notify_kinds") and _WORDS.fullmatch(value)
+            if _KEY.fullmatch(key) and (words or _VALUE.fullmatch(value)):
+                self.policy[key] = value if words else str(int(value))
+
+    def at(self, name: str, number: int, family: str = SESSIONS) -> AttemptLayout:
+        layout = self.layout
+        return layout.attempt(name, number) if family == SESSIONS else layout.server_attempt(name, number)
+
+    def latest(self, name: str, family: str = SESSIONS) -> int:
+        """The highest attempt that was granted, claimed or ended; 0 when there is none."""
+        return max(self.numbers(name, family), default=0)
+
+    def numbers(self, name: str, family: str = SESSIONS) -> list[int]:
+        """Attempts that were granted, claimed or ended, lowest first."""
+        try:
+            entries = os.listdir(f"{self.path}/{family}/{name}")
+        except OSError:
+            return []
+        found = [int(entry[8:]) for entry in entries if entry[:8] == "attempt-" and _NUMBER.fullmatch(entry[8:])]
+        return sorted(number for number in found if _is_there(self.at(name, number, family)))
+
+    def glance(self, name: str, number: int, family: str = SESSIONS) -> Look:
+        """As far as it can be known without a look at a lock."""
+        at = self.at(name, number, family)
+        end = self._own_end(at)
+        if end:
+            return Look(ENDED, end)
+        begin = files.read(at.begin)
+        if begin:
+            return Look(self._begun(at, begin), begin)
+        if os.path.exists(at.claim):
+            claim = files.read(at.claim)  # empty when the disk was full
+            alive = _alive(claim, "supervisor") if self.nodes is None else self.nodes.life(at.directory, claim) != LOST
+            return Look(STARTING if alive else LOST, claim)
+        return Look(STARTING if _size(at.grant) else QUEUED, {})
+
+    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
+        if self.nodes is not None:
+            return self.nodes.life(at.directory, begin)
+        if _alive(begin, "supervisor"):
+            return RUNNING
+        return ORPHANED if _alive(begin, "pid") else LOST
+
+    def look(self, name: str, number: int, family: str = SESSIONS) -> Look:
+        """The same, and where that says lost, whether a process still holds the session's lock."""
+        seen = self.glance(name, number, family)
+        if seen.life != LOST or self.nodes is not None:
+            return seen
+        at = self.at(name, number, family)
+        if files.held(f"{self.path}/{family}/{name}/lock"):
+            # A child that the command left holds it, or nobody saw the begin; or it is just being claimed.
+            claimed = _size(at.claim) or os.path.exists(at.begin)
+            return Look(ORPHANED if claimed else STARTING, seen.record)
+        end = self._own_end(at)  # written while we looked
+        return Look(ENDED, end) if end else seen
+
+    def end(self, name: str, number: int, family: str = SESSIONS) -> dict[str, str]:
+        """Its end record; empty while there is none."""
+        return self._own_end(self.at(name, number, family))
+
+    def _own_end(self, at: AttemptLayout) -> dict[str, str]:
+        """An end counts for the start that the claim is of: a requeued task's earlier start may still write."""
+        end = files.read(at.end)
+        if end and (self.nodes is not None or "nonce" in end):
+            return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
+        return end
+
+    def forestall(self, name: str, number: int, cause: str, note: str, family: str = SESSIONS) -> bool:
+        """End it before it begins; False when it has been claimed, or nothing can be written."""
+        from comborun.host import judging
+        from comborun.rules.tally import Counts
+
+        at = self.at(name, number, family)
+        try:
+            os.makedirs(at.directory, exist_ok=True)
+            if not files.create(at.claim):  # a session that comes late finds the claim and leaves
+                return False
+        except OSError:
+            return False
+        ending = judging.Ending(cause, note, ended=f"{time.time():.6f}")
+        judged = judging.Judged(Counts(), Completeness.NONE)
+        # In a draft of its own: a window that was opened ahead may be setting room aside just now.
+        if judging.write_end(at, ending, judged, reserved=False):
+            return True
+        files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided
+        return False
+
+    def bury(self, name: str, number: int, family: str = SESSIONS) -> bool:
+        """End what is left of a lost attempt, judge it, write its end; False when that can't be written.
+
+        Takes as long as its processes take to end.
+        """
+        from comborun.host import judging
+
+        at = self.at(name, number, family)
+        claim, begin = files.read(at.claim), files.read(at.begin)
+        record = begin or claim
+        here = record.get("boot") == process.boot_id()
+        ending, grace = self._lost(at, claim, here)
+        ending.started = begin.get("started", "")
+        if here and self.nodes is None:
+            _end_container(at)
+            survivors = process.sweep(f"{self.id}/{name}/{number}", grace)
+            ending.note += f" processes survive: {' '.join(map(str, survivors))}" if survivors else ""
+        if self.nodes is not None:
+            self.nodes.freeze(at.directory)
+        fd = _lock(f"{self.path}/{family}/{name}/lock") if self.nodes is None else -1
+        try:  # two may come to bury it
+            if self._own_end(at):
+                return True
+            ending.peak_memory_kib = files.read_line(at.watch).strip()
+            ending.ended = f"{time.time():.6f}"
+            if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
+                return False
+            files.remove(at.watch, at.verdict, at.stalled)
+            return True
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _lost(self, at: AttemptLayout, claim: Mapping[str, str], here: bool) -> tuple[judging.Ending, float]:
+        """What can be said of its cause, and how long what is left of it may take to end by itself."""
+        from comborun.host import judging
+
+        grace = records.seconds(os.environ, "COMBORUN_GRACE_S")
+        verdict = files.read(at.verdict)
+        if stopping(at):
+            return judging.Ending(Cause.STOPPED.value), 0.0
+        if verdict:
+            note = f"{verdict.get('note', '')}; nobody saw its end"
+            return judging.Ending(verdict.get("cause", LOST), note), 0.0
+        if self.nodes is not None:
+            return judging.Ending(*self.nodes.why(claim)), 0.0
+        note = f"nobody saw its end{_killed(claim)}" if here else "the machine was started again"
+        return judging.Ending(LOST, note), 5.0 if grace is None else grace
+
+    # Whether another attempt follows
+
+    def asked(self, name: str) -> int:
+        """The attempt after which a person asked for another; 0 when nobody did."""
+        return _whole(files.read(f"{self.layout.session(name)}/again").get("attempt", ""))
+
+    def ask(self, name: str, number: int) -> bool:
+        """Another one after that attempt, with fresh budgets."""
+        fields = [("attempt", str(number)), ("at", f"{time.time():.6f}")]
+        return files.write(f"{self.layout.session(name)}/again", fields)
+
+    def due(self, name: str, number: int) -> Due | None:
+        """What follows an attempt that has ended; None when its end is the last word."""
+        end = self.end(name, number)
+        found = outcome_of(end) if end else ""
+        if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
+            return None
+        failure = end.get("class", "error")
+        if not failure:
+            return None
+        budgets = retry.Budgets.of_policy(self.policy)
+        numbers = range(self.asked(name) + 1, number + 1)
+        used = retry.spent(budgets, [self._tried(name, one) for one in numbers], failure)
+        if not used.left:
+            return None
+        wait = retry.wait_s(budgets, failure, used.failures)
+        ended = records.seconds(end, "ended")
+        left = wait if ended is None else ended + wait - time.time()
+        return Due(failure, min(max(left, 0.0), wait))  # however the clock was set
+
+    def _tried(self, name: str, number: int) -> retry.Tried:
+        end = files.read(self.at(name, number).end)
+        return retry.Tried(end.get("cause", ""), end.get("class", "error"))
+
+    def pending(self, name: str, number: int) -> bool:
+        """Whether a dispatcher would start it after this attempt, which has ended."""
+        return self.asked(name) >= number or self.due(name, number) is not None
+
+    # What several attempts made together
+
+    def told(self, name: str) -> Counts:
+        """The counts of a session over all its attempts, as the report merges them."""
+        from comborun.host import chain
+
+        return chain.told(self, name)
+
+    def tail(self, name: str) -> Span | None:
+        """The episodes that are still missing at the end of its range; None when all of it is to be made."""
+        from comborun.host import chain
+
+        return chain.tail(self, name)
+
+    def accepted(self, name: str) -> list[int]:
+        """The attempts whose result files count, oldest first."""
+        from comborun.host import chain
+
+        return chain.accepted(self, name)
+
+    def link(self, names: list[str]) -> None:
+        """Fill the folder results/ with a link to every result file that counts."""
+        from comborun.host import chain
+
+        chain.link(self, names)
+
+
+def outcome_of(end: Mapping[str, str]) -> str:
+    """How a session ended, by its end record."""
+    completeness = end.get("completeness", "")
+    words = {one.value: one for one in Completeness}
+    causes = {one.value: one for one in Cause}
+    found = outcome(words.get(completeness, Completeness.NONE), causes.get(end.get("cause", ""), Cause.UNKNOWN))
+    return found.value
+
+
+def stopping(at: AttemptLayout) -> bool:
+    """Whether somebody is ending it, or has signalled it. A mark whose stopper is gone before counts for nothing."""
+    if not os.path.exists(at.stop):
+        return False
+    mark = files.read(at.stop)
+    return "pid" not in mark or mark.get("signalled") == "1" or _alive(mark, "pid", "start")
+
+
+def _alive(record: Mapping[str, str], pid: str, start: str = "") -> bool:
+    boot = record.get("boot", "")
+    return process.alive(record.get(pid, ""), record.get(start or f"{pid}_start", ""), boot)
+
+
+def _is_there(at: AttemptLayout) -> bool:
+    return os.path.exists(at.claim) or bool(_size(at.grant)) or os.path.exists(at.end)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _whole(text: str) -> int:
+    return int(text) if _VALUE.fullmatch(text) else 0
+
+
+def _lock(path: str) -> int:
+    try:
+        return files.lock(path, 5.0)
+    except OSError:
+        return -1
+
+
+def _killed(claim: Mapping[str, str]) -> str:
+    """How many processes the kernel has killed for memory since it began: its own may be among them."""
+    from comborun.host import pressure
+
+    group, _, host = claim.get("kills", "").partition(",")
+    count, where = pressure.since(f",{host}") if host else (0, "")
+    return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""
+
+
+def _end_container(at: AttemptLayout) -> None:
+    """By its name, whoever started it; one that is gone already is no error."""
+    container = files.read(at.container)
+    if container.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", container.get("name", "")):
+        return
+    import subprocess
+
+    limit = records.seconds(os.environ, "COMBORUN_CONTAINER_S")
+    command = ["docker", "rm", "--force", container["name"]]
+    try:
+        subprocess.run(command, stdin=-3, stdout=-3, stderr=-3, timeout=20.0 if limit is None else limit, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return

@@ -1,0 +1,98 @@
+"""`begun RUN SECONDS`: wait for the first session that begins. `begun RUN added NAME...`: for these to be taken up.
+
+0: one has begun, or is taken up. 1: none has within that time, the run is halted, or it is over. 66: no run directory.
+75: none has, and for two seconds the host has said that the first ones wait for a part of it; or, of those that were
+added: the run is over, so nobody has seen them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from comborun.host import files
+from comborun.host.changes import Changes
+from comborun.host.holds import HALTED, Holds
+from comborun.host.refusal import USAGE, Refusal, answer
+from comborun.rules.names import RunLayout
+
+_ROOM = frozenset(("gpu", "gpu_memory", "cpus", "host_memory", "token", "cap"))
+"""what is waited for that only others can give; a model server that loads is none, because it may fail soon"""
+_SETTLED_S = 2.0
+_ADDED_S = 1.5
+_OVERLOOKED_S = 0.1
+BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
+
+
+def main(arguments: list[str]) -> int:
+    return answer("begun", _begun, arguments)
+
+
+def _begun(arguments: list[str]) -> int:
+    run, word = (*arguments, "", "")[:2]
+    if word == "added":
+        return _added(run, arguments[2:])
+    try:
+        return first(run, float(word))
+    except ValueError:
+        raise Refusal(USAGE, "usage: RUN SECONDS, or RUN added NAME...") from None
+
+
+def first(run: str, seconds: float) -> int:
+    """Whether a session begins within that time, the run is not to begin any, or the first ones wait for room."""
+    layout = RunLayout(run)
+    holds = Holds(layout)
+    deadline, waits_since = time.monotonic() + seconds, 0.0
+    with Changes(layout.dispatch) as changes:
+        while True:
+            now = time.monotonic()
+            over = now >= deadline or os.path.exists(layout.done) or holds.look().kind == HALTED
+            if _any(layout, "begin"):  # looked for after that: what has ended meanwhile had begun
+                return BEGUN
+            if over:
+                return NOT_BEGUN
+            waits_since = (waits_since or now) if _waits(layout) else 0.0
+            if waits_since and now - waits_since >= _SETTLED_S:
+                return WAITS
+            changes.wait(min(deadline - now, _OVERLOOKED_S))
+
+
+def _added(run: str, names: list[str]) -> int:
+    """Not when the dispatcher was just leaving and hasn't seen them. They may wait long for a slot."""
+    layout = RunLayout(run)
+    deadline = time.monotonic() + _ADDED_S
+    with Changes(layout.dispatch) as changes:
+        while time.monotonic() < deadline:
+            if any(os.path.exists(layout.attempt(name, 1).claim) for name in names):
+                return BEGUN
+            if os.path.exists(layout.done):
+                return WAITS
+            changes.wait(deadline - time.monotonic())
+    return BEGUN
+
+
+def _waits(layout: RunLayout) -> bool:
+    """Whether somebody waits for a part of the host, as this dispatcher says, and nobody is on its way."""
+    try:
+        if os.stat(layout.waiting).st_mtime_ns <= os.stat(layout.dispatcher).st_mtime_ns:
+            return False
+    except OSError:
+        return False
+    rows = [line.split("\t") for line in files.read_text(layout.waiting).splitlines()]
+    return any(row[1] in _ROOM for row in rows if len(row) > 1) and not _any(layout, "grant")
+
+
+def _any(layout: RunLayout, name: str) -> bool:
+    """Whether any attempt of a session has that file."""
+    try:
+        sessions = list(os.scandir(layout.sessions))
+    except OSError:
+        return False
+    for session in sessions:
+        try:
+            attempts = os.listdir(session.path)
+        except OSError:
+            continue
+        if any(one.startswith("attempt-") and os.path.exists(f"{session.path}/{one}/{name}") for one in attempts):
+            return True
+    return False

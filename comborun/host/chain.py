@@ -1,0 +1,151 @@
+"""What the attempts of a session made together: the tail that is missing, and the folder with links to what counts."""
+
+from __future__ import annotations
+
+import os
+
+from comborun.host import files, judging
+from comborun.rules import globs, tally
+from comborun.rules.episodes import INDEX, NO_RECORD, OUTSIDE
+from comborun.rules.words import Completeness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.host.attempts import RunDirectory
+    from comborun.host.judging import Rules
+    from comborun.rules.tally import Counts, Span
+
+
+class Part:
+    """One attempt that was claimed."""
+
+    def __init__(self, run: RunDirectory, name: str, number: int) -> None:
+        self.at = run.at(name, number)
+        self.number = number
+        self.rules: Rules = judging.Rules.of(files.read_text(self.at.claim))
+        self.end = run.end(name, number)
+        self.counts: Counts = tally.Counts.of(self.end) if "verdicts" in self.end else judging.counts(self.at)
+
+    @property
+    def span(self) -> Span:
+        return self.rules.span
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
+
+
+def parts(run: RunDirectory, name: str) -> list[Part]:
+    """Lowest first."""
+    numbers = [number for number in run.numbers(name) if os.path.exists(run.at(name, number).claim)]
+    claimed = [number for number in numbers if os.stat(run.at(name, number).claim).st_size]
+    return [Part(run, name, number) for number in claimed]
+
+
+def whole(found: list[Part]) -> Span:
+    """What the session has to make: tails are parts of it."""
+    first = min((part.span[0] for part in found), default=0)
+    return first, max((sum(part.span) for part in found), default=0) - first
+
+
+def told(run: RunDirectory, name: str) -> Counts:
+    found = parts(run, name)
+    if not found:
+        return tally.Counts()
+    return tally.joined([(part.span, part.counts) for part in found], whole(found))
+
+
+def of(found: list[Part], last: Part) -> list[Part]:
+    """The attempts, oldest first, whose results lead up to those of `last`: a tail stands on what was before it."""
+    chain: list[Part] = []
+    need = 0
+    for part in sorted(found, key=lambda part: -part.number):
+        if part.number > last.number or (chain and part.span[0] >= need):
+            continue
+        if part is last or part.records:
+            chain.insert(0, part)
+            need = part.span[0]
+    return chain
+
+
+def tail(run: RunDirectory, name: str) -> Span | None:
+    """Only a gap that reaches to the end is a tail. Where a later episode has a record already, the program did not go
+    through them in order, or counts in another way; then all of it is made again, which is right in any case, because
+    each attempt has a folder of its own and an episode counts once.
+    """
+    found = parts(run, name)
+    if not found or not all(part.rules.ranged and part.rules.count for part in found) or _doubtful(found):
+        return None
+    first, count = whole(found)
+    chain = of(found, found[-1])
+    made = {index for part in chain for index in tally.unmarked(part.counts.marks, part.span)}
+    following = first
+    while following in made:
+        following += 1
+    everywhere = {index for part in found for index in tally.unmarked(part.counts.marks, part.span)}
+    if not first < following < first + count or any(index >= following for index in everywhere):
+        return None
+    return following, first + count - following
+
+
+def _doubtful(found: list[Part]) -> bool:
+    """Whether it can't be told for certain which episodes were made."""
+    unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
+    return unsure or any(part.counts.ordered or (part.records and not part.counts.marks) for part in found)
+
+
+def accepted(run: RunDirectory, name: str) -> list[int]:
+    """Of the lowest complete attempt's chain, else of that with most records; none when there are no records."""
+    ended = [part for part in parts(run, name) if part.end]
+    best: list[Part] = []
+    for part in ended:
+        chain = of(ended, part)
+        if part.end.get("completeness") == Completeness.COMPLETE.value:
+            return [one.number for one in chain]
+        if sum(one.records for one in chain) > sum(one.records for one in best):
+            best = chain
+    return [one.number for one in best]
+
+
+def link(run: RunDirectory, names: list[str]) -> None:
+    """Relative links, so that a run directory that was moved still works. A name that two share gets its session's name
+    in front, and its attempt's where they are of one session. What is no link is left alone: `after` may write there.
+    """
+    found = [
+        (name, number, path) for name in names for number in accepted(run, name) for path in _files(run, name, number)
+    ]
+    shared: dict[str, int] = {}
+    for _, _, path in found:
+        shared[os.path.basename(path)] = shared.get(os.path.basename(path), 0) + 1
+    try:
+        os.makedirs(run.layout.results, exist_ok=True)
+        for entry in os.listdir(run.layout.results):
+            if os.path.islink(f"{run.layout.results}/{entry}"):
+                files.remove(f"{run.layout.results}/{entry}")
+    except OSError:
+        return
+    for name, number, path in found:
+        shown = os.path.basename(path)
+        if shared[shown] > 1:
+            shown = f"{name}_{path.replace('/', '_')}"
+            if os.path.islink(f"{run.layout.results}/{shown}"):
+                shown = f"{name}_a{number}_{path.replace('/', '_')}"
+        _link(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
+
+
+def _files(run: RunDirectory, name: str, number: int) -> list[str]:
+    at = run.at(name, number)
+    rules = judging.Rules.of(files.read_text(at.claim))
+    return [path for path in globs.found(at.output, rules.files) if _holds(f"{at.output}/{path}")]
+
+
+def _holds(path: str) -> bool:
+    return os.path.exists(path) and os.stat(path).st_size > 0
+
+
+def _link(target: str, path: str) -> None:
+    """Where a file of that name is, it stays."""
+    try:
+        os.symlink(target, path)
+    except OSError:
+        return

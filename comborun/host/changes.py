@@ -1,0 +1,77 @@
+"""Waiting until something changes in folders, without looking again and again."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+_CHANGES = 0x2 | 0x8 | 0x80 | 0x100 | 0x200  # modify, close after writing, moved to, create, delete
+_CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
+_LARGEST_EVENT = 4096
+_BLIND_S = 0.05
+"""between two looks where the kernel does not tell: it has too few watches, or the file system is on another machine"""
+
+
+class Changes:
+    """Files of these folders that are made, written, moved or removed from now on, and the end of a process."""
+
+    def __init__(self, *folders: str, end_of: int = 0) -> None:
+        self._fd = _watched(folders)
+        self._end = _end_of(end_of) if end_of else -1
+        self._blind = self._fd < 0 or (end_of > 0 and self._end < 0)
+
+    def __enter__(self) -> Changes:  # noqa: PYI034 - Python 3.8 has no Self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Return when something has changed, or after so many seconds. True: look again, something may have."""
+        if self._blind:
+            time.sleep(max(0.0, min(seconds, _BLIND_S)))
+            return True
+        watched = [fd for fd in (self._fd, self._end) if fd >= 0]
+        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        if self._fd in ready:
+            self._drain()
+        return bool(ready)
+
+    def close(self) -> None:
+        for fd in (self._fd, self._end):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._end = -1
+
+    def _drain(self) -> None:
+        try:
+            while len(os.read(self._fd, 65536)) > _LARGEST_EVENT:
+                pass
+        except BlockingIOError:
+            return
+
+
+def _watched(folders: tuple[str, ...]) -> int:
+    """A descriptor that is readable when something in the folders changes; -1 where the kernel does not tell."""
+    try:
+        import ctypes
+
+        library = ctypes.CDLL(None, use_errno=True)
+        fd: int = library.inotify_init1(_CLOEXEC_NONBLOCK)
+        added = [library.inotify_add_watch(fd, os.fsencode(folder), _CHANGES) for folder in folders]
+    except (ImportError, OSError, AttributeError):
+        return -1
+    if fd >= 0 and min(added, default=0) < 0:
+        os.close(fd)
+        return -1
+    return fd
+
+
+def _end_of(pid: int) -> int:
+    """A descriptor that is readable when a process has ended; -1 where there is none: Python 3.8, an old kernel."""
+    opened = getattr(os, "pidfd_open", None)
+    try:
+        return int(opened(pid)) if opened else -1
+    except OSError:
+        return -1

@@ -1,0 +1,71 @@
+"""Work that may take seconds, in a process of its own: the dispatcher waits for nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+
+from comborun.host import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+
+class Child:
+    """A forked process."""
+
+    __slots__ = ("code", "pid")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.code: int | None = None
+
+    def poll(self) -> int | None:
+        """None while it runs, then its code."""
+        if self.code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                self.code = 0
+            else:
+                if pid:
+                    self.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        return self.code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def fork(work: Callable[[], object], out: str = "") -> Child:
+    """Do `work` in a child that holds none of our descriptors, locks above all. Raises OSError.
+
+    What it prints goes to the file `out`, or where ours goes.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return Child(pid)
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if out:
+            fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            os.dup2(fd, 1)
+            os.dup2(fd, 2)
+        process.let_go()
+        work()
+        code = 0
+    except Exception:  # noqa: BLE001 # a child has nobody to hand it to
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,64 @@
+"""A session's command in a container, as far as its supervisor has to know.
+
+A container of docker belongs to its daemon: its processes are no children of ours, and the death of the client ends
+nothing. So it has the session's name, which is written down before it starts, and goes by that name. Those of apptainer
+are our children like any others. The runtime's own words stand in session.sh.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from comborun.host import files
+from comborun.rules import records
+
+_WORDS = {
+    ("docker", 125): "docker could not start the container",
+    ("docker", 126): "docker could not run the program in the image",
+    ("docker", 127): "docker found no such program in the image",
+    ("apptainer", 255): "apptainer could not start the container",
+}
+_TAIL = 8192
+
+
+def write(at: str, runtime: str, marker: str) -> bool:
+    """Note the name under which the container will run; False when that can't be written."""
+    if runtime != "docker":
+        return True
+    return files.write(f"{at}/container", [("runtime", runtime), ("name", f"comborun-{marker.replace('/', '-')}")])
+
+
+def end(at: str) -> None:
+    """End the container of an attempt by its name, whoever started it; one that is gone is no error."""
+    record = files.read(f"{at}/container")
+    name = record.get("name", "")
+    if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):
+        return
+    import subprocess
+
+    limit = records.seconds(os.environ, "COMBORUN_CONTAINER_S") or 20.0
+    try:
+        subprocess.run(["docker", "rm", "--force", name], stdin=-3, stdout=-3, stderr=-3, timeout=limit, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+
+
+def why(log: str, runtime: str, code: int) -> str:
+    """What a code that is the runtime's own means, with what it said; nothing for a code of the program."""
+    note = _WORDS.get((runtime, code), "")
+    said = [line for line in tail(log) if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
+    if not note or (runtime == "apptainer" and not said):
+        return ""
+    said = said or [line for line in tail(log) if line.strip()]
+    return f"{note}: {said[-1][:200]}" if said else note
+
+
+def tail(log: str) -> list[str]:
+    """The last lines of a log."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []

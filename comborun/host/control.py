@@ -1,0 +1,227 @@
+"""`control RUN VERB [ARGUMENT]...`: steer a run. Nothing is ended by it; what it decides is in files.
+
+So the dispatcher need not live, and one that lives is told. A line on standard output for each thing done.
+
+  pause [WHY]     nothing new starts                          slots N           so many may run at once
+  drain [WHY]     the same, and the dispatcher leaves then    retry NAME...     another attempt, with fresh budgets
+  resume          no hold and no quarantine any more          retry --failed    failed, partial and lost ones
+  notify          a test notice through the grid's command    retry --stalled   those that were ended for a stall
+  decided NAME... standard input tells what was decided; these sessions need not begin any more
+
+0: done. 1: nothing of it could be done. 64: usage, or no such session. 66: no run directory. 69: the grid has no
+`notify`. 73: can't write. Else, for notify: the code of its command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+
+from comborun.host import attempts, files
+from comborun.host.holds import DRAINING, PAUSED, Holds
+from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.rules.words import Outcome
+
+_VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
+_SESSION = re.compile("[A-Za-z0-9_-]+")
+_LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
+"""files below dispatch/ that a resume takes away"""
+_AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
+
+
+def main(arguments: list[str]) -> int:
+    return answer("control", _control, arguments)
+
+
+def _control(arguments: list[str]) -> int:
+    os.environ.pop("COMBORUN_SESSION", None)
+    run = run_directory(arguments)
+    verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
+    steering = Steering(run)
+    code = steering.steer(verb, words)
+    steering.tell_slurm(verb, words)
+    return code
+
+
+class Steering:
+    """One word of a person to a run."""
+
+    def __init__(self, run: str) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.cluster = self.attempts.ask_slurm()
+        self.layout = self.attempts.layout
+        self.holds = Holds(self.layout)
+        self.id = self.attempts.id
+
+    def steer(self, verb: str, words: list[str]) -> int:
+        """Do one verb; its exit code."""
+        if verb in ("pause", "drain"):
+            return self._hold(PAUSED if verb == "pause" else DRAINING, " ".join(words) or "by hand")
+        if verb == "resume":
+            return self._resume()
+        if verb == "slots":
+            return self._slots(words[0] if words else "")
+        if verb == "retry":
+            return self._retry(words)
+        if verb == "decided":
+            return self._decided(words)
+        if verb == "notify":
+            return self._notify()
+        raise Refusal(USAGE, f"what is {verb or 'the verb'}? usage: RUN {_VERBS}")
+
+    def tell(self, message: str) -> None:
+        """Tell the dispatcher, if there is one."""
+        files.tell(self.layout.fifo, message)
+
+    def tell_slurm(self, verb: str, words: list[str]) -> None:
+        """What this means for tasks that wait there."""
+        flaw = self.cluster.heed(verb, words) if self.cluster else ""
+        if flaw:
+            self._say(self.id, flaw)
+
+    def _say(self, who: str, what: str) -> None:
+        print(f"{who}: {what}", flush=True)
+
+    def _must(self, done: bool, where: str) -> None:
+        if not done:
+            raise Refusal(CANT_WRITE, f"can't write in {where}")
+
+    def _hold(self, kind: str, why: str) -> int:
+        before = self.holds.look()
+        over = os.path.exists(self.layout.done)
+        goes_on = "the run has ended, so what may be added to it later waits" if over else "what runs goes on"
+        self._must(self.holds.order(kind, why), self.layout.dispatch)
+        self.tell("reread run 0")
+        was = f"; it was {before.kind} ({before.why})" if before.kind else ""
+        self._say(self.id, f"{kind}: nothing new starts; {goes_on}{was}")
+        return 0
+
+    def _resume(self) -> int:
+        """What led to a hold is forgiven."""
+        before = self.holds.look()
+        there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
+        self._must(files.write(self.layout.resumed, [("at", f"{time.time():.6f}")]), self.layout.dispatch)
+        files.remove(*there)
+        self._must(not any(map(os.path.exists, there)), self.layout.dispatch)
+        self.tell("reread run 0")
+        was = f"; it was {before.kind} ({before.why})" if before.kind else ""
+        self._say(self.id, f"may go on{was}" if there else "was not held")
+        return 0
+
+    def _notify(self) -> int:
+        """In the foreground: what the command prints is the answer."""
+        if not os.path.exists(self.layout.notify):
+            raise Refusal(LACKING, "the grid of this run has no notify")
+        from comborun.host import notices
+
+        code = notices.hand_over(self.attempts, "test", "", "a test: this is what a notice looks like")
+        if not code:
+            self._say(self.id, "the command took a test notice, and ended with 0")
+        return code
+
+    def _slots(self, number: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,5}", number):
+            raise Refusal(USAGE, "slots wants a number from 1; pause starts nothing new")
+        self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
+        self.tell("reread run 0")
+        self._say(self.id, f"{number} may run at once")
+        return 0
+
+    def _known(self, names: list[str]) -> list[str]:
+        for name in names:
+            if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
+                raise Refusal(USAGE, f"there is no session {name}")
+        return names
+
+    # Another attempt
+
+    def _retry(self, words: list[str]) -> int:
+        word = words[0] if words else ""
+        if word in ("--failed", "--stalled"):
+            names = self._ended(stalled=word == "--stalled")
+            if not names:
+                self._say(self.id, f"no session has {word[2:]}")
+        elif not word or word.startswith("-"):
+            raise Refusal(USAGE, "retry wants names of sessions, --failed or --stalled")
+        else:
+            names = self._known(words)
+        again = [self._retry_one(name) for name in names]
+        return 0 if any(again) else 1
+
+    def _ended(self, *, stalled: bool) -> list[str]:
+        """Those of the queue that have ended without success."""
+        names = []
+        for line in files.read_text(self.layout.queue).splitlines():
+            name, _, flag = (*line.split("\t"), "", "")[:3]
+            number = self.attempts.latest(name) if _SESSION.fullmatch(name) and flag != "dropped" else 0
+            if not number:
+                continue
+            seen = self.attempts.glance(name, number)
+            bad = seen.life == attempts.LOST or (
+                seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
+            )
+            if bad and (not stalled or seen.record.get("class") == "stalled"):
+                names.append(name)
+        return names
+
+    def _retry_one(self, name: str) -> bool:
+        """Whether it gets another attempt; what runs or has succeeded is left alone, and said."""
+        number = self.attempts.latest(name)
+        seen = self.attempts.look(name, number) if number else None
+        life = seen.life if seen else attempts.QUEUED
+        ended = seen is not None and life == attempts.ENDED
+        if life == attempts.QUEUED:
+            held = self.holds.look().kind or os.path.exists(self.layout.stopped)
+            starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
+            self._say(name, f"waits for its turn already{starts}")
+        elif ended and seen and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+            self._say(name, "has succeeded")
+        elif ended or life == attempts.LOST:
+            self._must(self.attempts.ask(name, number), self.layout.session(name))
+            self.tell(f"again {name} {number}")
+            self._say(name, f"attempt {number + 1} comes next")
+            return True
+        else:
+            self._say(name, "still runs: stop it first")
+        return False
+
+    # What was decided early, and sessions that need not begin any more
+
+    def _decided(self, names: list[str]) -> int:
+        """Safe to repeat, by several at once, and after being killed anywhere."""
+        self._known(names)
+        self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
+        for name in names:
+            self._not_needed(name)
+        return 0
+
+    def _write_decided(self, text: str) -> None:
+        """The lines that are not there yet, behind those that are."""
+        try:
+            lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
+        except OSError:
+            lock = -1
+        self._must(lock >= 0, self.layout.dispatch)
+        there = files.read_text(self.layout.decided, most=1 << 26)
+        known = set(there.split("\n"))
+        fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]
+        torn = "\n" if there and not there.endswith("\n") else ""  # one that a full disk has cut off
+        if fresh:
+            lines = "".join(f"{line}\n" for line in fresh)
+            self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
+            print(lines, end="", flush=True)
+        os.close(lock)
+
+    def _not_needed(self, name: str) -> None:
+        """It ends before it begins, or waits for another attempt no more; what has begun goes on."""
+        number = self.attempts.latest(name)
+        life = self.attempts.look(name, number).life if number else attempts.QUEUED
+        if life not in (attempts.QUEUED, attempts.ENDED):
+            return
+        if life == attempts.ENDED and not self.attempts.pending(name, number):
+            return
+        if self.attempts.forestall(name, number + 1, "not_needed", "all that it is compared for is decided"):
+            self.tell(f"ended {name} {number + 1}")
+            self._say(name, "not needed any more")

@@ -1,0 +1,134 @@
+"""The X display of a session: one that is there, by the GPU or for all, or an Xvfb of its own.
+
+Xvfb chooses its number itself (-displayfd), so two that start at once never want the same one, and no lock file is ever
+removed. It ends with its last client (-terminate), and the first of them is a connection that the supervisor opens and
+the command inherits: when both are gone, however they ended, so is the server.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+from comborun.host import files, process
+from comborun.host.surroundings import Missing, bind, inheritable
+from comborun.rules import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Collection, Mapping
+
+_GEOMETRY = "1280x1024x24"
+_HELLO = b"l\0\x0b\0\0\0\0\0\0\0\0\0"
+"""the first message of an X client: little endian, protocol 11.0, no authorization"""
+_LEAVES_WITHIN_S = 3.0
+
+
+class Display:
+    """The display of one attempt. Raises Missing where it can't be had."""
+
+    def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str, cores: str) -> None:
+        self.number = ""
+        self.held: list[int] = []
+        """descriptors that the command inherits"""
+        self._server = 0
+        word = asked["word"]
+        if word == "xvfb":
+            self._serve(at, marker, cores, asked.get("geometry", _GEOMETRY))
+        elif word.startswith(":"):
+            self.number = word
+        else:
+            gpu = gpus.partition(",")[0]
+            self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
+            if not self.number:
+                raise Missing(f"`display` names no display for GPU {gpu}")
+
+    def _serve(self, at: str, marker: str, cores: str, geometry: str) -> None:
+        """Start an Xvfb and wait for its number."""
+        if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
+            raise Missing("there is no Xvfb on the PATH, which `display: xvfb` asks for")
+        read, write = os.pipe()
+        self._server = os.fork()
+        if not self._server:
+            _become(write, f"{at}/xvfb", marker, cores, geometry)
+        os.close(write)
+        number = _hear(read, records.seconds(os.environ, "COMBORUN_DISPLAY_S") or 15.0)
+        os.close(read)
+        if not number:
+            self.close()
+            said = [line for line in files.read_text(f"{at}/xvfb").splitlines() if line.strip()]
+            raise Missing(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
+        self.number = f":{number}"
+        self._connect(number)
+
+    def _connect(self, number: str) -> None:
+        client = socket.socket(socket.AF_UNIX)
+        try:
+            client.connect(f"/tmp/.X11-unix/X{number}")  # noqa: S108
+            client.sendall(_HELLO)
+        except OSError:  # then it lives until it is told to go
+            client.close()
+            return
+        self.held.append(inheritable(client.detach()))
+
+    def close(self) -> None:
+        """The command has ended: the server goes, within some seconds."""
+        for fd in self.held:
+            os.close(fd)
+        self.held = []
+        if not self._server:
+            return
+        process.send(self._server, signal.SIGTERM)
+        deadline = time.monotonic() + _LEAVES_WITHIN_S
+        while not self._gone():
+            if time.monotonic() >= deadline:
+                process.send(self._server, signal.SIGKILL)
+                deadline += 3600
+            time.sleep(0.01)
+        self._server = 0
+
+    def reaped(self, pids: Collection[int]) -> None:
+        """Take note of children that have ended and were waited for: their numbers may be others' by now."""
+        if self._server in pids:
+            self._server = 0
+
+    def _gone(self) -> bool:
+        try:
+            return os.waitpid(self._server, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+
+def _become(number: int, complaints: str, marker: str, cores: str, geometry: str) -> None:
+    """In the forked process: the server."""
+    try:
+        os.setsid()
+        for ignored in (signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
+            signal.signal(ignored, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(number, 1)
+        os.dup2(os.open(complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), 2)
+        bind(cores)
+        words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
+        os.execvpe("Xvfb", words, {**os.environ, "COMBORUN_SESSION": marker})
+    finally:
+        os._exit(127)
+
+
+def _hear(fd: int, seconds: float) -> str:
+    """The number that the server writes, or nothing."""
+    import select
+
+    said, deadline = b"", time.monotonic() + seconds
+    while b"\n" not in said:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            return ""
+        more = os.read(fd, 100)
+        if not more:
+            return ""
+        said += more
+    word = said.split(b"\n")[0].decode("ascii", "replace")
+    return word if word.isdecimal() and len(word) <= 5 else ""

@@ -1,0 +1,240 @@
+"""Questions to the driver of the GPUs, which never block.
+
+A driver in trouble leaves nvidia-smi hanging where no signal reaches it. So nobody waits for its end, it holds none of
+our descriptors but the run's lock, and while one hangs that lock keeps the next question from starting another.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Sequence
+
+_LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
+_KILLED_S = 0.2
+"""in which what was killed is gone, unless it hangs where no signal reaches it"""
+GPU_ROWS = ("--format=csv,noheader,nounits", "--query-gpu=index,memory.used,memory.total,utilization.gpu")
+CARDS = ("--format=csv,noheader,nounits", "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total")
+PROCESSES = ("-q", "-d", "PIDS")
+"""its list has those that only draw, too"""
+
+
+def patience() -> float:
+    """Seconds that an answer may take."""
+    text = os.environ.get("COMBORUN_GPU_S", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,4}(\.[0-9]+)?", text) else 5.0
+
+
+class Question:
+    """One call of nvidia-smi. Look when a descriptor is readable, or the time `due()` has come."""
+
+    def __init__(self, arguments: Sequence[str], lock: str = "") -> None:
+        self._arguments = tuple(arguments)
+        self._lock = lock
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+        self._text = b""
+        self._until = time.monotonic() + _LOCK_S
+        self.over = False
+        self._ask()
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole lines that came."""
+        return self._text.decode("utf-8", "replace").split("\n")[:-1]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nvidia-smi ended well, so that the lines are all that there is."""
+        return self._child is not None and self._child.returncode == 0
+
+    def descriptors(self) -> list[int]:
+        return [self._pipe] if self._pipe >= 0 else []
+
+    def due(self) -> float:
+        """When to look again at the latest, by the monotonic clock."""
+        return self._until if self._child else min(self._until, time.monotonic() + _LOCK_PAUSE_S)
+
+    def look(self) -> bool:
+        """Whether it is over."""
+        if not self.over and not self._child:
+            self._ask()
+        elif not self.over:
+            self._read()
+            if not self.over and time.monotonic() >= self._until:
+                self._end()
+        return self.over
+
+    def close(self) -> None:
+        """Give it up: nobody wants the answer any more."""
+        if self._pipe >= 0:
+            self._end()
+        self.over = True
+
+    def _ask(self) -> None:
+        """Start nvidia-smi when nobody else asks just now."""
+        holder = -1
+        try:
+            holder = self._locked()
+            if self._lock and holder < 0:
+                self.over = time.monotonic() >= self._until
+                return
+            self._child = subprocess.Popen(
+                ("nvidia-smi", *self._arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(holder,) if holder >= 0 else (),
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            self.over = True
+            return
+        finally:
+            if holder >= 0:
+                os.close(holder)  # nvidia-smi holds the lock from now on, for as long as it lives
+        assert self._child.stdout
+        self._pipe = os.dup(self._child.stdout.fileno())
+        self._child.stdout.close()
+        os.set_blocking(self._pipe, False)
+        self._until = time.monotonic() + patience()
+
+    def _locked(self) -> int:
+        """A descriptor that holds the lock; -1 when another one does. Raises OSError."""
+        if not self._lock:
+            return -1
+        holder = os.open(self._lock, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(holder)
+            if error.errno in {errno.EWOULDBLOCK, errno.EINTR}:
+                return -1
+            raise
+        return holder
+
+    def _read(self) -> None:
+        while not self.over:
+            try:
+                data = os.read(self._pipe, 65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            self._text += data
+            if not data:
+                self._end(closed=True)
+
+    def _end(self, closed: bool = False) -> None:
+        """Kill it if need be; what no signal reaches is left to itself, and holds the lock for as long as it hangs."""
+        self.over = True
+        os.close(self._pipe)
+        self._pipe = -1
+        child = self._child
+        if child is None:
+            return
+        try:
+            child.wait(_KILLED_S if closed else 0)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait(_KILLED_S)
+        except (OSError, subprocess.TimeoutExpired):
+            child.returncode = -signal.SIGKILL  # nobody waits for it any more
+
+
+def hear(question: Question) -> list[str]:
+    """Wait for an answer. For programs that have nothing else to do meanwhile."""
+    while not question.look():
+        select.select(question.descriptors(), [], [], max(0.0, question.due() - time.monotonic()))
+    return question.lines
+
+
+class Gpu:
+    """A row about a GPU. MiB and percent; None: unknown, and never 0."""
+
+    __slots__ = ("index", "total", "used", "utilization")
+
+    def __init__(self, index: int, used: int | None, total: int | None, utilization: int | None) -> None:
+        self.index = index
+        self.used = used
+        self.total = total
+        self.utilization = utilization
+
+
+def gpu_rows(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Gpu]:
+    """The answer to GPU_ROWS; each of `missed` that no row names is there with nothing known of it.
+
+    A GPU that fell off the bus is named by no row and fails the question for all: what is told counts.
+    """
+    found = {}
+    for line in lines:
+        words = [word.strip() for word in line.split(",")]
+        if len(words) == 4 and re.fullmatch("[0-9]{1,4}", words[0]):
+            found[int(words[0])] = Gpu(int(words[0]), *map(_number, words[1:]))
+    for index in missed:
+        found.setdefault(index, Gpu(index, None, None, None))
+    return list(found.values())
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+
+
+class Card:
+    """A GPU that tells everything."""
+
+    __slots__ = ("bus", "index", "total", "used", "uuid")
+
+    def __init__(self, index: str, uuid: str, bus: str, used: str, total: str) -> None:
+        self.index = int(index)
+        self.uuid = uuid
+        self.bus = bus
+        self.used = int(used)
+        self.total = int(total)
+
+
+_CARD = re.compile("([0-9]{1,4}),([A-Za-z0-9-]+),([0-9A-Fa-f:.]+),([0-9]{1,9}),([0-9]{1,9})")
+
+
+def cards(lines: Iterable[str]) -> list[Card]:
+    """The answer to CARDS."""
+    found = (_CARD.fullmatch("".join(line.split())) for line in lines)
+    return [Card(*match.groups()) for match in found if match]
+
+
+class Processes:
+    """The answer to PROCESSES."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.held: list[tuple[str, int, int]] = []
+        """bus id of the GPU, pid, MiB"""
+        self.listed: set[str] = set()
+        """bus ids of the GPUs whose processes are all told"""
+        bus = pid = ""
+        for line in lines:
+            key, _, value = (
+                (word.strip() for word in line.partition(" : ")) if " : " in line else (line.strip(), "", "")
+            )
+            number = re.fullmatch("([0-9]{1,9}) MiB", value)
+            if match := re.fullmatch(r"GPU ([0-9A-Fa-f:.]+)\s*", line):
+                bus = match.group(1)
+                self.listed.add(bus)
+            elif key == "Process ID":
+                pid = value
+            elif key == "Used GPU Memory" and number and re.fullmatch("[0-9]{1,9}", pid):
+                self.held.append((bus, int(pid), int(number.group(1))))
+            elif key == "Used GPU Memory":
+                self.listed.discard(bus)

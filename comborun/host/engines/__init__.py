@@ -1,0 +1,79 @@
+"""What starts sessions. An engine opens windows and says whether they came to be; nothing of it blocks.
+
+Life, retries, evidence and notices are above it: what a session does is in its files, and a window is for looking at.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol, Sequence
+
+    class Opening(Protocol):
+        """Something under way: a window that is being opened, or a process."""
+
+        def poll(self) -> int | None:
+            """None while it is under way, then its code: 0 when it came to be."""
+
+        def kill(self) -> None:
+            """Nobody waits for it any more."""
+
+    class Engine(Protocol):
+        """tmux or screen."""
+
+        kind: str
+
+        def prepare(self) -> None:
+            """Once, before the first start; starts nothing."""
+
+        def start(self, window: str, words: Sequence[str]) -> Opening:
+            """Open a window that runs a command."""
+            ...
+
+        def descriptors(self) -> list[int]:
+            """What to wait for; `serve` is to be called when one is readable, or a child has ended."""
+            ...
+
+        def due(self) -> float:
+            """When to call `serve` in any case, by the monotonic clock."""
+            ...
+
+        def serve(self) -> None: ...
+
+        def finish(self) -> None:
+            """Nothing of this run will be started any more."""
+
+
+def window(name: str, attempt: int, run_id: str) -> str:
+    """What the window of an attempt is called. Names are given whole; nothing matches a prefix."""
+    return f"{name}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
+
+
+def choose(wanted: str = "") -> str:
+    """The multiplexer that this machine has; nothing when it has none, or not the one that is wanted."""
+    for kind in (wanted,) if wanted else ("tmux", "screen"):
+        if which(kind):
+            return kind
+    return ""
+
+
+def which(program: str) -> str:
+    """Its path; shutil's takes 10 ms to import."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder or ".", program)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return ""
+
+
+def engine(kind: str, run: str) -> Engine:
+    """The engine of that name for one run directory."""
+    if kind == "screen":
+        from comborun.host.engines.screen import Screen
+
+        return Screen(run)
+    from comborun.host.engines.tmux import Tmux
+
+    return Tmux(run)

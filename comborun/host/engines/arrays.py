@@ -1,0 +1,197 @@
+"""Hand sessions to Slurm as arrays, in which a task runs one session, and the small job that settles what they leave.
+
+Before each sbatch its batch is written and an intent is in slurm/jobs. The name of the job holds the batch, so that the
+job of a submission that was killed is found by squeue. slurm/jobs has a line for each: JOB BATCH KIND TASKS TIME,
+between TABs; JOB is - for an intent, KIND is settle for a settle job.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from comborun.host import files
+from comborun.rules import records, slurm
+from comborun.rules.slurm import PENDING, SETTLE, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comborun.host.engines.slurm import Slurm
+    from comborun.host.link import Lock
+
+_PATIENCE_S = 120.0
+_MOST_TASKS = 5000
+_USUAL_TASKS = 1000
+_OURS = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+
+
+class Due:
+    """An attempt that is to be handed to Slurm, to start in `wait_s` seconds at the earliest."""
+
+    __slots__ = ("attempt", "name", "wait_s")
+
+    def __init__(self, name: str, attempt: int, wait_s: int = 0) -> None:
+        self.name = name
+        self.attempt = attempt
+        self.wait_s = wait_s
+
+
+class Arrays:
+    """The arrays of a run. `jobs`, `sent` and `complaint` tell what came of the last submission."""
+
+    def __init__(self, cluster: Slurm, lock: Lock | None = None) -> None:
+        self.cluster = cluster
+        self.layout = cluster.layout
+        self.jobs: list[str] = []
+        self.sent = 0
+        self.complaint = ""
+        self._lock = lock
+        self._policy = _pairs(self.layout.policy)
+
+    @property
+    def places(self) -> int:
+        """Tasks that may run at once; 0: as many as Slurm starts."""
+        return _number(files.read_line(self.layout.slots)) or _number(self._policy.get("slurm_parallel", ""))
+
+    def submit(self, starts: Iterable[Due]) -> None:
+        """One array for those that ask for the same and may start at the same time."""
+        kinds = _pairs(self.layout.slurm_sessions)
+        groups: dict[tuple[str, int], list[Due]] = {}
+        for due in starts:
+            groups.setdefault((kinds.get(due.name, "1"), due.wait_s), []).append(due)
+        most = _number(self._policy.get("slurm_array", "")) or self._array_size()
+        for (kind, wait_s), group in groups.items():
+            for first in range(0, len(group), most):
+                self._array(kind, wait_s, group[first : first + most])
+        for job in self.jobs:  # each leaves room for others, which settling hands on
+            self.settle(f"--dependency=afterany:{job}")
+
+    def settle(self, *options: str) -> str:
+        """Submit a settle job, at once unless the options say otherwise; its number, empty where Slurm refuses."""
+        named = f"--job-name={self.cluster.run_id}.{SETTLE}"
+        job = self._sbatch(*options, named, f"--output={self.cluster.output('%j')}", self.layout.settle, self._run)
+        if job:
+            self._note(job, "0", SETTLE, "1")
+        return job
+
+    def share(self) -> str:
+        """Share the places out again: what has ended leaves room. Empty, or why Slurm did not do it."""
+        if not self.places:
+            return ""
+        arrays = self._live()
+        return self._tell(dict(zip(arrays, slurm.shares(self.places, list(arrays.values())))))
+
+    def _array(self, kind: str, wait_s: int, group: Sequence[Due]) -> None:
+        number = 1 + max(map(int, self.cluster.batches()), default=0)  # one that was begun is not used again
+        rows = {str(index): (due.name, due.attempt) for index, due in enumerate(group)}
+        text = "".join(f"{index}\t{name}\t{attempt}\n" for index, (name, attempt) in rows.items())
+        if not files.write_text(self.layout.batch(number), text):
+            self.complaint = f"can't write {self.layout.batch(number)}"
+            return
+        self._note("-", str(number), kind, str(len(group)))
+        throttle, options = self._room(len(group))
+        options += [f"--begin=now+{wait_s}"] if wait_s else []
+        name = f"{self.cluster.run_id}.{number}"
+        named = (
+            f"--array=0-{len(group) - 1}{throttle}",
+            f"--job-name={name}",
+            f"--output={self.cluster.output('%A_%a')}",
+        )
+        job = self._sbatch(*options, *named, self.layout.array(int(kind)), self._run, str(number))
+        if not job:
+            return
+        self._note(job, str(number), kind, str(len(group)))
+        self.jobs.append(job)
+        self.sent += len(group)
+        if throttle:
+            files.append(self._shares, f"{job} {throttle[1:]}\n")
+        for index, row in rows.items():
+            words = [f"{job}_{index}", PENDING, "", job, "", name, ""]
+            self.cluster.tasks[words[0]] = Task(words, str(number), row)
+
+    def _room(self, tasks: int) -> tuple[str, list[str]]:
+        """The throttle of a new array, and what it waits for, where places are limited; the others give way."""
+        if not self.places:
+            return "", []
+        arrays = self._live()
+        *told, share = slurm.shares(self.places, [*arrays.values(), tasks])
+        self._tell(dict(zip(arrays, told)))
+        turn = slurm.turn(self.places, list(arrays), self._running(), share)
+        return f"%{share}", [f"--dependency={turn}"] if turn else []
+
+    def _live(self) -> dict[str, int]:
+        """The arrays that Slurm has, oldest first, and how many tasks each has left."""
+        arrays = [task.array for task in self.cluster.tasks.values()]
+        return {array: arrays.count(array) for array in sorted(set(arrays), key=int)}
+
+    def _running(self) -> list[str]:
+        return [task.id for task in self.cluster.tasks.values() if task.state not in (PENDING, "COMPLETING")]
+
+    def _tell(self, shares: dict[str, int]) -> str:
+        """Tell Slurm what is new of the shares."""
+        told = _pairs(self._shares)
+        refusals = []
+        for array, share in shares.items():
+            if told.get(array) != str(share):
+                refusal = self.cluster.order("scontrol", "update", f"jobid={array}", f"ArrayTaskThrottle={share}")
+                if refusal:
+                    refusals.append(refusal)
+                else:
+                    files.append(self._shares, f"{array} {share}\n")
+        return refusals[0] if refusals else ""
+
+    def _sbatch(self, *words: str) -> str:
+        """The number of the job; empty where Slurm refuses, and then `complaint` says why."""
+        if self._lock:
+            self._lock.renew()
+        common = ("--parsable", f"--chdir={self._run}", "--open-mode=append", "--requeue")
+        code, answer, said = self.cluster.command(
+            "sbatch", *common, *words, patience_s=_PATIENCE_S, environment=_environment()
+        )
+        job = answer.partition(";")[0].strip()  # the name of the cluster may follow
+        if code == 0 and re.fullmatch("[1-9][0-9]*", job):
+            return job
+        self.complaint = records.clean(" ".join(said.strip().splitlines()[-3:])) or "sbatch gave no answer"
+        return ""
+
+    def _note(self, *words: str) -> None:
+        files.append(self.layout.jobs, "\t".join([*words, f"{time.time():.6f}"]) + "\n")
+
+    @property
+    def _run(self) -> str:
+        return self.layout.directory
+
+    def _array_size(self) -> int:
+        """Tasks of one array at most, as the cluster has it."""
+        _, config, _ = self.cluster.command("scontrol", "show", "config")
+        found = re.search(r"^MaxArraySize\s*=\s*([0-9]{1,9})", config, re.MULTILINE)
+        size = int(found.group(1)) - 1 if found else 0
+        return size if 0 < size < _MOST_TASKS else _USUAL_TASKS
+
+    @property
+    def _shares(self) -> str:
+        return f"{self.layout.slurm}/shares"
+
+
+def _environment() -> dict[str, str]:
+    """Without what the job that we are in was given: it must not look as if it were the new one's."""
+    inside = "SLURM_JOB_ID" in os.environ
+    keep = ("SLURM_CONF", "SLURM_CLUSTERS")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in keep or not (name.startswith(("SLURM_", "SLURMD_")) or (inside and name in _OURS))
+    }
+
+
+def _pairs(path: str) -> dict[str, str]:
+    """The first two words of each line; the last line of a word counts."""
+    lines = (line.split() for line in files.read_text(path, 1 << 24).splitlines())
+    return {words[0]: words[1] for words in lines if len(words) > 1}
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else 0

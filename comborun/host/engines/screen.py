@@ -1,0 +1,71 @@
+"""screen: a process opens each window and leaves.
+
+Its configuration is ours: the user's may open windows that outlive us.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+
+from comborun.host import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+_CONFIGURATION = "startup_message off\ndefscrollback 500\nzombie\n"
+_ANSWER_S = 5.0
+
+
+class Screen:
+    """The screens of one run."""
+
+    kind = "screen"
+
+    def __init__(self, run: str) -> None:
+        self._file = f"{run}/dispatch/screenrc"
+        self._out = f"{run}/dispatch/out"
+
+    def prepare(self) -> None:
+        files.write_text(self._file, _CONFIGURATION)
+        if _usable():
+            return
+        folder = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~")
+        os.environ["SCREENDIR"] = folder = f"{folder}/.comborun-screen"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.chmod(folder, 0o700)
+
+    def start(self, window: str, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        return quietly(["screen", "-c", self._file, "-dmS", window, *words], self._out)
+
+    def descriptors(self) -> list[int]:
+        return []
+
+    def due(self) -> float:
+        return math.inf
+
+    def serve(self) -> None:
+        """Its processes are children; who started a window polls it."""
+
+    def finish(self) -> None:
+        """A screen ends with its program."""
+
+
+def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
+    """A command in the background that writes what it has to say into dispatch/out. Raises OSError."""
+    with open(out, "ab") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def _usable() -> bool:
+    """Whether it has a folder for its sockets: `screen -ls` says 0 or 1 for "some" or "none", else it complains."""
+    try:
+        listed = subprocess.run(
+            ["screen", "-ls"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    said = (listed.stdout + listed.stderr).decode("utf-8", "replace")
+    return "ocket" in said and "annot make directory" not in said and "must have mode" not in said

@@ -1,0 +1,389 @@
+"""What Slurm has of a run's sessions: one squeue for all of them, kept in slurm/states with its time; and its orders.
+
+A Slurm that does not answer changes nothing: the last answer stays. No pid of another node says anything here, and no
+lock is trusted across nodes. An attempt lives while Slurm runs its task, while Slurm says nothing, and while its heart
+beats, whatever Slurm says: a controller that was restarted may have forgotten what its nodes do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+
+from comborun.host import files
+from comborun.rules import globs, records, slurm
+from comborun.rules.names import RunLayout
+from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_MOST = 1 << 26
+"""bytes of a list of tasks"""
+_OUTPUT = 1 << 16
+_NO_ANSWER = 124
+_FROZEN = "out-closed"
+
+
+class Slurm:
+    """What is known of a run's tasks; `tasks` is as the last answer has it, without settle jobs."""
+
+    def __init__(self, layout: RunLayout) -> None:
+        self.layout = layout
+        self.run_id = files.read_line(layout.id)
+        self.patience_s = _knob("COMBORUN_SLURM_S", 10)
+        self.young_s = _knob("COMBORUN_ASK_S", 2)
+        self.tasks: dict[str, Task] = {}
+        self.settlers: list[Task] = []
+        self.at: float | None = None
+        """when it last answered"""
+        self.silence = ""
+        """why it does not answer; empty while it does"""
+        self._unheard = ""  # what this process heard instead of an answer: each further order would wait for it anew
+        self._accounts: dict[str, tuple[str, str]] = {}
+        self._clock: float | None = None
+        self.load()
+
+    @property
+    def busy(self) -> bool:
+        """Whether Slurm has something that goes on with the run."""
+        return bool(self.tasks or self.settlers)
+
+    def load(self) -> None:
+        """Read the last answer."""
+        first, *lines = files.read_text(self.layout.states, _MOST).split("\n")
+        self.at = records.seconds(records.parse(first), "at")
+        batches = {number: self.batch(number) for number in self.batches()}
+        found = list(slurm.tasks_of(lines, self.run_id, batches))
+        self.tasks = {task.id: task for task in found if task.session}
+        self.settlers = [task for task in found if task.batch == SETTLE]
+        self.silence = files.read(self._silent).get("why", "")
+
+    def batches(self) -> list[str]:
+        """The numbers of all that was ever to be submitted, a submission that was killed included."""
+        names = _names(self.layout.slurm)
+        return [name[6:-4] for name in names if name.startswith("batch-") and name[6:-4].isdigit()]
+
+    def batch(self, number: str) -> dict[str, tuple[str, int]]:
+        return slurm.rows(files.read_text(self.layout.batch(int(number)), _MOST))
+
+    # --- questions
+
+    def ask(self) -> bool:
+        """Ask what it has; False when it does not answer, or when the answer can't be written down."""
+        if not os.path.exists(self.layout.jobs):
+            return True  # it was never handed anything
+        at = time.time()
+        names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
+        code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
+        if code:
+            why = self._complaint(code, complaint) or f"squeue ended with code {code}"
+            since = files.read(self._silent).get("since") or f"{at:.6f}"
+            files.write(self._silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
+            self.silence = self._unheard = records.clean(why)
+            return False
+        self._unheard = ""
+        if not files.write_text(self.layout.states, f"at={at:.6f}\n{answer}"):
+            return False
+        files.remove(self._silent)
+        self.load()
+        return True
+
+    def refresh(self) -> bool:
+        """Ask, unless the last answer is young, or it was silent just now, which each question would wait for anew.
+
+        An answer of before the last submission knows nothing of that, and is never young.
+        """
+        now = time.time()
+        if (
+            self.at is not None
+            and 0 <= now - self.at < self.young_s
+            and not _newer(self.layout.jobs, self.layout.states)
+        ):
+            return True
+        asked = records.integer(files.read(self._silent), "asked")
+        if self.young_s and asked is not None and 0 <= now - asked < self.patience_s:
+            self._unheard = self.silence or "no answer"
+            return False
+        return self.ask()
+
+    def account_for(self, tasks: Iterable[str]) -> None:
+        """Ask how tasks ended that are gone, where there is accounting; one question for all."""
+        wanted = ",".join(sorted(set(filter(None, tasks))))
+        if wanted and shutil.which("sacct"):
+            self._accounts = slurm.accounts(
+                self.command("sacct", "-X", "-n", "-P", "-j", wanted, "-o", "JobID,State")[1]
+            )
+
+    def command(
+        self, *words: str, patience_s: float = 0, environment: Mapping[str, str] | None = None
+    ) -> tuple[int, str, str]:
+        """Code, output and complaint of one of Slurm's commands, which may hang for long."""
+        try:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=patience_s or self.patience_s,
+                env=environment,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return _NO_ANSWER, "", ""
+        except OSError as error:
+            return 127, "", f"{words[0]}: {error.strerror}"
+        return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+    def _complaint(self, code: int, said: str) -> str:
+        return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
+
+    # --- where an attempt is in its life (host/attempts.py asks)
+
+    def life(self, at: str, record: Mapping[str, str]) -> str:
+        """RUNNING or LOST, of an attempt that has a claim and no end."""
+        return "lost" if self.forgot(at, record) and self._silent_heart(at) else "running"
+
+    def forgot(self, at: str, record: Mapping[str, str]) -> bool:
+        """Whether Slurm has no task that runs this attempt: it is gone, or waits to be started anew."""
+        task = self.tasks.get(task_of(record))
+        if not task_of(record):
+            return True  # it never belonged to a task
+        if _newer(f"{at}/claim", self.layout.states):
+            return False  # the answer is older than its start
+        return task.state in WAITING if task else self.at is not None and not self.silence
+
+    def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+        """Cause and note of an attempt whose end nobody saw."""
+        return (
+            self.words(claim)
+            or self._accounts.get(task_of(claim))
+            or ("lost", "its task is gone, and nobody saw its end")
+        )
+
+    def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
+        """What Slurm said in the task's own output about how it ended; not what it said of an earlier start."""
+        lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
+        return slurm.why(lines)
+
+    def output(self, task: str) -> str:
+        return f"{self.layout.slurm}/out/{task}"
+
+    def _silent_heart(self, at: str) -> bool:
+        """Whether it has not beaten lately, by the file server's clock. A beat that cannot be read is not missing."""
+        beat = f"{at}/beat" if os.path.exists(f"{at}/beat") else f"{at}/claim"
+        files.read_line(beat)  # what is opened is asked for again, whatever this node remembers
+        try:
+            return time.time() + self._ahead() - os.stat(beat).st_mtime >= _knob("COMBORUN_HEART_S", 30)
+        except OSError:
+            return False
+
+    def _ahead(self) -> float:
+        """Seconds by which the file server's clock is ahead of this one's; 0 where no file can be made."""
+        if self._clock is None:
+            clock = files.draft(f"{self.layout.slurm}/clock")
+            before = time.time()
+            self._clock = os.stat(clock).st_mtime - before if files.write_text(clock, "") else 0.0
+            files.remove(clock)
+        return self._clock
+
+    def freeze(self, at: str) -> None:
+        """Let readers see what an attempt has made so far, and nothing that its process still writes.
+
+        Each start writes into a folder of its own, `out-<nonce>`, to which `out` leads. Large files are linked; those
+        that are written line by line, by which it is judged, are copied, for a link would grow.
+        """
+        if os.path.islink(f"{at}/out") and os.readlink(f"{at}/out") != _FROZEN:
+            _freeze(at)
+
+    # --- what people and programs are told
+
+    def document(self) -> dict[str, object]:
+        """For the probe: tasks that have something to do yet, with the attempt that each makes or will make."""
+        from comborun.host.attempts import RunDirectory
+
+        attempts = RunDirectory(self.layout.directory)
+        tasks = [
+            {
+                "session": task.session,
+                "attempt": attempt,
+                "job": task.id,
+                "id": task.job,
+                "state": task.state,
+                "node": task.node,
+                "start": _seconds(task.start),
+                "reason": task.reason,
+            }
+            for task in self.tasks.values()
+            for attempt in [self._attempt(task, attempts.latest(task.session))]
+            if attempt
+        ]
+        return {"at": self.at, "answered": not self._unheard, "why": self.silence, "tasks": tasks}
+
+    def _attempt(self, task: Task, latest: int) -> int:
+        """The attempt that a task makes, or will make; 0 when it has nothing to do any more."""
+        if latest < task.attempt:
+            return task.attempt
+        at = self.layout.attempt(task.session, latest).directory
+        if task_of(files.read(f"{at}/claim")) != task.id:
+            return 0
+        if task.state in WAITING and not _newer(f"{at}/claim", self.layout.states):
+            return latest + 1  # Slurm starts it anew
+        return 0 if os.path.exists(f"{at}/end") else latest
+
+    def where(self, name: str, attempt: int) -> str:
+        """What to type where a session survives: `task 12_7 on n1: scancel 12_7`; empty where no task made it."""
+        claim = files.read(self.layout.attempt(name, attempt).claim)
+        task = task_of(claim)
+        return f"task {task} on {claim.get('node') or 'a node'}: scancel {task}" if task else ""
+
+    # --- orders
+
+    def order(self, *words: str) -> str:
+        """Have tasks changed; empty, or why it was not done. What has ended meanwhile is no reason."""
+        if self._unheard:
+            return self._unheard
+        code, _, said = self.command(*words)
+        if code == 0:
+            return ""
+        why = self._complaint(code, said) if code == _NO_ANSWER else slurm.refusal(said)
+        if slurm.is_silence(why):
+            self._unheard = why
+        return why
+
+    def cancel(self, tasks: Iterable[str], *options: str) -> str:
+        found = list(tasks)
+        return self.order("scancel", *options, *found) if found else ""
+
+    def waiting(self) -> list[Task]:
+        return [task for task in self.tasks.values() if task.state == PENDING]
+
+    def hold(self) -> str:
+        """Keep Slurm from starting what waits; a task that it starts all the same finds the run held and leaves."""
+        arrays = sorted({task.array for task in self.waiting()})
+        return self.order("scontrol", "hold", ",".join(arrays)) if arrays else ""
+
+    def release(self) -> str:
+        """Let go what is held, settle jobs too: the end of the run may wait for one."""
+        held = sorted(task.id for task in [*self.tasks.values(), *self.settlers] if task.held)
+        return self.order("scontrol", "release", ",".join(held)) if held else ""
+
+    def cancel_waiting(self, names: Iterable[str] | None) -> str:
+        """Take back what waits of these sessions; of None all that waits, and the settle jobs."""
+        wanted = None if names is None else set(names)
+        found = [task.id for task in self.waiting() if wanted is None or task.session in wanted]
+        return self.cancel([*found, *(task.id for task in self.settlers if wanted is None)])
+
+    def signal(self, signal: str, attempts: Iterable[tuple[str, int]]) -> str:
+        """Send INT, TERM or KILL to the supervisors of attempts; they also find attempt-N/stop by themselves."""
+        claims = [files.read(self.layout.attempt(name, number).claim) for name, number in attempts]
+        options = () if signal == "KILL" else ("--batch", f"--signal={signal}")
+        return self.cancel(filter(None, map(task_of, claims)), *options)
+
+    def heed(self, verb: str, names: Iterable[str]) -> str:
+        """What a person's word means for tasks that wait; a sentence where Slurm does not do it.
+
+        The word is on record already, and a task that comes to its turn reads that.
+        """
+        refusal = ""
+        if verb in ("pause", "drain"):
+            refusal = self.hold()
+        elif verb == "resume":
+            refusal = self.release()
+        elif verb == "slots":
+            from comborun.host.engines.arrays import Arrays
+
+            refusal = Arrays(self).share()
+        elif verb == "decided":
+            refusal = self.cancel_waiting(names)
+        if self._unheard:
+            return "Slurm does not answer; tasks that come to their turn find this by themselves"
+        return f"Slurm refuses: {refusal}" if refusal else ""
+
+    @property
+    def _silent(self) -> str:
+        return f"{self.layout.slurm}/silent"
+
+
+def _freeze(at: str) -> None:
+    """Point `out` to a folder that nobody writes into; who comes second finds it made. Raises OSError."""
+    out, copy = os.path.realpath(f"{at}/out"), files.draft(f"{at}/{_FROZEN}")
+    shutil.rmtree(copy, ignore_errors=True)
+    with contextlib.suppress(shutil.Error):  # of what vanished meanwhile
+        shutil.copytree(out, copy, symlinks=True, copy_function=_link)
+    claim = files.read_text(f"{at}/claim")
+    for path in globs.found(out, [*records.parse_all(claim, "results"), *records.parse_all(claim, "file")]):
+        if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
+            files.remove(f"{copy}/{path}")
+            shutil.copy2(f"{out}/{path}", f"{copy}/{path}")
+    try:
+        os.rename(copy, f"{at}/{_FROZEN}")
+    except OSError:
+        shutil.rmtree(copy, ignore_errors=True)
+    os.symlink(_FROZEN, f"{copy}.link")
+    os.replace(f"{copy}.link", f"{at}/out")
+    if os.path.exists(f"{at}/log"):
+        shutil.copy2(f"{at}/log", f"{copy}.log")
+        os.replace(f"{copy}.log", f"{at}/log")
+
+
+def _link(path: str, copy: str) -> str:
+    try:
+        os.link(path, copy, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(path, copy, follow_symlinks=False)
+    return copy
+
+
+def task_of(record: Mapping[str, str]) -> str:
+    """The task that makes an attempt, from its claim, its begin or its end."""
+    found = record.get("job") or record.get("address", "")
+    return found if found.replace("_", "", 1).isdigit() else ""
+
+
+def _knob(name: str, default: float) -> float:
+    try:
+        return float(os.environ.get(name, ""))
+    except ValueError:
+        return default
+
+
+def _seconds(start: str) -> float | None:
+    """A time as squeue writes it, in this host's time zone."""
+    try:
+        return time.mktime(time.strptime(start, "%Y-%m-%dT%H:%M:%S"))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _newer(path: str, other: str) -> bool:
+    """Whether a file is newer than another, or the other is not there."""
+    try:
+        changed = os.stat(path).st_mtime_ns
+    except OSError:
+        return False
+    try:
+        return changed > os.stat(other).st_mtime_ns
+    except OSError:
+        return True
+
+
+def _end_of(path: str, start: int) -> list[str]:
+    """The last 50 lines of a file from a byte on."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(start, os.fstat(file.fileno()).st_size - _OUTPUT))
+            text = file.read(_OUTPUT).replace(b"\0", b"").decode("utf-8", "replace")
+    except OSError:
+        return []
+    return text.splitlines()[-50:]

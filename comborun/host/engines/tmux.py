@@ -1,0 +1,267 @@
+"""tmux: one client in control mode opens all windows of a run, a command a line.
+
+The client has no session of its own. A control client must be attached to one, so each `new-session` takes it along:
+it is always attached to the newest window. With the last window of the run it ends by itself, and keeps no server
+alive. When its window ends before there is a newer one it ends, too, and the next start makes another client.
+A window takes 1.6 ms so, and 3.4 ms with a process for each.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import os
+import re
+import subprocess
+import time
+
+from comborun.host import files
+from comborun.host.engines.screen import quietly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
+_TRIES = 4
+_NAME_FREE_S, _NAME_LOOK_S = 2.0, 0.05
+"""for so long a window of the same name may take to close, and between two tries"""
+_NOT_RUN = 126
+"""the code of a process that could not be started"""
+_FINISH_S = 2.0
+_FLAGS = ("-f", "no-output,ignore-size")
+"""for the control client: it shows nothing, and no window takes its size"""
+
+
+class Window:
+    """A window that is being opened."""
+
+    __slots__ = ("again_at", "code", "engine", "name", "tries", "until", "words")
+
+    def __init__(self, engine: Tmux, name: str, words: Sequence[str]) -> None:
+        self.engine = engine
+        self.name = name
+        self.words = words
+        self.code: int | None = None
+        self.tries = 0
+        self.again_at = 0.0
+        self.until = time.monotonic() + _NAME_FREE_S
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def kill(self) -> None:
+        self.engine.give_up(self)
+
+
+class Tmux:
+    """The tmux server of comborun, as one run uses it."""
+
+    kind = "tmux"
+
+    def __init__(self, run: str) -> None:
+        self.socket = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
+        self._file = f"{run}/dispatch/tmux.conf"
+        self._out = f"{run}/dispatch/out"
+        self._preparing: subprocess.Popen[bytes] | None = None
+        self._prepared = False
+        self._flags: tuple[str, ...] = _FLAGS
+        self._client: subprocess.Popen[bytes] | None = None
+        self._answer: list[bytes] = []
+        """lines of the answer that is being read"""
+        self._rest = b""
+        self._asked: collections.deque[Window] = collections.deque()
+        """commands that the client was given, oldest first; the first one of a new client was on its command line"""
+        self._waiting: collections.deque[Window] = collections.deque()
+        self._plain: list[tuple[Window, subprocess.Popen[bytes]]] = []
+
+    def prepare(self) -> None:
+        """A window gets the environment of its starter, not that of whoever started the server."""
+        names = sorted(name for name in os.environ if _VARIABLE.fullmatch(name) and name not in _NOT_HANDED_ON)
+        lines = [
+            "set -s exit-empty off",
+            "set -g history-limit 500",
+        ]  # a server that ends between two sessions refuses some
+        lines.append(f'set -ag update-environment " {" ".join(names)}"')
+        files.write_text(self._file, "\n".join([*lines, ""]))
+
+    def start(self, window: str, words: Sequence[str]) -> Window:
+        made = Window(self, window, words)
+        self._waiting.append(made)
+        if not self._prepared and not self._preparing:
+            path = re.sub(r"([*?\[\]\\])", r"\\\1", self._file)  # source-file takes a pattern
+            try:
+                self._preparing = quietly([*self._tmux, "start-server", ";", "source-file", path], self._out)
+            except OSError:
+                self._waiting.remove(made)
+                made.code = _NOT_RUN
+                return made
+        self.serve()
+        return made
+
+    def descriptors(self) -> list[int]:
+        asked = self._client if self._asked else None  # else there is only chatter about sessions
+        return [asked.stdout.fileno()] if asked and asked.stdout else []
+
+    def serve(self) -> None:
+        if self._preparing:
+            if self._preparing.poll() is None:
+                return
+            self._preparing, self._prepared = None, True
+        self._hear()
+        for made, process in list(self._plain):
+            if process.poll() is not None:
+                made.code = process.returncode
+                self._plain.remove((made, process))
+        now = time.monotonic()
+        for made in [made for made in self._waiting if made.again_at <= now]:
+            self._waiting.remove(made)
+            self._open(made)
+
+    def due(self) -> float:
+        return min((made.again_at for made in self._waiting), default=math.inf) if self._prepared else math.inf
+
+    def give_up(self, made: Window) -> None:
+        """It takes too long: a server that hangs gets a new client, which may find another server."""
+        if made in self._waiting:
+            self._waiting.remove(made)
+        if self._preparing:
+            self._preparing.kill()
+            self._preparing = None
+        if made in self._asked and self._client:
+            self._client.kill()
+        made.code = 1
+        for other, process in self._plain:
+            if other is made:
+                process.kill()
+
+    def finish(self) -> None:
+        """The server ends with its last session, unless another run wants it to stay."""
+        if self._client and self._client.stdin:
+            self._client.stdin.close()
+        try:
+            quietly([*self._tmux, "set", "-s", "exit-empty", "on"], os.devnull).wait(_FINISH_S)
+        except (OSError, subprocess.SubprocessError):
+            return
+
+    @property
+    def _tmux(self) -> list[str]:
+        return ["tmux", "-L", self.socket, "-f", self._file]
+
+    def _open(self, made: Window) -> None:
+        made.tries += 1
+        window = ["-s", made.name, "--", *made.words]
+        command = ["new-session", *self._flags, *window]
+        try:
+            if any("\n" in word for word in command):
+                self._plain.append((made, quietly([*self._tmux, "new-session", "-d", *window], self._out)))
+                return
+            if not self._client:
+                self._connect(command)
+                self._asked.append(made)
+                return
+        except OSError:
+            made.code = _NOT_RUN
+            return
+        self._asked.append(made)
+        self._say(" ".join(map(quoted, command)))
+
+    def _connect(self, command: Sequence[str]) -> None:
+        with open(self._out, "ab") as log:
+            self._client = subprocess.Popen(
+                [*self._tmux, "-C", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            )
+        for pipe in (self._client.stdin, self._client.stdout):
+            if pipe:
+                os.set_blocking(pipe.fileno(), False)
+        self._answer, self._rest = [], b""
+
+    def _say(self, line: str) -> None:
+        """A client that does not take a line is ended; what it was asked starts with the next one."""
+        client = self._client
+        if client and client.stdin:
+            data = (line + "\n").encode("utf-8", "surrogateescape")
+            try:
+                if os.write(client.stdin.fileno(), data) == len(data):
+                    return
+            except OSError:
+                pass
+            client.kill()
+
+    def _hear(self) -> None:
+        client = self._client
+        while client and client.stdout:
+            try:
+                data = os.read(client.stdout.fileno(), 65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._lost(client)
+                return
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._heed(line)
+
+    def _heed(self, line: bytes) -> None:
+        """`%begin`, lines, `%end` or `%error`: an answer for each command, in order. All else is news of sessions."""
+        word = line.split(b" ", 1)[0]
+        if word == b"%begin":
+            self._answer = []
+        elif word in (b"%end", b"%error"):
+            if self._asked:
+                self._answered(self._asked.popleft(), word == b"%end", b"".join(self._answer))
+        else:
+            self._answer.append(line)
+
+    def _answered(self, made: Window, opened: bool, said: bytes) -> None:
+        """A window of this name may just be closing; or it is this very one, if it was asked for twice."""
+        if not opened and made.tries < _TRIES and self._lacks_flags(said):
+            self._waiting.append(made)
+        elif opened or (made.tries > 1 and not made.again_at and b"duplicate session" in said):
+            made.code = 0
+        elif b"duplicate session" in said and made.code is None and time.monotonic() < made.until:
+            made.again_at = time.monotonic() + _NAME_LOOK_S
+            self._waiting.append(made)
+        else:
+            made.code = 1
+
+    def _lacks_flags(self, said: bytes) -> bool:
+        """Whether tmux, older than 3.2, refused our flags just now; from then on it gets none."""
+        if not (b"unknown flag" in said or b"unknown option" in said or b"usage:" in said):
+            return False
+        self._flags = ()
+        return True
+
+    def _lost(self, client: subprocess.Popen[bytes]) -> None:
+        """The client has ended, with its window or with its server; what was not answered is asked once more."""
+        code = self._reap(client)
+        self._client = None
+        said = b"\n".join(self._answer)
+        self._lacks_flags(said)
+        while self._asked:
+            made = self._asked.popleft()
+            if made.code is None and made.tries < _TRIES:
+                self._waiting.append(made)
+            elif made.code is None:
+                made.code = code or 1
+
+    def _reap(self, client: subprocess.Popen[bytes]) -> int:
+        for pipe in (client.stdin, client.stdout):
+            if pipe:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        try:
+            return client.wait(1.0)
+        except subprocess.TimeoutExpired:
+            client.kill()
+            return client.wait()
+
+
+def quoted(word: str) -> str:
+    """A word as tmux reads a line: nothing is special between single quotes."""
+    return "'" + word.replace("'", "'\\''") + "'"

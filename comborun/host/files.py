@@ -1,0 +1,195 @@
+"""Files of a run on the host: records that are complete or absent, claims that are made once, locks."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+
+from comborun.rules import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
+RECORD_MOST = 1 << 20
+"""bytes of a record that are read: more is none of ours"""
+_LOCK_PAUSE_S = 0.02
+
+
+def read_text(path: str, most: int = RECORD_MOST) -> str:
+    """The text of a file, or nothing where it is absent, unreadable, no regular file, or longer than `most` bytes."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    try:
+        data = os.read(fd, most + 1)
+        while data and len(data) <= most:
+            more = os.read(fd, most + 1 - len(data))
+            if not more:
+                break
+            data += more
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    return data.decode("utf-8", "surrogateescape") if len(data) <= most else ""
+
+
+def read_line(path: str) -> str:
+    """The first line of a file without its end; nothing where there is none."""
+    return read_text(path).partition("\n")[0]
+
+
+def read(path: str) -> dict[str, str]:
+    """The fields of a record; none where it is absent, torn or foreign."""
+    text = read_text(path)
+    return records.parse(text) if text else {}
+
+
+def write(path: str, fields: Iterable[tuple[str, object]], sync: bool = False) -> bool:
+    """Write a record (pairs of key and value), whole or not at all; False when that can't be done."""
+    return write_text(path, records.render(fields), sync=sync)
+
+
+def write_text(path: str, text: str, mode: int = 0o666, sync: bool = False) -> bool:
+    """Write a file, whole or not at all; False when that can't be done, and then nothing of it is left."""
+    temporary = draft(path)
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        try:
+            write_all(fd, text.encode("utf-8", "surrogateescape"))
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+        if sync:
+            sync_folder(os.path.dirname(path))
+    except OSError:
+        remove(temporary)
+        return False
+    return True
+
+
+def draft(path: str) -> str:
+    """A temporary name beside a file that is ours alone: two nodes may write the same file with equal pids."""
+    folder, name = os.path.split(path)
+    host = "".join(char if char.isalnum() else "-" for char in os.uname().nodename)
+    return os.path.join(folder, f".{name}.{host}.{os.getpid()}")
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def append(path: str, text: str) -> bool:
+    """Add lines to a file in one write; False when that can't be done."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return False
+    try:
+        write_all(fd, text.encode("utf-8", "surrogateescape"))
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def touch(path: str) -> bool:
+    """Make a file that may be there, which a full disk has room for; False when that can't be done."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+    except OSError:
+        return False
+    return True
+
+
+def create(path: str, text: str = "") -> bool:
+    """Make a file that is not there yet; False when it is. Raises OSError when it can't be made for another reason."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        return False
+    try:
+        write_all(fd, text.encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(fd)
+    return True
+
+
+def remove(*paths: str) -> None:
+    """Remove files that may be there."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+
+
+def sync_folder(path: str) -> None:
+    """Bring a folder's entries to the disk. Raises OSError."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
+    """Take a lock within `wait_s` seconds and return its descriptor, which holds it; -1 when another holds it.
+
+    Raises OSError when there can be no such file.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EINTR, errno.EAGAIN) or time.monotonic() >= deadline:
+                os.close(fd)
+                if error.errno in (errno.EWOULDBLOCK, errno.EINTR, errno.EAGAIN):
+                    return -1
+                raise
+            time.sleep(_LOCK_PAUSE_S)  # flock(2) itself has no limit, and an alarm would be the whole process's
+        else:
+            return fd
+
+
+def held(path: str) -> bool:
+    """Whether a process holds the lock; without the file nobody does."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(fd)
+
+
+def tell(fifo: str, text: str) -> bool:
+    """Write a line to a FIFO if somebody can hear it; never waits. False where there is none."""
+    try:
+        fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: no reader need be there
+    except OSError:
+        return False
+    try:
+        os.write(fd, text.encode("utf-8", "surrogateescape") + b"\n")
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

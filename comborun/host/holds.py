@@ -1,0 +1,77 @@
+"""A run in which nothing new starts: the file dispatch/hold, and when a person last let the run go on.
+
+`paused` keeps the dispatcher; with `draining` (a person's) and `halted` (the dispatcher's own) it leaves when nothing
+runs any more. Nothing is ended by a hold.
+"""
+
+from __future__ import annotations
+
+import time
+
+from comborun.host import files
+from comborun.rules import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.rules.names import RunLayout
+
+PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
+LEAVING = frozenset((DRAINING, HALTED))
+
+
+class Hold:
+    """A hold; `kind` is empty when the run is free to go on. `halted` says why it is halted, whoever else holds it."""
+
+    __slots__ = ("at", "halted", "kind", "why")
+
+    def __init__(self, kind: str = "", why: str = "", halted: str = "", at: str = "") -> None:
+        self.kind = kind
+        self.why = why
+        self.halted = why if kind == HALTED else halted
+        self.at = at
+
+
+class Holds:
+    """The hold of one run."""
+
+    def __init__(self, run: RunLayout) -> None:
+        self._hold, self._resumed = run.hold, run.resumed
+        self.resumed = 0.0
+        """when a person last said that the run may go on, in seconds since 1970; 0 for never"""
+
+    def look(self) -> Hold:
+        record = files.read(self._hold)
+        kind = record.get("kind", "")
+        if kind not in (PAUSED, DRAINING, HALTED):
+            return Hold()
+        return Hold(kind, record.get("why", ""), record.get("halted", ""), record.get("at", ""))
+
+    def order(self, kind: str, why: str) -> bool:
+        """A person's hold; that the run is halted besides stays known. False when it can't be written."""
+        return self._write(kind, "", why, self.look().halted)
+
+    def halt(self, why: str) -> bool:
+        """The dispatcher's own; False when it can't be written.
+
+        What a person has ordered stays as well: a launch of the same grid lifts the one and not the other.
+        """
+        hold = self.look()
+        if not hold.kind:
+            return self._write(HALTED, "", why, "")
+        return self._write(hold.kind, hold.at, hold.why, why)
+
+    def _write(self, kind: str, at: str, why: str, halted: str) -> bool:
+        why, halted = records.clean(why), "" if kind == HALTED else records.clean(halted)
+        fields = [("kind", kind), ("at", at or f"{time.time():.6f}")]
+        fields.append(("why", f"{why or 'by hand'}; halted besides: {halted}" if halted else why))
+        if halted:
+            fields.append(("halted", halted))
+        return files.write(self._hold, fields)
+
+    def read_resumed(self) -> None:
+        self.resumed = records.seconds(files.read(self._resumed), "at") or 0.0
+
+    def forgiven(self, ended: str) -> bool:
+        """Whether what ended at that time of day had ended when a person said that the run may go on."""
+        at = records.seconds({"at": ended}, "at")
+        return bool(at) and at is not None and at <= self.resumed

@@ -1,0 +1,378 @@
+"""What the files of an attempt say: its counts, how complete it is, and its end record.
+
+Result files are read as the report reads them (rules/episodes.py). While an attempt runs, only bytes that are new are
+read; its end is judged from the beginning of each file. Room for the end is set aside at the start: it can be written
+when the disk is full, and then it is needed most.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from comborun.host import files
+from comborun.host.results import Folder
+from comborun.rules import evidence, globs, records, tally, videos
+from comborun.rules.episodes import Identity
+from comborun.rules.patterns import PatternError, compiled, matches
+from comborun.rules.words import Cause, Completeness, failure_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+    from comborun.rules.names import AttemptLayout
+    from comborun.rules.tally import Counts, Span
+
+PLANNED = "{episodes}"
+"""in a line that is evidence: how many the attempt had to make"""
+READ_ANEW_MOST = 1 << 20
+"""bytes of results that are read for one question while a supervisor counts them anyway"""
+READ_FILES_MOST = 2000
+"""files that are looked at for one question"""
+_BLOCK, _END_MOST = 4096, 1500
+_LOG_CHUNK = 1 << 20
+_OLD_PATTERN = re.compile(r'"((?:\\.|[^"\\])*)" \*: \*\(true')
+
+
+class Rules:
+    """By what an attempt is judged, as its claim holds it."""
+
+    def __init__(self) -> None:
+        self.policy = self.environment = ""
+        self.unit, self.success, self.episode, self.format = "episode", "success", "episode", ""
+        self.first = self.count = 0
+        self.files: list[str] = []
+        self.videos: list[str] = []
+        self.evidence_files: list[str] = []
+        self.line = ""
+        self.ranged = self.records = self.results = self.log = False
+
+    @classmethod
+    def of(cls, text: str) -> Rules:
+        """From the text of a claim."""
+        rules, fields = cls(), records.parse(text)
+        rules.policy, rules.environment = fields.get("policy", ""), fields.get("environment", "")
+        rules.unit, rules.format = fields.get("unit", "episode"), fields.get("format", "")
+        old = _OLD_PATTERN.match(fields.get("success", ""))
+        rules.success = fields.get("verdict") or (re.sub(r"\\(.)", r"\1", old.group(1)) if old else "success")
+        rules.episode = fields.get("episode") or "episode"
+        rules.first, rules.count = _natural(fields, "first"), _natural(fields, "count")
+        rules.files = list(records.parse_all(text, "results"))
+        rules.videos = list(records.parse_all(text, "video"))
+        rules.evidence_files = list(records.parse_all(text, "file"))
+        rules.line = fields.get("line", "")
+        rules.ranged, rules.log = fields.get("ranged") == "1", fields.get("log") == "1"
+        rules.records = bool(rules.files) and fields.get("records", "1") == "1"
+        rules.results = fields.get("some") == "1"
+        return rules
+
+    @classmethod
+    def of_session(cls, judging: Mapping[str, Any], first: int, count: int) -> Rules:
+        """From the key `judging` of a session.json, for an attempt that makes these episodes."""
+        rules = cls()
+        rules.policy, rules.environment = str(judging.get("policy", "")), str(judging.get("environment", ""))
+        for key in ("unit", "success", "episode", "format"):
+            setattr(rules, key, str(judging.get(key, getattr(rules, key))))
+        rules.first, rules.count = first, count
+        for key in ("files", "videos", "evidence_files"):
+            setattr(rules, key, [str(glob) for glob in judging.get(key, ())])
+        rules.line = str(judging.get("line", "")).replace(PLANNED, str(count))
+        rules.ranged, rules.log = bool(judging.get("ranged")), judging.get("source") == "log"
+        rules.records = bool(rules.files) and bool(judging.get("records", True))
+        rules.results = bool(judging.get("results"))
+        return rules
+
+    def lines(self) -> list[tuple[str, object]]:
+        """Fields of a claim."""
+        told: list[tuple[str, object]] = [("count", self.count), ("first", self.first), ("unit", self.unit)]
+        told += [("policy", self.policy), ("environment", self.environment), ("format", self.format)]
+        told += [("verdict", self.success), ("episode", self.episode), ("ranged", int(self.ranged))]
+        told += [("records", int(self.records)), ("some", int(self.results)), ("log", int(self.log))]
+        told += [("line", self.line), *(("results", glob) for glob in self.files)]
+        return [*told, *(("video", glob) for glob in self.videos), *(("file", glob) for glob in self.evidence_files)]
+
+    @property
+    def span(self) -> Span:
+        return self.first, self.count
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.policy, self.environment, self.success, self.episode)
+
+    @property
+    def asked(self) -> evidence.Asked:
+        others = len(self.evidence_files) + bool(self.line)
+        return evidence.Asked(self.count, self.records, others, self.results, self.unit == "episode")
+
+
+def _natural(fields: Mapping[str, str], key: str) -> int:
+    value = fields.get(key, "")
+    return int(value) if value.isdecimal() and len(value) <= 18 else 0
+
+
+class LogLine:
+    """Whether a line of a log is there that matches; each byte of the log is looked at once."""
+
+    def __init__(self, pattern: str) -> None:
+        self.flaw = ""
+        self.there = False
+        self._at = 0
+        self._rest = b""
+        try:
+            self._pattern = compiled(pattern)
+        except PatternError as error:
+            self.flaw = f" the line that is evidence is no pattern: {error}"
+
+    def look(self, log: str) -> bool:
+        if self.there or self.flaw:
+            return self.there
+        try:
+            with open(log, "rb") as file:
+                file.seek(self._at)
+                while not self.there:
+                    data = file.read(_LOG_CHUNK)
+                    if not data:
+                        break
+                    self._at += len(data)
+                    self._take(data)
+        except OSError:
+            return self.there
+        return self.there or self._matches(self._rest)
+
+    def _take(self, data: bytes) -> None:
+        lines = (self._rest + data).replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+        self._rest = lines.pop()[-_LOG_CHUNK:]
+        self.there = any(self._matches(line) for line in lines)
+
+    def _matches(self, line: bytes) -> bool:
+        return bool(line) and matches(self._pattern, line.decode("utf-8", "replace"))
+
+
+class Watched:
+    """The evidence of an attempt while it is being made."""
+
+    def __init__(self, at: AttemptLayout, rules: Rules) -> None:
+        self.at = at
+        self.rules = rules
+        self.line = LogLine(rules.line) if rules.line else None
+        self._folder = Folder(at.output, rules.files, rules.identity, rules.format)
+        self._told = ""
+
+    def look(self) -> Counts:
+        """The counts now; they are left for whoever asks about the run."""
+        counts = self.count()
+        text = records.render([("state", self._folder.state()), *counts.pairs()])
+        if text != self._told and files.write_text(counts_file(self.at), text):
+            self._told = text
+        return counts
+
+    def count(self, over: bool = False) -> Counts:
+        read = self._folder.read()
+        if self.rules.unit != "episode":
+            return tally.steps(read)
+        return tally.tally(read, self.rules.identity, self.rules.span, over)
+
+    def state(self) -> str:
+        return self._folder.state()
+
+    @property
+    def found(self) -> int:
+        """Result files that hold something, as last seen."""
+        return self._folder.found
+
+    def held(self) -> int:
+        """How much of the evidence beside the records is there."""
+        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
+        held = sum(any(_holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
+        return held + bool(self.line and self.line.look(self.at.log))
+
+    def complete(self) -> bool:
+        """Whether all evidence is there, whatever the exit code will be."""
+        found = evidence.completeness(self.rules.asked, self.count(), self.held(), self.found, None)
+        return found is Completeness.COMPLETE
+
+
+def _holds(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def counts_file(at: AttemptLayout) -> str:
+    return f"{at.directory}/.counts"
+
+
+def counts(at: AttemptLayout, anew: bool = True) -> Counts:
+    """Of an attempt that runs: as its supervisor left them, unless little has to be read to know better.
+
+    Where nothing was left and there are very many files, that is all that is told. `anew`: there is time to read.
+    """
+    kept = files.read(counts_file(at))
+    if kept and not anew:
+        return tally.Counts.of(kept)
+    rules = Rules.of(files.read_text(at.claim))
+    if globs.are_more(at.output, rules.files, READ_FILES_MOST):
+        return tally.Counts.of(kept) if kept else _too_many()
+    watched = Watched(at, rules)
+    state = watched.state()
+    size = int(state.split(":")[1])
+    if kept and (kept.get("state") == state or size > READ_ANEW_MOST):
+        return tally.Counts.of(kept)
+    return watched.count()
+
+
+def _too_many() -> Counts:
+    told = tally.Counts()
+    told.countable = False
+    told.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+    return told
+
+
+class Judged:
+    """What the files of an attempt say at its end."""
+
+    def __init__(self, counts: Counts, completeness: Completeness, flaws: str = "") -> None:
+        self.counts = counts
+        self.completeness = completeness
+        self.flaws = flaws
+        """what is wrong with the evidence itself, for the note"""
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
+
+
+NOTHING_DONE = Completeness.NONE
+
+
+def judge(at: AttemptLayout, code: int | None) -> Judged:
+    """By the rules of its claim. `code` is None where it is not known, or proves nothing. Lists its videos as well."""
+    watched = Watched(at, Rules.of(files.read_text(at.claim)))
+    counted = watched.count(over=True)
+    held = watched.held()
+    found = evidence.completeness(watched.rules.asked, counted, held, watched.found, code)
+    flaws = watched.line.flaw if watched.line else ""
+    if watched.rules.videos:
+        unlisted = _list_videos(at, watched.rules.videos)
+        flaws += f" {unlisted} of its videos are not listed: a line break or TAB is in their names" if unlisted else ""
+    return Judged(counted, found, flaws)
+
+
+def _list_videos(at: AttemptLayout, patterns: list[str]) -> int:
+    """Write videos.tsv, complete or absent; how many it has no line for. Videos stay where they are."""
+    rows = []
+    for path in globs.found(at.output, patterns):
+        try:
+            with open(f"{at.output}/{path}", "rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                rows.append((size, videos.fault(path, stream, size), f"out/{path}"))
+        except OSError:
+            continue
+    text, unlisted = videos.render(rows)
+    files.write_text(at.videos, text)
+    return unlisted
+
+
+class Ending:
+    """How an attempt ended, as its supervisor, or who found it lost, saw it."""
+
+    def __init__(self, cause: str, note: str = "", code: int | None = None, started: str = "", ended: str = "") -> None:
+        self.cause = cause
+        self.note = note
+        self.code = code
+        self.started = started
+        self.ended = ended
+        self.signature = ""
+        """the class of its failure, where its log told one"""
+        self.peak_memory_kib = ""
+
+    @property
+    def signal(self) -> int | None:
+        return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
+
+
+def reserve(at: AttemptLayout, count: int = 0) -> bool:
+    """Set room for the end aside: one byte takes a whole block, and many episodes take more."""
+    blocks = max(0, _END_MOST + count // 3 - _BLOCK) // _BLOCK
+    try:
+        with open(f"{at.directory}/.end", "wb") as file:
+            file.write(b"\n" * (1 + blocks * _BLOCK if blocks else 1))
+    except OSError:
+        return False
+    return True
+
+
+def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool = True) -> bool:
+    """Write the end record; False when it can't be written, or another end came first.
+
+    `reserved`: into the room that was set aside, which the attempt's own supervisor may use, or who holds its lock.
+    """
+    claim = files.read(at.claim)
+    draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
+    fields = _fields(at, ending, judged, claim)
+    short = [pair for pair in fields if pair[0] not in ("marks", "why", "refused")]
+    if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
+        files.remove(*([] if reserved else [draft]))
+        return False
+    if not _publish(at, draft, claim.get("nonce", "")):
+        return False
+    files.remove(counts_file(at))
+    return True
+
+
+def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
+    cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
+    failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
+    word = (ending.signature or failure.value) if failure else ""
+    counts = dict(judged.counts.pairs())
+    told: list[tuple[str, object]] = [
+        ("attempt", at.directory.rpartition("-")[2]),
+        ("started", ending.started),
+        ("ended", ending.ended),
+        ("code", "" if ending.code is None else ending.code),
+        ("signal", "" if ending.signal is None else ending.signal),
+        ("cause", ending.cause),
+        ("class", word),
+        ("completeness", judged.completeness.value),
+        ("records", counts.pop("records")),
+        ("successes", counts.pop("successes")),
+        ("peak_memory_kib", ending.peak_memory_kib),
+        ("note", records.clean(f"{ending.note}{judged.flaws}".strip())),
+    ]
+    told += [(key, records.clean(str(value)) if key == "why" else value) for key, value in counts.items()]
+    return told + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
+
+
+def _fill(path: str, text: str) -> bool:
+    """Write over what is there, so that its room is used; longer remains are cut off."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            files.write_all(fd, data)
+            os.ftruncate(fd, len(data))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _publish(at: AttemptLayout, draft: str, nonce: str) -> bool:
+    """Give the draft its name. Where two nodes may write an end, the first one counts, and another start's is none."""
+    try:
+        if not nonce:
+            os.replace(draft, at.end)
+            return True
+        there = files.read(at.end)
+        if there and there.get("nonce", "") != nonce:
+            os.replace(at.end, f"{at.directory}/end-of-another.{os.getpid()}")
+        os.link(draft, at.end)
+    except OSError:
+        return False
+    finally:
+        if nonce:
+            files.remove(draft)
+    return True

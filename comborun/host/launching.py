@@ -1,0 +1,238 @@
+"""Start sessions as slots, room and waits allow, and see to it that they begin.
+
+The intent is on disk before the act: the grant, then the journal, then the window. A start that comes to nothing costs
+some of a budget; without any left, the launch has failed. The same attempt starts again; if two windows come through,
+one of them finds the claim and leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+
+from comborun.host import files
+from comborun.host.engines import window
+from comborun.host.queue import STARTING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Sequence
+
+    from comborun.host.dispatch import Dispatcher
+    from comborun.host.engines import Opening
+    from comborun.host.queue import Session
+
+BUDGET = 6
+_REFUSED, _OVERDUE = 1, 2
+"""what they cost of the budget"""
+_FIRST_WAIT_S = 0.1
+_SLOTS_MOST = 6
+"""digits"""
+
+
+class Launcher:
+    """Who starts next, and whose window is on its way."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self.slots = 1
+        self.nobody = False
+        """all that are queued are held back, whatever room there is"""
+        self.due = math.inf
+        """when the next one of those that wait may start"""
+        self._limit_s = float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
+        self._opening: set[str] = set()
+        self._again: set[str] = set()
+        self._looked_at = 0
+
+    # Who starts
+
+    def fill(self) -> None:
+        """Start what may start now."""
+        dispatcher, now = self._dispatcher, time.monotonic()
+        self.nobody, self.due = False, math.inf
+        dispatcher.look_at_hold()
+        if dispatcher.hold.kind:
+            return
+        self._read_slots()
+        if dispatcher.queue.busy < self.slots:
+            dispatcher.admission.round(dispatcher.queue.busy)
+        while dispatcher.queue.busy < self.slots:
+            self._looked_at = 0
+            pick = dispatcher.admission.pick(self._names(now), self._folder)
+            if pick is None:
+                self.nobody = not self._looked_at or dispatcher.admission.nobody
+                break
+            session = dispatcher.queue[pick.name]
+            if pick.never:
+                self.give_up(session, session.attempt + 1, pick.never)
+            elif not self._first(session, pick.gpus):
+                dispatcher.admission.give_back(session.name)
+                break
+        if not dispatcher.queue.busy:
+            self._stuck(now)
+
+    def eligible(self, now: float) -> Iterator[str]:
+        """Sessions that wait for their turn only, in order."""
+        dispatcher = self._dispatcher
+        for session in dispatcher.queue.waiting():
+            if dispatcher.ends.smoke_first(session):
+                continue
+            if dispatcher.servers.any and dispatcher.servers.holds_back(session.name):
+                continue
+            if session.retry_at is not None:
+                if now < session.retry_at:
+                    self.due = min(self.due, session.retry_at)
+                    continue
+                session.retry_at = None
+                dispatcher.waiting.stale = True
+            yield session.name
+
+    def _names(self, now: float) -> Iterator[str]:
+        for name in self.eligible(now):
+            self._looked_at += 1
+            yield name
+
+    def _folder(self, name: str) -> str:
+        return self._dispatcher.attempts.at(name, self._dispatcher.queue[name].attempt + 1).directory
+
+    def _read_slots(self) -> None:
+        """The file may be edited at any moment; what is no number changes nothing."""
+        text = files.read_line(self._dispatcher.run.slots).strip()
+        if text.isascii() and text.isdecimal() and len(text) <= _SLOTS_MOST:
+            self.slots = int(text)
+
+    def _stuck(self, now: float) -> None:
+        """Nothing runs, and quarantine leaves somebody too few GPUs."""
+        dispatcher = self._dispatcher
+        if not dispatcher.breaker.quarantine or any(s.retry_at is not None for s in dispatcher.queue.waiting()):
+            return
+        for name in self.eligible(now):
+            wants, usable = dispatcher.admission.wants(name), dispatcher.admission.usable(name)
+            if wants > usable:
+                gpus = f"{wants} GPU{'' if wants == 1 else 's'}"
+                allowed = len(dispatcher.gpus_allowed)
+                dispatcher.halt(f"{name} asks for {gpus}, and {usable} of {allowed} are in no quarantine")
+                return
+
+    # How it starts
+
+    def _first(self, session: Session, gpus: tuple[int, ...]) -> bool:
+        """Grant an attempt and start it; False when that can't be written, and nothing starts."""
+        dispatcher, number = self._dispatcher, session.attempt + 1
+        at = dispatcher.attempts.at(session.name, number)
+        try:
+            os.makedirs(at.output, exist_ok=True)
+            grant = self._grant(session, gpus)
+        except (OSError, LookupError):
+            grant = []
+        # An empty one, as a full disk leaves it, would start a session without its GPUs.
+        if not grant or not files.write_text(at.grant, "".join(f"{line}\n" for line in grant)):
+            dispatcher.complain(f"can't write {at.grant}; is the disk full?")
+            return False
+        dispatcher.ends.leave(session)
+        session.attempt, session.gpus, session.had = number, gpus, gpus
+        session.budget, session.supervisor = BUDGET, None
+        dispatcher.journal(f"launch {session.name} {number} {','.join(map(str, gpus))}")
+        dispatcher.queue.set_life(session, STARTING)
+        if dispatcher.windows.go(session):
+            self.expect(session)
+        else:
+            self.start(session)
+        dispatcher.admission.begun(session.name, gpus)
+        return True
+
+    def _grant(self, session: Session, gpus: tuple[int, ...]) -> list[str]:
+        lines: list[str] = list(self._dispatcher.admission.grant(session.name, gpus))
+        tail = self._dispatcher.attempts.tail(session.name) if session.attempt else None
+        if tail:
+            lines[1:1] = [f"first={tail[0]}", f"count={tail[1]}"]
+        if self._dispatcher.servers.any:
+            lines += self._dispatcher.servers.grant(session.name, gpus)
+        return lines
+
+    def start(self, session: Session) -> None:
+        """Open a window for the attempt that was granted."""
+        self.open_window(session, session.attempt)
+        self.expect(session)
+
+    def open_window(self, session: Session, attempt: int, fifo: str = "") -> None:
+        session.opening = self.open(session.name, attempt, self._dispatcher.words(session.name, attempt, fifo))
+        self._opening.add(session.name)
+
+    def open(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
+        return self._dispatcher.engine.start(window(name, attempt, self._dispatcher.attempts.id), words)
+
+    def expect(self, session: Session) -> None:
+        session.due = time.monotonic() + self._limit_s
+
+    # Whether it begins
+
+    def check(self) -> None:
+        """Windows that were refused, and those whose time has come to try again."""
+        dispatcher, now = self._dispatcher, time.monotonic()
+        for name in list(self._opening):
+            session = dispatcher.queue.sessions[name]
+            code = session.opening.poll() if session.opening else 0
+            if code is None:
+                continue
+            self._opening.discard(name)
+            session.opening = None
+            if code:
+                dispatcher.windows.forget(name)
+                self.refused(session, f"{dispatcher.engine.kind} refused (code {code})")
+        for name in list(self._again):
+            session = dispatcher.queue.sessions[name]
+            if session.again_at is None or session.life != STARTING:
+                self._again.discard(name)
+                session.again_at = None
+            elif now >= session.again_at:
+                self._again.discard(name)
+                session.again_at = None
+                self.start(session)
+            else:
+                self.due = min(self.due, session.again_at)
+
+    def refused(self, session: Session, why: str) -> None:
+        """Soon again, later and later."""
+        if session.life != STARTING or session.again_at is not None:
+            return
+        if self._spend(session, _REFUSED, why):
+            self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - session.budget - 1)))
+
+    def later(self, session: Session, wait_s: float = _FIRST_WAIT_S) -> None:
+        """Start it once more when its former window is surely gone."""
+        session.again_at = time.monotonic() + wait_s
+        self._again.add(session.name)
+
+    def overdue(self, session: Session) -> None:
+        """It is still on its way, by its files."""
+        if time.monotonic() < session.due:
+            return
+        if session.opening:
+            session.opening.kill()
+        session.opening = session.again_at = None
+        self._opening.discard(session.name)
+        self._dispatcher.windows.forget(session.name)
+        if self._spend(session, _OVERDUE, f"it did not begin within {self._limit_s:g} s"):
+            self.start(session)
+
+    def _spend(self, session: Session, cost: int, why: str) -> bool:
+        session.budget = (session.budget or BUDGET) - cost
+        self._dispatcher.journal(f"never-began {session.name} {session.attempt} {why}")
+        if session.budget > 0:
+            return True
+        self.give_up(session, session.attempt, why)
+        return False
+
+    def give_up(self, session: Session, attempt: int, note: str) -> None:
+        """Its launch has failed, unless it has begun after all; on a full disk all goes on later."""
+        if self._dispatcher.attempts.forestall(session.name, attempt, "launch_failed", note):
+            if session.attempt != attempt:
+                self._dispatcher.ends.leave(session)
+                session.attempt = attempt
+            self._dispatcher.ends.ended(session)
+        else:
+            session.budget = BUDGET
+            self.expect(session)

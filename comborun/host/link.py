@@ -1,0 +1,121 @@
+"""What is made once on any file system, by whichever node: hard links. No flock is trusted across nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from comborun.host import files, process
+
+STALE_S = 300.0
+"""nobody holds a lock for that long without renewing it"""
+_PAUSE_S = 0.2
+
+
+def publish(draft: str, path: str) -> bool:
+    """Give a draft its name, unless there is a file of that name; False then. The draft goes.
+
+    A server that repeats the call may say that the name exists when it was this draft that got it.
+    """
+    try:
+        os.link(draft, path)
+    except OSError:
+        return _same(draft, path)
+    else:
+        return True
+    finally:
+        files.remove(draft)
+
+
+def publish_text(path: str, text: str) -> bool:
+    """The same with a text. Raises OSError when it can't be written."""
+    draft = files.draft(path)
+    if not files.write_text(draft, text):
+        raise OSError(f"can't write {draft}")
+    return publish(draft, path)
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+class Lock:
+    """One submission or settling of a run at a time, on whichever node.
+
+    It saves work and keeps the journal in order. That nothing runs twice hangs on the claims, so the lock of a holder
+    that is gone may simply be taken away.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._draft = ""
+
+    def take(self, wait_s: float) -> bool:
+        """False when another holds it for all that time. Raises OSError when nothing can be written there."""
+        draft = f"{files.draft(self.path)}.{os.urandom(4).hex()}"
+        pid, start, boot = process.identity()
+        holder = [("host", os.uname().nodename), ("boot", boot), ("pid", pid), ("start", start)]
+        if not files.write(draft, holder):
+            raise OSError(f"can't write {draft}")
+        deadline = time.monotonic() + wait_s
+        while not self._link(draft):
+            gone = self._stale(draft)
+            if gone:
+                self._break(gone, draft + ".gone")
+            elif time.monotonic() >= deadline:
+                files.remove(draft)
+                return False
+            else:
+                time.sleep(_PAUSE_S)
+        self._draft = draft
+        return True
+
+    def renew(self) -> None:
+        """Before what may take minutes: the holder lives. The lock is a link to the draft."""
+        if self._draft:
+            _touch(self._draft)
+
+    def give(self) -> None:
+        if self._draft:
+            if _same(self._draft, self.path):
+                files.remove(self.path)
+            files.remove(self._draft)
+            self._draft = ""
+
+    def _link(self, draft: str) -> bool:
+        try:
+            os.link(draft, self.path)
+        except OSError:
+            return _same(draft, self.path)
+        return True
+
+    def _stale(self, draft: str) -> dict[str, str]:
+        """Its holder, if that was of this machine and is gone, or of another one and has not renewed it."""
+        holder = files.read(self.path)
+        boot = holder.get("boot", "")
+        if boot == process.boot_id():
+            return {} if process.alive(holder.get("pid", ""), holder.get("start", ""), boot) else holder
+        _touch(draft)  # the age is told by the file server's clock alone
+        try:
+            return holder if os.stat(draft).st_mtime - os.stat(self.path).st_mtime > STALE_S else {}
+        except OSError:
+            return {}
+
+    def _break(self, holder: dict[str, str], aside: str) -> None:
+        """Move a stale lock out of the way; one that somebody has taken just now gets its place back."""
+        try:
+            os.rename(self.path, aside)
+            if files.read(aside) != holder:
+                os.link(aside, self.path)
+        except OSError:
+            pass
+        files.remove(aside)
+
+
+def _touch(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(path)

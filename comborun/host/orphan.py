@@ -1,0 +1,76 @@
+"""Watch a session whose supervisor is gone, for the dispatcher that found it.
+
+    orphan RUN NAME ATTEMPT [servers]
+
+One that hangs, or has left something behind, must not keep its run open for ever. It ends only what it must; the
+dispatcher writes the end. Leaves when the command has ended, or the dispatcher has.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from comborun.host import files, process, watching
+from comborun.host.attempt import Attempt, setting
+from comborun.host.events import Events
+from comborun.host.ladder import Ladder
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    process.set_name()
+    family = "servers/" if arguments[3:] == ["servers"] else ""
+    try:
+        attempt = Attempt(arguments[0], family + arguments[1], arguments[2])
+        attempt.read(files.read(attempt.at.grant))
+    except (LookupError, ValueError, IndexError):
+        return 64
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    begin = files.read(attempt.at.begin)
+    attempt.gpus, attempt.port = begin.get("gpus", ""), begin.get("port", "")
+    attempt.pid = _command(attempt, begin)
+    if not attempt.pid:  # what it has left behind holds the session's lock
+        process.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
+        return 0
+    look = process.look(attempt.pid)
+    attempt.start = look.start if look else ""
+    _follow(attempt, files.read(attempt.run_layout.dispatcher))
+    return 0
+
+
+def _command(attempt: Attempt, begin: dict[str, str]) -> int:
+    """The pid of its command while that lives; 0 when it does not."""
+    if begin.get("pid"):
+        alive = process.alive(begin["pid"], begin.get("pid_start", ""), begin.get("boot", ""))
+        return int(begin["pid"]) if alive else 0
+    for pid in process.marked(attempt.marker):  # nobody wrote down that it began: it leads its process session
+        look = process.look(pid)
+        if look and look.session == pid:
+            return pid
+    return 0
+
+
+def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
+    """For as long as both live."""
+    job = watching.job(attempt)
+    watch, ladder, every = watching.over(attempt), Ladder(attempt.pid), max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+    events = Events(term=False)
+    ends = [_end_of(attempt.pid), _end_of(int(keeper.get("pid") or 0))]
+    descriptors = [fd for fd in ends if fd >= 0]
+    while job.lives and process.alive(keeper.get("pid", ""), keeper.get("start", ""), keeper.get("boot", "")):
+        events.wait(min(watch.due(), ladder.due, time.monotonic() + every), [*watch.descriptors(), *descriptors])
+        if watch.look():
+            ladder.begin()
+        ladder.climb()
+    watch.close()
+
+
+def _end_of(pid: int) -> int:
+    """A descriptor that is readable when a process ends; -1 where the kernel or Python has none."""
+    try:
+        return os.pidfd_open(pid) if pid and hasattr(os, "pidfd_open") else -1
+    except OSError:
+        return -1

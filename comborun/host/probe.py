@@ -1,0 +1,291 @@
+"""`probe RUN [KNOWN] [TAIL]`: one look at a whole run. Starts no process but nvidia-smi, and changes nothing.
+
+KNOWN is what the asker has seen already: for each session in queue order (then `after`) the highest attempt whose end
+it knows, comma-separated, 0 for none. TAIL is how many bytes of each log's end it would like. The cost grows with what
+is not known yet.
+
+The answer is a line `comborun-probe 2`, a line that is one JSON document (docs/architecture.md, "The probe"), and then
+the ends of logs, one behind the other: each attempt's `log.tail` says how many bytes are its own. What is unknown is
+null or left out, never 0. When several attempts' ends are told, each comes with the end of its log, for the last time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+
+from comborun.host import attempts, driver, files, judging, machine, process
+from comborun.host.holds import Hold, Holds
+from comborun.host.refusal import answer, run_directory
+from comborun.rules import records
+from comborun.rules.names import AFTER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from comborun.rules.names import AttemptLayout
+
+    Document = Dict[str, Any]
+
+VERSION = "2"
+RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
+"""bytes of all logs in one answer, of those that run and of those that have ended; and of one log, however many"""
+_SESSION = re.compile("[A-Za-z0-9_-]+")
+_SERVER = re.compile("[a-z0-9-]+")
+_GPUS = re.compile("[0-9]+(,[0-9]+)*")
+_PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
+_READING_S = 1.0
+_ASK_S = 2.0
+"""how old Slurm's last answer may be"""
+
+
+def main(arguments: list[str]) -> int:
+    return answer("probe", _probe, arguments)
+
+
+def _probe(arguments: list[str]) -> int:
+    run = run_directory(arguments)
+    known, tail = (*arguments[1:], "", "")[:2]
+    probe = Probe(run, int(tail) if re.fullmatch("[0-9]{1,9}", tail) else 0)
+    document, tails = probe.look([int(word) if word.isdecimal() else 0 for word in known.split(",")])
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    head = f"comborun-probe {VERSION}\n{text}\n".encode("utf-8", "replace")
+    files.write_all(sys.stdout.fileno(), b"".join([head, *tails]))
+    return 0
+
+
+class Probe:
+    """One look. Liveness is looked at before the end is, so that what ends in between is told as ended."""
+
+    def __init__(self, run: str, tail: int) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.layout = self.attempts.layout
+        self.asked = tail
+        self.until = time.monotonic() + _READING_S
+        """later, counts are told as the supervisors left them"""
+        self.cluster = self.attempts.ask_slurm()
+        self.told: list[Document] = []
+        self.logs: list[tuple[Document, str]] = []
+        """of the attempts that have one: what is told of it, and its path"""
+        self.granted = ""
+        """GPUs of a session that lives, where the run names none"""
+
+    def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
+        """The document, and the ends of logs in the order of its attempts."""
+        question = self._ask_driver(self.attempts.policy["gpus"])
+        for place, name in enumerate(self._sessions()):
+            self._find(name, known[place] if place < len(known) else 0)
+        if question is None:
+            question = self._ask_driver(self.granted)
+        tails = self._tails()
+        return {**self._run(), **self._machine(question), "attempts": self.told}, tails
+
+    # Attempts
+
+    def _sessions(self) -> list[str]:
+        rows = files.read_text(self.layout.queue, most=1 << 26).split("\n")
+        names = [row.partition("\t")[0] for row in rows]
+        names = [name for name in names if _SESSION.fullmatch(name)]
+        return [*names, AFTER] if os.path.exists(self.layout.script(AFTER)) else names
+
+    def _find(self, name: str, known: int) -> None:
+        """Every attempt that is newer than the one whose end is known."""
+        number = known + 1
+        at = self.layout.attempt(name, number)
+        while any(map(os.path.exists, (at.claim, at.grant, at.end))):
+            self.told.append(self._attempt(name, number, at))
+            number += 1
+            at = self.layout.attempt(name, number)
+
+    def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
+        seen = self.attempts.look(name, number)
+        told: Document = {"session": name, "attempt": number, "life": seen.life}
+        ended = seen.life == attempts.ENDED
+        if seen.life != attempts.STARTING:  # a begin that was written after the look belongs to the next one
+            told["begin"] = _filled(files.read(at.begin))
+        if ended:
+            told["end"] = _filled(seen.record)
+        else:
+            told["claimed"] = os.path.exists(at.claim)
+            self._live(told, at)
+        try:
+            state = os.stat(at.log)
+        except OSError:
+            return told
+        told["log"] = {"size": state.st_size, "changed": round(state.st_mtime, 6), "tail": 0}
+        if state.st_size or not ended:
+            self.logs.append((told, at.log))
+        return told
+
+    def _live(self, told: Document, at: AttemptLayout) -> None:
+        for key, path, field in (("stalled", at.stalled, "since"), ("wrong_gpu", at.wrong_gpu, "found")):
+            if value := files.read(path).get(field):
+                told[key] = value
+        if told["claimed"]:
+            counts = judging.counts(at, anew=time.monotonic() < self.until)
+            told["counts"] = {key: str(value) for key, value in counts.pairs()}
+        if not self.granted:
+            gpus = files.read(at.grant).get("gpus", "")
+            self.granted = gpus if _GPUS.fullmatch(gpus) else ""
+
+    def _tails(self) -> list[bytes]:
+        """The ends of the logs; each kind has a share of the answer, and each log an equal part of that."""
+        ended = sum("end" in told for told, _ in self.logs)
+        shares = {True: _share(ENDED_SHARE, ended), False: _share(RUNNING_SHARE, len(self.logs) - ended)}
+        tails = []
+        for told, path in self.logs:
+            tail = _end_of(path, min(self.asked, shares["end" in told]))
+            told["log"]["tail"] = len(tail)
+            tails.append(tail)
+        return tails
+
+    # The run
+
+    def _run(self) -> Document:
+        layout = self.layout
+        slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
+        told: Document = {
+            "run": self.attempts.id,
+            "now": round(time.time(), 6),
+            "boot": process.boot_id(),
+            "dispatcher": self._dispatcher(),
+            "slots": int(slots) if slots.isdecimal() else None,
+            "stopped": os.path.exists(layout.stopped),
+            "multiplexer": multiplexer,
+            "plan": self._plan(),
+            "hold": _hold(Holds(layout).look()),
+            "notice": self._notice(),
+            "quarantine": self._quarantine(),
+            "waiting": self._waiting(),
+            "servers": [self._server(name) for name in self._servers()],
+            "done": files.read(layout.done) if os.path.exists(layout.done) else None,
+        }
+        if self.cluster:
+            told["slurm"] = self.cluster.document()
+        return told
+
+    def _dispatcher(self) -> int | None:
+        """The pid of the one that lives; 0 while Slurm has something that goes on with the run."""
+        if self.cluster:
+            return 0 if self.cluster.busy else None
+        record = files.read(self.layout.dispatcher)
+        alive = process.alive(record.get("pid", ""), record.get("start", ""), record.get("boot", ""))
+        return int(record["pid"]) if alive else None
+
+    def _plan(self) -> int | None:
+        """The number of the newest one."""
+        found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
+        return max((int(match[1]) for match in found), default=None)
+
+    def _notice(self) -> Document | None:
+        """How the grid's command for notices ended, if it did not take the latest one."""
+        failed = f"{self.layout.dispatch}/notify.failed"
+        try:
+            if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
+                return None
+        except OSError:
+            return None
+        record = files.read(failed)
+        return {"code": records.integer(record, "code"), "at": records.seconds(record, "at")}
+
+    def _quarantine(self) -> list[Document]:
+        rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
+        return [
+            {"gpu": int(gpu), "class": failure, "at": records.seconds({"at": at}, "at")}
+            for gpu, failure, at in rows
+            if gpu.isdecimal()
+        ]
+
+    def _waiting(self) -> list[Document]:
+        """What the dispatcher says of sessions that wait for more than their turn."""
+        return [
+            {"session": name, "for": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
+            for name, what, until, detail in _rows(self.layout.waiting, 4)
+            if name
+        ]
+
+    # Model servers
+
+    def _servers(self) -> list[str]:
+        names = [name for name, *_ in _rows(self.layout.server_table, 1)]
+        return [name for name in names if _SERVER.fullmatch(name)]
+
+    def _server(self, name: str) -> Document:
+        number = self.attempts.latest(name, "servers")
+        seen = self.attempts.glance(name, number, "servers") if number else None
+        state, since, record = "queued", "", seen.record if seen else {}
+        at = self.layout.server_attempt(name, number)
+        if seen is None or seen.life == attempts.QUEUED:
+            record = {}
+        elif seen.life == attempts.STARTING:
+            state = "starting"
+        elif seen.life in (attempts.ENDED, attempts.LOST):
+            state, since = "ended", record.get("ended", "")
+            record = {"cause": record.get("cause", attempts.LOST), "note": record.get("note", "")}
+        elif silent := files.read(at.unhealthy):
+            state, since = "silent", silent.get("since", "")
+        elif ready := files.read(at.ready):
+            state, since = "ready", ready.get("at", "")
+        else:
+            state, since = "loading", record.get("started", "")
+        told = {"name": name, "attempt": number, "state": state, "since": records.seconds({"since": since}, "since")}
+        fields = {"gpus": "gpus", "port": "port", "cause": "cause", "why": "note"}
+        return {**told, **{key: record[field] for key, field in fields.items() if record.get(field)}}
+
+    # The machine
+
+    def _ask_driver(self, gpus: str) -> driver.Question | None:
+        """Asked while other things are looked at; only where the run uses GPUs."""
+        if not _GPUS.fullmatch(gpus):
+            return None
+        self.granted = gpus
+        return driver.Question(driver.GPU_ROWS, self.layout.policy)
+
+    def _machine(self, question: driver.Question | None) -> Document:
+        load = machine.load()
+        return {
+            "load": float(load) if load else None,
+            "cpus": len(machine.cores()),
+            "memory_kib": machine.memory_kib(),
+            "disk_kib": machine.disk_kib(self.layout.directory),
+            "gpus": self._gpus(question) if question else [],
+        }
+
+    def _gpus(self, question: driver.Question) -> list[Document]:
+        """A GPU that fell off the bus is named by no row: it is there, and unknown."""
+        rows = {gpu.index: gpu for gpu in driver.gpu_rows(driver.hear(question))}
+        told = [[gpu.index, gpu.used, gpu.total, gpu.utilization] for gpu in rows.values()]
+        told += [[index, None, None, None] for index in map(int, self.granted.split(",")) if index not in rows]
+        return [dict(zip(("index", "used_mib", "total_mib", "utilization"), row)) for row in told]
+
+
+def _hold(hold: Hold) -> Document | None:
+    at = records.seconds({"at": hold.at}, "at")
+    return {"kind": hold.kind, "at": at, "why": hold.why} if hold.kind else None
+
+
+def _filled(record: dict[str, str]) -> dict[str, str]:
+    """Without the fields that are empty."""
+    return {key: value for key, value in record.items() if value}
+
+
+def _rows(path: str, columns: int) -> list[list[str]]:
+    lines = files.read_text(path).split("\n")
+    return [[*line.split("\t"), *[""] * columns][:columns] for line in lines if line]
+
+
+def _share(share: int, logs: int) -> int:
+    return max(share // max(logs, 1), FEWEST)
+
+
+def _end_of(path: str, most: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            return file.read(most)
+    except OSError:
+        return b""

@@ -1,0 +1,187 @@
+"""Puts a run directory into its place whole, or tells of the run of this grid that is there.
+
+`publish SHA256`: standard input holds root, grid, digest, mode and the files. A mode is resume, new, or after:RUN,
+which makes another run unless RUN has a successor. A run that is told of is unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import sys
+import time
+
+from comborun.host import files
+from comborun.host.incoming import Staging, answered, received, to_disk, written
+from comborun.host.refusal import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STAMP = re.compile(r"-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
+_UNREADABLE = ".unreadable"
+_LAST = 999_999_999
+
+
+def main(arguments: list[str]) -> int:
+    """The program's verb."""
+    return answered("publish", lambda: publish(received(arguments[0])))
+
+
+def publish(order: dict[str, Any]) -> dict[str, Any]:
+    """Under the root's lock: tell of the grid's run, or rename the new one into place."""
+    with Staging(order["root"]) as staging:
+        staging.lock()
+        told = {}
+        newest = newest_run(staging.root, order["grid"])
+        if newest and (flaw := unreadable(newest)):
+            told["set_aside"] = _set_aside(newest, flaw)
+            told["flaw"] = flaw
+            newest = newest_run(staging.root, order["grid"])
+        if newest and order["mode"] not in ("new", f"after:{os.path.basename(newest)}"):
+            return {**told, **describe(newest, order["digest"])}
+        staging.fill(order["files"])
+        return {**told, **_place(staging, order)}
+
+
+def runs_below(root: str, grid: str = "") -> list[str]:
+    """The run directories below a root, oldest first: as they were made, whatever the clock said."""
+    try:
+        names = os.listdir(root)
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        stamp = STAMP.search(name, max(0, len(name) - 22))
+        if stamp and stamp.end() == len(name) and (not grid or name[: stamp.start()] == grid):
+            directory = f"{root}/{name}"
+            if os.path.exists(f"{directory}/run.json"):
+                found.append((sequence(directory), name[stamp.start() :], directory))
+    return [directory for _, _, directory in sorted(found)]
+
+
+def sequence(directory: str) -> int:
+    """The number of a run among those of its root, from 1; 0 where it has none."""
+    text = files.read_text(f"{directory}/sequence", 64).strip()
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+
+
+def newest_run(root: str, grid: str) -> str:
+    """The run of a grid that was made last; empty where there is none."""
+    return "".join(runs_below(root, grid)[-1:])
+
+
+def unreadable(directory: str) -> str:
+    """What a run lacks without which nobody can go on with it, as after a power loss; empty when it is whole."""
+    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", "dispatch/queue.tsv", "dispatch/policy.tsv"]
+    for path in (*wanted, *_programs(directory)):
+        try:
+            with open(f"{directory}/{path}", "rb") as file:
+                text = file.read() if path.endswith(".json") else file.read(1)
+            if text[:1] in (b"", b"\0"):
+                return f"{path} is empty"
+            if path.endswith(".json"):
+                json.loads(text)
+        except OSError as error:
+            return f"{path}: {error.strerror}"
+        except (ValueError, RecursionError):
+            return f"{path} is no JSON"
+    return ""
+
+
+def _programs(directory: str) -> list[str]:
+    """The scripts of the sessions, and the program that starts them."""
+    found = ["run_parallel.sh"]
+    queue = files.read_text(f"{directory}/dispatch/queue.tsv")
+    found += [f"sessions/{line.split(chr(9))[0]}/session.sh" for line in queue.splitlines() if line]
+    for folder, _, names in os.walk(f"{directory}/lib"):
+        found += [
+            os.path.relpath(f"{folder}/{name}", directory)
+            for name in names
+            if name.endswith((".sh", ".py")) and name != "__init__.py"
+        ]
+    return found
+
+
+def _set_aside(directory: str, flaw: str) -> str:
+    """Give an unreadable run another name, so that it is no run. Raises Refusal while something runs in it."""
+    locks = [f"{directory}/dispatch/lock"]
+    sessions = f"{directory}/sessions"
+    locks += [f"{sessions}/{name}/lock" for name in (os.listdir(sessions) if os.path.isdir(sessions) else ())]
+    if any(files.held(path) for path in locks):
+        raise Refusal(70, f"the run {directory} can't be read ({flaw}), and sessions of it run")
+    os.rename(directory, directory + _UNREADABLE)
+    to_disk([os.path.dirname(directory)])
+    return directory + _UNREADABLE
+
+
+def newest_plan(directory: str) -> int:
+    """The number of a run's newest plan; 1 where none is there."""
+    names = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in os.listdir(directory))
+    return max((int(name[1]) for name in names if name), default=1)
+
+
+def describe(directory: str, digest: str) -> dict[str, Any]:
+    """What a run that is there is like, with its newest plan."""
+    number, own = newest_plan(directory), files.read(f"{directory}/digest").get("digest", "")
+    done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
+    ended = os.path.exists(f"{directory}/dispatch/done")
+    whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
+    state = "changed" if own != digest else "finished" if whole else "resumed"
+    return {
+        "state": state,
+        "run": os.path.basename(directory),
+        "directory": directory,
+        "number": number,
+        "digest": own,
+        "ended": ended or os.path.exists(f"{directory}/dispatch/stopped"),
+        "whole": whole,
+        "held": bool(hold) or os.path.exists(f"{directory}/dispatch/quarantine"),
+        "hold": hold.get("kind", ""),
+        "why": hold.get("why", ""),
+        "started": _started(f"{directory}/sessions"),
+        "plan": files.read_text(f"{directory}/plan-{number}.json", _LAST),
+    }
+
+
+def _started(sessions: str) -> list[str]:
+    """Those that have, or may have, begun; a bare folder belongs to a window that waits for its slot."""
+    traces = ("grant", "claim", "end")
+    return [
+        name
+        for name in sorted(os.listdir(sessions))
+        if any(os.path.exists(f"{sessions}/{name}/attempt-1/{trace}") for trace in traces)
+    ]
+
+
+def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
+    """Rename what was staged, when all of it is on the disk."""
+    number = 1 + max(map(sequence, runs_below(staging.root)), default=0)
+    run = _name(staging.root, order["grid"])
+    directory = f"{staging.root}/{run}"
+    texts = {"id": run, "digest": f"digest={order['digest']}", "sequence": str(number)}
+    texts["dispatch/python"] = os.path.realpath(sys.executable)
+    staging.fill((path, f"{text}\n", False) for path, text in texts.items())
+    staging.to_disk()
+    try:
+        os.rename(staging.folder, directory)
+        to_disk([staging.root])
+    except OSError as error:
+        raise written(error, directory) from None
+    return {"state": "new", "run": run, "directory": directory}
+
+
+def _name(root: str, grid: str) -> str:
+    """One that is free, behind that of a run of the same second, so that names sort too while the clock is right."""
+    before = os.path.basename(newest_run(root, grid))
+    while True:
+        start = f"{grid}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"
+        least = int(before[len(start) :], 16) + 1 if before.startswith(start) else 0
+        if least < 65536:
+            run = f"{start}{random.randrange(least, 65536):04x}"
+            if not os.path.exists(f"{root}/{run}"):
+                return run
+        time.sleep(0.05)

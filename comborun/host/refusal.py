@@ -1,0 +1,59 @@
+"""How a verb says no: one sentence and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
+"""exit codes, as sysexits.h has them"""
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
+    """What was asked can't be done."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """The exit code of a verb. A host without processes, memory or room is told in a sentence."""
+    try:
+        code = work(arguments)
+        sys.stdout.flush()
+    except Refusal as refusal:
+        complain(f"{verb}: {refusal}")
+        return refusal.code
+    except BrokenPipeError:  # who asked is gone
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again
+        return FAULT
+    except MemoryError:
+        complain(f"{verb}: there is not enough memory here")
+        return FAULT
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        complain(f"{verb}: {error.strerror or error}{where}")
+        return FAULT
+    return code
+
+
+def complain(line: str) -> None:
+    """A line on standard error, where somebody can still hear it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        return
+
+
+def run_directory(arguments: list[str]) -> str:
+    """The run that the first argument names. Raises Refusal where it is none."""
+    path = arguments[0] if arguments else ""
+    run = os.path.realpath(path) if path else ""
+    if not run or not os.path.isfile(f"{run}/id"):
+        raise Refusal(NO_RUN, f"{path or 'RUN'} is no run directory")
+    return run

@@ -1,0 +1,247 @@
+"""`replace RUN`: end the sessions of the user's own that dispatch/replaces names, a line each, whole names only.
+
+INT, then TERM, then the window is closed; nothing is killed. What was found and done is printed and kept in
+dispatch/replaced: a run does it once, before its first start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from comborun.host import files, process
+from comborun.rules import records
+from comborun.rules.names import RunLayout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterable, Iterator
+
+    Table = Dict[int, process.Look]
+
+_LADDER = ((signal.SIGINT, "INT", "20"), (signal.SIGTERM, "TERM", "10"))
+_CLOSED_S = 3.0
+_LOOK_S = 0.1
+_SHELL = re.compile(r"(-|.*/)?(bash|zsh|fish|sh|dash|ksh|tcsh|csh)", re.DOTALL)
+_SCRIPT = re.compile(r".*/sessions/.*/session\.sh", re.DOTALL)
+
+
+class Found:
+    """A session of tmux or screen. `address` names it exactly; `roots` are its shells, with their start times."""
+
+    def __init__(self, kind: str, name: str, address: str, pids: Iterable[int] = ()) -> None:
+        self.kind, self.name, self.address = kind, name, address
+        looks = {pid: process.look(pid) for pid in pids}
+        self.roots = {pid: seen.start for pid, seen in looks.items() if seen}
+        self.known: dict[int, str] = {}
+        """what was seen in it: a parent that ends takes nobody out of it"""
+        self.ended = ""
+        """by which signal"""
+
+    def members(self, table: Table) -> list[int]:
+        """Everything that lives in it."""
+        sessions = {pid for pid, start in self.roots.items() if pid not in table or table[pid].start == start}
+        self.known.update((pid, seen.start) for pid, seen in table.items() if seen.session in sessions)
+        alive = {pid for pid, start in self.known.items() if pid in table and table[pid].start == start}
+        inside = descendants(alive, table)
+        self.known.update((pid, table[pid].start) for pid in inside)
+        return sorted(inside)
+
+    def busy(self, table: Table) -> list[int]:
+        """What lives in it and is no shell waiting at its prompt."""
+        return [pid for pid in self.members(table) if not (pid in self.roots and _idle(pid))]
+
+
+class Replacing:
+    """What is to go, and what was said of it."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self.found: list[Found] = []
+        self.said: list[str] = []
+        self._say = say
+
+    def say(self, name: str, what: str) -> None:
+        line = records.clean(f"replaces {name}: {what}")
+        self.said.append(line)
+        self._say(line)
+
+    def find(self, name: str) -> None:
+        """All sessions of that name."""
+        here = [*self._tmux(name), *self._screen(name)]
+        self.found += [one for one in here if one.kind]
+        if not here:
+            self.say(name, "there is no session of that name")
+
+    def _tmux(self, name: str) -> Iterator[Found]:
+        """On the user's own server; an id names a session exactly, whatever is in its name."""
+        for line in _answer("tmux", "list-sessions", "-F", "#{session_id} #{session_name}"):
+            address, _, called = line.partition(" ")
+            if called == name:
+                yield self._windows(name, address)
+
+    def _windows(self, name: str, address: str) -> Found:
+        """Told from the list of all panes, because tmux 3.8 counts the sessions of one group as one."""
+        listed = _answer("tmux", "list-panes", "-a", "-F", "#{session_id} #{window_id} #{pane_pid}")
+        panes = [words for words in map(str.split, listed) if len(words) == 3]
+        mine = {window for session, window, _ in panes if session == address}
+        if any(session != address and window in mine for session, window, _ in panes):
+            self.say(name, "its tmux windows belong to another session too: left alone")
+            return Found("", name, address)
+        return Found("tmux", name, address, [int(pid) for session, _, pid in panes if session == address])
+
+    def _screen(self, name: str) -> Iterator[Found]:
+        """PID.NAME names one exactly."""
+        for line in _answer("screen", "-ls"):
+            address = line.lstrip("\t").partition("\t")[0]
+            pid, _, called = address.partition(".")
+            if not line.startswith("\t") or not pid.isdecimal() or called != name:
+                continue
+            if "(Dead" in line:
+                self.say(name, f"screen {address} is dead: left alone")
+                yield Found("", name, address)
+            else:
+                yield Found("screen", name, address, _children(look_around()).get(int(pid), []))
+
+    def spare(self) -> None:
+        """Leave out our own sessions, and the one that this was started from."""
+        table, above, pid = look_around(), set(), os.getpid()
+        while pid > 1 and pid in table:
+            above.add(pid)
+            pid = table[pid].parent
+        for one in self.found[:]:
+            inside = one.members(table)
+            why = "it is a session of comborun" if any(map(_ours, inside)) else ""
+            if why or above.intersection(inside):
+                said = why or "this launch was typed in it"
+                self.say(one.name, f"{one.kind} {one.address} is left alone: {said}")
+                self.found.remove(one)
+
+    def end(self, number: int, word: str, seconds: float) -> None:
+        """Send a signal to all at once, and wait until nothing is busy."""
+        table = look_around()
+        busy = {one: pids for one in self.found for pids in [one.busy(table)] if pids}
+        for one, pids in busy.items():
+            one.ended = word
+            if number == signal.SIGINT:  # to whole groups, as a terminal does
+                for group in {table[pid].group for pid in pids}:
+                    process.send_group(group, number)
+            else:  # parents first, or a loop goes on with its next program before its own turn comes
+                for pid in sorted(pids, key=lambda pid: (int(table[pid].start), pid)):
+                    process.send(pid, number)
+        if busy:
+            _wait(seconds, lambda: not any(one.busy(table) for table in [look_around()] for one in self.found))
+
+    def close(self, one: Found) -> None:
+        """Close its window, where that is still there."""
+        what = f"after {one.ended}" if one.ended else ""
+        if one.busy(look_around()):
+            what = "when its window was closed"
+        if one.kind == "tmux":
+            _answer("tmux", "kill-session", "-t", one.address)
+        elif os.path.exists(f"/proc/{one.address.partition('.')[0]}"):
+            _answer("screen", "-S", one.address, "-X", "quit")
+        _wait(_CLOSED_S, lambda: not one.members(look_around()))
+        if left := " ".join(map(str, one.members(look_around()))):
+            self.say(one.name, f"{one.kind} {one.address} is closed, and these processes survive: {left}")
+        else:
+            self.say(one.name, " ".join(filter(None, (f"{one.kind} {one.address} has ended", what))))
+
+
+def replace(run: str, say: Callable[[str], object]) -> None:
+    """Do what dispatch/replaces wants, unless that was done or the run has started before."""
+    layout = RunLayout(run)
+    if not os.path.exists(layout.replaces) or os.path.exists(layout.replaced) or os.path.exists(layout.dispatcher):
+        return
+    work = Replacing(say)
+    for name in files.read_text(layout.replaces).splitlines():
+        work.find(name)
+    work.spare()
+    for number, word, default in _LADDER:
+        work.end(number, word, float(os.environ.get(f"COMBORUN_REPLACE_{word}_S") or default))
+    for one in work.found:
+        work.close(one)
+    files.write_text(layout.replaced, "".join(f"{line}\n" for line in work.said) or "\n")
+
+
+def main(arguments: list[str]) -> int:
+    replace(os.path.abspath(arguments[0] if arguments else "."), lambda line: print(line, flush=True))
+    sys.stdout.flush()
+    return 0
+
+
+def look_around() -> Table:
+    """All processes that live."""
+    looks = {int(name): process.look(name) for name in os.listdir("/proc") if name.isdecimal()}
+    return {pid: seen for pid, seen in looks.items() if seen and seen.lives}
+
+
+def descendants(pids: Iterable[int], table: Table) -> set[int]:
+    """These processes and all below them."""
+    children, queue = _children(table), list(pids)
+    found: set[int] = set()
+    while queue:
+        pid = queue.pop()
+        if pid not in found:
+            found.add(pid)
+            queue += children.get(pid, [])
+    return found
+
+
+def _children(table: Table) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for pid, seen in table.items():
+        children.setdefault(seen.parent, []).append(pid)
+    return children
+
+
+def _answer(program: str, *words: str) -> list[str]:
+    """What tmux (the user's own server) or screen says; nothing where it is not there or does not answer."""
+    path = shutil.which(program)
+    if not path:
+        return []
+    environment = {key: value for key, value in os.environ.items() if key != "TMUX"}
+    command = [path, *(["-L", "default"] if program == "tmux" else []), *words]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=5,
+            env=environment, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return os.fsdecode(done.stdout).split("\n")
+
+
+def _idle(pid: int) -> bool:
+    """Whether it is a shell without a program to run; if it waits for one, that shows in its children."""
+    words = _words(pid, "cmdline")
+    options = words[1:]
+    return bool(words and _SHELL.fullmatch(words[0])) and all(
+        word.startswith("--") or (word.startswith("-") and "c" not in word) for word in options
+    )
+
+
+def _ours(pid: int) -> bool:
+    """Whether it is, or is of, a session that a dispatcher started."""
+    marked = any(entry.startswith("COMBORUN_SESSION=") for entry in _words(pid, "environ"))
+    return marked or any(map(_SCRIPT.fullmatch, _words(pid, "cmdline")))
+
+
+def _words(pid: int, file: str) -> list[str]:
+    """What /proc holds of it, each closed by a NUL."""
+    try:
+        with open(f"/proc/{pid}/{file}", "rb") as stream:
+            return [os.fsdecode(word) for word in stream.read().split(b"\0")[:-1]]
+    except OSError:
+        return []
+
+
+def _wait(seconds: float, done: Callable[[], bool]) -> None:
+    """Processes of others end without a word to us, so they are looked at again and again."""
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)

@@ -1,0 +1,172 @@
+"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: start the dispatcher, or resume it.
+
+Safe to repeat. With `--secrets -` those of the laptop are on standard input, each NAME=VALUE and a NUL.
+
+0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 69: no tmux and no screen.
+73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from comborun.host import files, process, run_secrets
+from comborun.host.changes import Changes
+from comborun.host.holds import Holds
+from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.replace import replace
+from comborun.rules.names import RunLayout
+
+_KINDS = ("tmux", "screen")
+_OPTIONS = ("--parallel", "--multiplexer", "--secrets")
+_OTHERS_S = 120.0
+"""another start of the run may have sessions of the user's own to end"""
+_LEAVING_S = 15.0
+"""a dispatcher that is just leaving holds the lock for as long, at most"""
+
+
+def main(arguments: list[str]) -> int:
+    return answer("start", _start, arguments)
+
+
+def _start(arguments: list[str]) -> int:
+    run = run_directory(arguments)
+    if os.path.exists(RunLayout(run).engine):
+        from comborun.host import settle
+
+        return settle.main([run, "--person", *arguments[1:]])
+    given = _options(arguments[1:])
+    os.environ.pop("COMBORUN_SESSION", None)
+    Start(run).start(given)
+    return 0
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    """The options, by name. Raises Refusal for what makes no sense."""
+    given = {}
+    while words:
+        name, value = words[0], words[1] if len(words) > 1 else "none"
+        if name not in _OPTIONS:
+            raise Refusal(USAGE, f"what is {name}? usage: [--parallel N] [--multiplexer tmux|screen]")
+        given[name], words = value, words[2:]
+    if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
+        raise Refusal(USAGE, "--parallel wants a number from 1")
+    if given.get("--multiplexer", "tmux") not in _KINDS:
+        raise Refusal(USAGE, "--multiplexer wants tmux or screen")
+    if given.get("--secrets", "-") != "-":
+        raise Refusal(USAGE, "--secrets wants -")
+    return given
+
+
+class Start:
+    """One start of a run; one at a time."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.layout = RunLayout(run)
+        self.multiplexer = ""
+
+    def start(self, given: dict[str, str]) -> None:
+        """Have a dispatcher live. Raises Refusal."""
+        self._choose(given.get("--multiplexer", ""))
+        if "--parallel" in given:
+            self._write(self.layout.slots, given["--parallel"])
+        self._alone()
+        try:
+            run_secrets.gather(self.run, sys.stdin.buffer.read() if "--secrets" in given else None)
+            replace(self.run, lambda line: print(line, flush=True))
+            files.remove(self.layout.stopped)
+            print(self._dispatcher(), flush=True)
+        except LookupError as missing:
+            raise Refusal(CONFIG, f"{missing}; nothing was started") from None
+        finally:
+            self._leave()
+
+    def _choose(self, wanted: str) -> None:
+        """tmux or screen: what is wished for, else what this run used before, then tmux, then screen."""
+        before = files.read_line(self.layout.multiplexer)
+        for kind in [wanted] if wanted else [before, *_KINDS]:
+            if kind in _KINDS and shutil.which(kind):
+                self.multiplexer = kind
+                return self._write(self.layout.multiplexer, kind)
+        if wanted:
+            raise Refusal(LACKING, f"there is no {wanted} on this machine")
+        raise Refusal(LACKING, "there is neither tmux nor screen on this machine: install one of them")
+
+    def _write(self, path: str, line: str) -> None:
+        if not files.write_text(path, f"{line}\n"):
+            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}")
+
+    def _alone(self) -> None:
+        """Take the lock that lets one start work at a time; it is held until this process ends."""
+        path = f"{self.layout.dispatch}/.start"
+        try:
+            held = files.lock(path, _OTHERS_S)
+        except OSError:
+            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}") from None
+        if held < 0:
+            raise Refusal(BUSY, f"another start holds {path}")
+
+    def _dispatcher(self) -> str:
+        """Start dispatchers until one lives; what is to be said of it."""
+        deadline = time.monotonic() + _LEAVING_S
+        while True:
+            child = self._detached()
+            with Changes(self.layout.dispatch, end_of=child.pid) as changes:
+                while child.poll() is None and self._signed() != str(child.pid):
+                    changes.wait(1.0)
+            if pid := self._signed():
+                mine = pid == str(child.pid)
+                return f"dispatcher {pid} started with {self.multiplexer}" if mine else f"dispatcher {pid} is running"
+            code = child.wait()
+            if code == 0:
+                return self._nothing()
+            if code != BUSY:
+                said = "\n".join(files.read_text(self.layout.out).splitlines()[-3:])
+                raise Refusal(code if code > 0 else 128 - code, f"the dispatcher ended with code {code}: {said}")
+            if time.monotonic() > deadline:
+                raise Refusal(BUSY, f"{self.layout.lock} is held, but by no dispatcher")
+            self._until_free()
+
+    def _detached(self) -> subprocess.Popen[bytes]:
+        """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run]
+        with open(self.layout.out, "ab") as out:
+            return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+
+    def _until_free(self) -> None:
+        """Wait a moment for the lock of a dispatcher that is leaving."""
+        held = files.lock(self.layout.lock, 0.2)
+        if held >= 0:
+            os.close(held)
+
+    def _signed(self) -> str:
+        """The pid of a dispatcher that lives, has taken over and is not about to leave; else nothing."""
+        record = files.read(self.layout.dispatcher)
+        pid, start, boot = (record.get(key, "") for key in ("pid", "start", "boot"))
+        leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
+        return pid if process.alive(pid, start, boot) and not leaves else ""
+
+    def _nothing(self) -> str:
+        """The dispatcher found nothing that it may start."""
+        now = Holds(self.layout).look()
+        if not now.kind:
+            return "nothing is left to do"
+        again = shlex.join(["bash", self.layout.front, "resume"])
+        return f"the run is {now.kind} ({now.why}). What lets it go on: {again}"
+
+    def _leave(self) -> None:
+        """Secrets stay while a dispatcher lives that is not done: it removes them when it is."""
+        if not os.path.exists(self.layout.secrets) or (self._signed() and not os.path.exists(self.layout.done)):
+            return
+        if files.lock(self.layout.lock, 5) >= 0:
+            run_secrets.forget(self.run)

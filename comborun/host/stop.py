@@ -1,0 +1,314 @@
+"""`stop RUN [NAME...]`: end sessions and everything that they started; without names the whole run.
+
+INT, then TERM, then KILL, to all at once; then a sweep for what left its group. What is done is told on standard
+output. Model servers end after their clients; `--server NAME` in the place of names ends one of them. It goes on to
+its end whoever asked: a link that is cut or a Ctrl-C ends the telling and not the stopping.
+
+0: nothing of them is left. 1: something survives and is named. 64: no such session. 66: no run directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import sys
+import time
+
+from comborun.host import attempts, files, process, run_secrets
+from comborun.host.changes import Changes
+from comborun.host.engines import engine
+from comborun.host.freed import Freed
+from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
+from comborun.host.windows import dismiss
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    from comborun.rules.names import AttemptLayout
+
+SESSIONS, SERVERS = "sessions", "servers"
+_LADDER = ((signal.SIGINT, "INT", "15"), (signal.SIGTERM, "TERM", "10"), (signal.SIGKILL, "KILL", "20"))
+"""signals and seconds; after KILL comes the supervisor's own sweep and its evidence"""
+_SESSION = re.compile("[A-Za-z0-9_-]+")
+_LOOK_S = 0.25
+"""between two looks at what nobody supervises: its end is no change of a file"""
+_BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
+_STATES = {
+    "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
+    "Z": " (it is dead, and its parent has not taken notice)",
+}
+
+
+def main(arguments: list[str]) -> int:
+    return answer("stop", _stop, arguments)
+
+
+def _stop(arguments: list[str]) -> int:
+    run, words = run_directory(arguments), arguments[1:]
+    family = SERVERS if words[:1] == ["--server"] else SESSIONS
+    names = words[1:] if family == SERVERS else words
+    for name in names:
+        if not _SESSION.fullmatch(name) or not os.path.isdir(f"{run}/{family}/{name}"):
+            raise Refusal(USAGE, f"there is no session {name}")
+    return _outliving(lambda: Stopping(run, family).stop(names))
+
+
+def _outliving(work: Callable[[], int]) -> int:
+    """The exit code of `work`, which a process of its own does: it goes on when this one is ended.
+
+    What it prints comes through pipes, so that nobody waits for it who waits for the end of ours.
+    """
+    pipes = [os.pipe(), os.pipe()]
+    child = os.fork()
+    if not child:
+        os._exit(_apart(pipes, work))
+    for _, writing in pipes:
+        os.close(writing)
+    _hand_on({pipes[0][0]: 1, pipes[1][0]: 2})
+    _, status = os.waitpid(child, 0)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+
+def _apart(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
+    os.setsid()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    for place, (reading, writing) in enumerate(pipes, start=1):
+        os.close(reading)
+        os.dup2(writing, place)
+        os.close(writing)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return answer("stop", lambda _: work(), [])
+
+
+def _hand_on(streams: dict[int, int]) -> None:
+    """Copy what comes from each descriptor to another, until all have ended."""
+    while streams:
+        for reading in select.select(list(streams), [], [])[0]:
+            data = os.read(reading, 65536)
+            if data:
+                files.write_all(streams[reading], data)
+            else:
+                del streams[reading]
+
+
+class Stopping:
+    """One stop of a run, or of some of its sessions."""
+
+    def __init__(self, run: str, family: str) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.layout = self.attempts.layout
+        self.cluster = self.attempts.ask_slurm()
+        self.family = family
+        self.active: dict[str, int] = {}
+        """name -> the attempt that is still to end"""
+        self.marked: dict[str, int] = {}
+        """all that were marked as being stopped"""
+        self.freed = Freed(self.attempts.id, self.layout.policy)
+
+    def stop(self, names: list[str]) -> int:
+        """End these, or everything."""
+        everything = not names
+        if everything:
+            files.touch(self.layout.stopped)
+            self._end_dispatcher()
+            dismiss(self.layout.dispatch)
+            names = _folders(self.layout.sessions)
+        if self.cluster:
+            self._take_back(None if everything else names)
+        clean = self._round(names, named=not everything)
+        if everything:
+            self.family = SERVERS
+            clean = self._round(_folders(self.layout.servers), named=False) and clean
+            run_secrets.forget(self.layout.directory)
+            engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
+        clean = self._sweep(everything) and clean
+        return 0 if self.freed.check(_say) and clean else 1
+
+    def _round(self, names: list[str], *, named: bool) -> bool:
+        """Stop these; whether all have ended."""
+        try:
+            for name in names:
+                self._mark(name, named=named)
+            self._ladder()
+        finally:
+            for name, number in self.active.items():  # it may end by itself later, and that is not our doing
+                files.remove(self._at(name, number).stop)
+        for name, number in self.active.items():
+            _say(f"{name}: has not ended")
+            claim = files.read(self._at(name, number).claim)
+            if self.cluster:
+                _say(f"survives: {self.cluster.where(name, number)}")
+            elif _lives(claim, "supervisor", "supervisor_start"):
+                _name(int(claim["supervisor"]))
+        clean, self.active = not self.active, {}
+        return clean
+
+    def _at(self, name: str, number: int) -> AttemptLayout:
+        return self.attempts.at(name, number, self.family)
+
+    # What is to end
+
+    def _end_dispatcher(self) -> None:
+        """First, so that nothing new starts."""
+        record = files.read(self.layout.dispatcher)
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if not _lives(record, "pid", "start"):
+                return
+            pid = int(record["pid"])
+            process.send(pid, number)
+            with Changes(end_of=pid) as changes:
+                _until(_DISPATCHER_S, changes, lambda: not _lives(record, "pid", "start"))
+
+    def _mark(self, name: str, *, named: bool) -> None:
+        """What has not begun is cancelled; what has is marked as being stopped."""
+        number = self.attempts.latest(name, self.family)
+        life = self.attempts.look(name, number, self.family).life if number else attempts.QUEUED
+        note = "before it began"
+        if life in (attempts.QUEUED, attempts.ENDED) and not named:
+            return
+        if life == attempts.ENDED:
+            if self.family == SERVERS or not self.attempts.pending(name, number):
+                _say(f"{name}: has ended already")
+                return
+            life, note = attempts.QUEUED, "while it waited for another attempt"
+        if life == attempts.QUEUED:
+            number += 1
+        if life in (attempts.QUEUED, attempts.STARTING) and self._forestall(name, number, note):
+            self._tell(name, number)
+            _say(f"{name}: cancelled {note}")
+            return
+        self._mark_begun(name, number)
+
+    def _forestall(self, name: str, number: int, note: str) -> bool:
+        return self.attempts.forestall(name, number, "stopped", note, self.family)
+
+    def _mark_begun(self, name: str, number: int) -> None:
+        """The mark names who stops it: without its stopper it says nothing."""
+        at = self._at(name, number)
+        with Changes(at.directory) as changes:
+            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number, self.family).life != attempts.STARTING)
+        pid, start, boot = process.identity()
+        if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
+            files.touch(at.stop)  # on a full disk it names nobody
+        if files.read(at.grant).get("gpus"):
+            self.freed.remember(f"{self.attempts.id}/{name}/{number}")
+        self.active[name] = self.marked[name] = number
+
+    def _tell(self, name: str, number: int) -> None:
+        files.tell(self.layout.fifo, f"ended {name} {number}")
+
+    # INT, TERM, KILL
+
+    def _ladder(self) -> None:
+        """To all at once. Supervisors that do not come back even after KILL are stopped or stuck, and killed."""
+        kind = "session" if self.family == SESSIONS else "server"
+        with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
+            for number, word, default in _LADDER:
+                if not self.active:
+                    return
+                seconds = float(os.environ.get(f"COMBORUN_STOP_{word}_S") or default)
+                complain(f"stop: {word} to {_several(len(self.active), kind)}, up to {seconds:g} s")
+                self._signal(number, word)
+                _until(seconds, changes, self._all_ended)
+            for name, attempt in {} if self.cluster else self.active.items():
+                claim = files.read(self._at(name, attempt).claim)
+                if _lives(claim, "supervisor", "supervisor_start"):
+                    process.send(int(claim["supervisor"]), signal.SIGKILL)
+            _until(_BURIED_S, changes, self._all_ended)
+
+    def _take_back(self, names: list[str] | None) -> None:
+        """What waits in Slurm's queue goes first."""
+        if self.cluster and self.cluster.silence:
+            complain("stop: Slurm does not answer")
+        elif self.cluster:
+            self.cluster.cancel_waiting(names)
+
+    def _signal(self, number: int, word: str) -> None:
+        """To the command's group, if it still is that command; to a supervisor on another node through Slurm."""
+        if self.cluster:
+            flaw = self.cluster.signal(word, self.active.items())
+            if flaw:
+                complain(f"stop: Slurm does not pass it on ({flaw}); the sessions look for themselves")
+            return
+        for name, attempt in self.active.items():
+            begin = files.read(self._at(name, attempt).begin)
+            if _lives(begin, "pid", "pid_start"):
+                pid = int(begin["pid"])
+                if not process.send_group(pid, number):
+                    process.send(pid, number)
+
+    def _all_ended(self) -> bool:
+        """Looks at each that is still to end, and buries what nobody supervises."""
+        if self.cluster:
+            self.cluster.refresh()
+        for name, number in list(self.active.items()):
+            seen = self.attempts.glance(name, number, self.family)
+            if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
+                seen = self.attempts.look(name, number, self.family)
+            if seen.life == attempts.LOST:
+                self.attempts.bury(name, number, self.family)
+                self._tell(name, number)
+                seen = self.attempts.glance(name, number, self.family)
+            if seen.life == attempts.ENDED:
+                del self.active[name]
+                self._say_ended(name, seen.record)
+        return not self.active
+
+    def _say_ended(self, name: str, end: dict[str, str]) -> None:
+        """A server has no records, and how it ended when it was told to does not matter."""
+        if self.family == SERVERS:
+            _say(f"the server {name}: stopped")
+            return
+        records = int(end.get("records") or 0)
+        _say(f"{name}: {attempts.outcome_of(end)}, {_several(records, 'record')}")
+
+    # What is left
+
+    def _sweep(self, everything: bool) -> bool:
+        """End what carries a marker even now; whether nothing does any more."""
+        run = self.attempts.id
+        markers = [f"{run}/"] if everything else [f"{run}/{name}/{number}" for name, number in self.marked.items()]
+        left = [pid for marker in markers for pid in process.sweep(marker, 0.0)]
+        for pid in left:
+            _name(pid)
+        return not left
+
+
+def _folders(directory: str) -> list[str]:
+    try:
+        return sorted(one.name for one in os.scandir(directory) if one.is_dir())
+    except OSError:
+        return []
+
+
+def _lives(record: dict[str, str], pid: str, start: str) -> bool:
+    return process.alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
+
+
+def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not done() and (left := deadline - time.monotonic()) > 0:
+        changes.wait(min(left, _LOOK_S))
+
+
+def _name(pid: int) -> None:
+    """Say of a process that it survives."""
+    seen = process.look(pid)
+    comm = files.read_line(f"/proc/{pid}/comm")
+    _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")
+
+
+def _several(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _say(line: str) -> None:
+    """Who asked may be gone; the work goes on."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

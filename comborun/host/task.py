@@ -1,0 +1,247 @@
+"""`task RUN BATCH`: a task of an array: run the session that slurm/batch-<BATCH>.tsv has in the line of its index.
+
+Slurm may start a task again while what it started before still lives on a node that it does not reach. So every start
+makes an attempt of its own, and what an earlier one left open is closed first.
+
+    0: the end is on record, or it was not to run any more    64: no task of Slurm
+    66: no run directory, or no such line    73: can't write there
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+
+from comborun.host import files, judging, link
+from comborun.host.attempts import ENDED, RunDirectory, outcome_of
+from comborun.host.engines.slurm import Slurm
+from comborun.rules import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+HELD = "the run is held"
+"""how a task says that it leaves for that reason: settle tells by it that the session may be submitted anew"""
+_OVER = ("succeeded", "cancelled", "not needed")
+
+
+class Start:
+    """This start of a task: where its supervisor runs (host/place.py). Raises LookupError where we are no task."""
+
+    def __init__(self, run: str, name: str, number: int) -> None:
+        self.attempts = RunDirectory(run)
+        self.name = name
+        self.number = number
+        self.at = self.attempts.at(name, number)
+        self.job = task_here()
+        self.node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+        self.nonce = os.urandom(16).hex()
+        self.output = f"{self.at.directory}/out-{self.nonce}"
+        """of this start alone; `out` leads to it"""
+        self.shown = os.devnull
+        self.held: list[int] = []
+        self._cluster = Slurm(self.attempts.layout)
+        self._said = _size(self._cluster.output(self.job))
+        self._heard = False
+
+    def open(self) -> None:
+        os.makedirs(self.at.directory, exist_ok=True)
+
+    def grant(self) -> dict[str, str]:
+        """The GPUs of the allocation, and the tail that earlier attempts have left to do."""
+        given = os.environ.get("SLURM_JOB_GPUS", "")
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if given else ""
+        gpus = visible if re.fullmatch("[0-9]+(,[0-9]+)*", visible) else ""  # by name they stay as Slurm put them there
+        grant = {"gpus": gpus, "slurm_gpus": given, "node": self.node}
+        tail = self.attempts.tail(self.name)
+        return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
+
+    def claim(self, text: str) -> bool:
+        """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
+        facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
+        facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
+        if not link.publish_text(self.at.claim, text + records.render(facts)):
+            return False
+        if self._make_room():
+            return True
+        self._close("disk_full", f"can't write in {self.at.directory}")
+        raise OSError(f"can't write in {self.at.directory}")
+
+    def _make_room(self) -> bool:
+        try:
+            os.mkdir(self.output)
+            os.symlink(os.path.basename(self.output), self.at.output)
+        except OSError:
+            return False
+        written = files.write(self.at.grant, self.grant().items()) and files.append(self.at.log, "")
+        return written and judging.reserve(self.at)
+
+    def withdraw(self) -> None:
+        self._close("launch_failed", "no process could be started")
+
+    def _close(self, cause: str, note: str) -> None:
+        """End what has been claimed and can't begin."""
+        judged = judging.judge(self.at, None)
+        ending = judging.Ending(cause, note, ended=f"{time.time():.6f}")
+        judging.write_end(self.at, ending, judged, reserved=False)
+
+    def address(self) -> str:
+        return self.job
+
+    def beat(self) -> str:
+        """A stop has its signal as a rule, so the mark is heeded from the second look on."""
+        with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
+            file.write(f"{time.time():.6f}\n")
+        try:
+            names = os.listdir(self.at.directory)  # it is listed, whatever this node remembers of it
+        except OSError:
+            return ""
+        if "end" in names and files.read(self.at.end).get("nonce") == self.nonce:
+            return "closed"
+        if "stop" not in names:
+            return ""
+        mark = files.read(self.at.stop)
+        if "signalled" not in mark:  # its stopper is on another machine: nobody here can tell whether it lives
+            files.write(self.at.stop, {**mark, "signalled": "1"}.items())
+        before, self._heard = self._heard, True
+        return "stop" if before else ""
+
+    def why(self) -> tuple[str, str] | None:
+        """Slurm's own words about this start, unless a person stops it."""
+        if os.path.exists(self.at.stop):
+            return "stopped", ""
+        return self._cluster.words({"job": self.job, "said": str(self._said)})
+
+    def leave(self) -> None:
+        """Settle at once where its end calls for another attempt, or where it is the last."""
+        end = self.attempts.end(self.name, self.number)
+        if end and (outcome_of(end) not in _OVER or self._is_last()):
+            program(self.attempts.path, "settle", self.attempts.path)
+
+    def _is_last(self) -> bool:
+        """Whether all others have an end: the settle job may wait for a task that never starts again."""
+        if "SLURM_ARRAY_JOB_ID" not in os.environ:
+            return False
+        lines = files.read_text(self.attempts.layout.queue, 1 << 26).splitlines()
+        names = [line.partition("\t")[0] for line in lines]  # those that come last tell soonest
+        return all(self.attempts.end(name, self.attempts.latest(name)) for name in reversed(names))
+
+
+def task_here() -> str:
+    """The task that we are: `12_7`, or the number of a job without an array. Raises LookupError where we are none."""
+    array, index = os.environ.get("SLURM_ARRAY_JOB_ID", ""), os.environ.get("SLURM_ARRAY_TASK_ID", "")
+    found = f"{array}_{index}" if array else os.environ.get("SLURM_JOB_ID", "")
+    if not re.fullmatch("[0-9]+(_[0-9]+)?", found):
+        raise LookupError("it is no task of Slurm")
+    return found
+
+
+def restarts() -> int:
+    """How often Slurm has started this task before."""
+    return records.integer({"count": os.environ.get("SLURM_RESTART_COUNT", "")}, "count") or 0
+
+
+def program(run: str, *words: str) -> NoReturn:
+    """Become another verb of the run's host program."""
+    os.execv(sys.executable, [sys.executable, "-I", "-S", f"{run}/lib/comborun_host", *words])
+
+
+def main(arguments: list[str]) -> int:
+    for name in ("COMBORUN_SESSION", "TMUX", "TMUX_PANE", "STY"):
+        os.environ.pop(name, None)
+    if len(arguments) != 2 or not re.fullmatch("[1-9][0-9]{0,8}", arguments[1]):
+        return _die(64, "usage: RUN BATCH")
+    try:
+        attempts = RunDirectory(os.path.realpath(arguments[0]))
+    except LookupError as error:
+        return _die(66, str(error))
+    try:
+        array, _, index = task_here().partition("_")
+    except LookupError as error:
+        return _die(64, str(error))
+    os.chdir(attempts.path)
+    attempts.nodes = cluster = Slurm(attempts.layout)
+    row = _row(cluster, arguments[1], index)
+    if not row:
+        return _die(66, f"slurm/batch-{arguments[1]}.tsv has no line {index}")
+    name, planned = row
+    attempt, why = 0, _kept_back(attempts, name)
+    if not why:
+        attempt, why = _attempt(attempts, name, planned, f"{array}_{index}")
+    if why:
+        sys.stdout.write(f"task: {name}: {why}\n")
+        return 0
+    program(attempts.path, "session", attempts.path, name, str(attempt), "slurm")
+
+
+def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:
+    """The session and attempt that this task is for: waits for a file that this node may not see yet."""
+    deadline = time.monotonic() + settle_s()
+    while True:
+        cluster.batches()  # the folder is listed, whatever this node remembers of it
+        row = cluster.batch(number).get(index)
+        if row and os.path.exists(cluster.layout.session(row[0])):
+            return row
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(1)
+
+
+def settle_s() -> float:
+    """Seconds after which a node has forgotten what it remembered of a shared file system."""
+    return float(os.environ.get("COMBORUN_SETTLE_S") or 65)
+
+
+def _kept_back(attempts: RunDirectory, name: str) -> str:
+    """Why its session is not to run any more, or not now."""
+    if os.path.exists(attempts.layout.stopped):
+        return f"{HELD}: stopped"
+    held = files.read(attempts.layout.hold)
+    if held.get("kind"):
+        return f"{HELD}: {held['kind']} ({held.get('why', '')})"
+    for line in files.read_text(attempts.layout.queue, 1 << 26).splitlines():
+        words = line.split("\t")
+        if words[0] == name and words[2:3] == ["dropped"]:
+            return "the grid was changed since, and the session is not part of the run any more"
+    return ""
+
+
+def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tuple[int, str]:
+    """The attempt to make, or why there is none to make; closes that of an earlier start."""
+    latest = attempts.latest(name)
+    if latest < planned:
+        return planned, ""
+    claim = files.read(attempts.at(name, latest).claim)
+    if claim.get("job") != task:
+        return 0, f"attempt {latest} was made by {claim.get('job') or 'another'}"
+    if (records.integer(claim, "restart") or 0) >= restarts():
+        return 0, f"attempt {latest} was made by this start, or a later one"
+    if attempts.glance(name, latest).life != ENDED:
+        attempts.bury(name, latest)
+    if not _goes_on(attempts, name, latest):
+        return 0, f"attempt {latest} has ended for good"
+    return latest + 1, ""
+
+
+def _goes_on(attempts: RunDirectory, name: str, latest: int) -> bool:
+    """Whether a new start of the task is to make another attempt."""
+    end = attempts.end(name, latest)
+    if not end or os.path.exists(attempts.at(name, latest).stop) or outcome_of(end) in _OVER:
+        return False
+    return end.get("cause") in ("preempted", "lost") or attempts.pending(name, latest)  # else it is no retry of ours
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _die(code: int, why: str) -> int:
+    sys.stderr.write(f"task: {why}\n")
+    return code

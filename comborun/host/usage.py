@@ -1,0 +1,83 @@
+"""dispatch/usage.tsv: how busy the machine was while the run lasted.
+
+A line is TIME LOAD CPUS MEMORY_KIB AVAILABLE_KIB, then INDEX:USED_MIB:TOTAL_MIB:UTILIZATION of each GPU that the run
+may use, separated by tabs. What is not known is empty. Nobody waits for nvidia-smi. The time between two lines doubles
+with every 500 lines: 27 hours are 2,100 lines, two weeks 4,000.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from comborun.host import driver, files, machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+    from comborun.rules.names import RunLayout
+
+_FIRST_MS = 10000
+_DOUBLES_EVERY = 500
+_DOUBLES_MOST = 16
+_FILE_MOST = 1 << 26
+
+
+class Usage:
+    """What writes the lines, one at a time."""
+
+    def __init__(self, run: RunLayout, gpus: Sequence[int]) -> None:
+        self._file, self._lock, self._gpus = run.usage, run.policy, gpus
+        said = os.environ.get("COMBORUN_USAGE_MS", "")
+        self._first_s = (int(said) if said.isdecimal() and int(said) and len(said) < 10 else _FIRST_MS) / 1000
+        text = files.read_text(self._file, _FILE_MOST)
+        self._lines = text.count("\n")
+        if text and not text.endswith("\n"):  # an earlier dispatcher stopped in the middle of a line
+            self._lines += 1
+            files.append(self._file, "\n")
+        self._next = 0.0
+        self._values = ""
+        self._question: driver.Question | None = None
+
+    def due(self) -> float:
+        """When `tell` or `serve` has something to do."""
+        return min(self._next, self._question.due()) if self._question else self._next
+
+    def descriptors(self) -> list[int]:
+        return self._question.descriptors() if self._question else []
+
+    def serve(self) -> None:
+        """Write a line if it is time; end the one that waits for its answer."""
+        if self._question and self._question.look():
+            self._write(self._values + self._answer(self._question))
+            self._question = None
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + self._first_s * (1 << min(self._lines // _DOUBLES_EVERY, _DOUBLES_MOST))
+        self._lines += 1
+        total, available = machine.memory_kib()
+        values = [machine.load(), str(len(machine.cores())), _told(total), _told(available)]
+        if not self._gpus or self._question:
+            self._write("\t".join(values))  # the last answer has yet to come
+        else:
+            self._values = "\t".join(values)
+            self._question = driver.Question(driver.GPU_ROWS, self._lock)
+
+    def _answer(self, question: driver.Question) -> str:
+        told = {gpu.index: gpu for gpu in driver.gpu_rows(question.lines)}
+        rows = ""
+        for index in self._gpus:
+            gpu = told.get(index)
+            values = (gpu.used, gpu.total, gpu.utilization) if gpu else (None, None, None)
+            rows += f"\t{index}:" + ":".join(map(_told, values))
+        return rows
+
+    def _write(self, values: str) -> None:
+        """The time is that of the writing, so that lines stand in the order of their times."""
+        files.append(self._file, f"{time.time():.6f}\t{values}\n")
+
+
+def _told(number: int | None) -> str:
+    return "" if number is None else str(number)

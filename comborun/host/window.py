@@ -1,0 +1,126 @@
+"""What a session's window shows: its log, which the command writes itself with no pipe in between.
+
+inotify tells when the log has grown; where it can't, the log is looked at twice a second. A window that takes nothing
+(a frozen tmux, a terminal that is held) never holds up its session.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+TYPE_CHECKING = False
+
+_IN_MODIFY = 2
+_CHUNK = 65536
+_BEHIND = 1 << 20
+"""bytes: a window that is further behind goes on near the end"""
+_LOOK_S = 0.5
+_REST_S = 0.1
+"""between two looks at a log that grows fast"""
+
+
+class Window:
+    """Shows a log on standard output."""
+
+    def __init__(self, log: str, skips: bool) -> None:
+        self._skips = skips
+        """a terminal of its own: nobody reads a megabyte there"""
+        self._at = 0
+        self._left = b""
+        self._notify = self._log = self._out = -1
+        self.deadline = 0.0
+        try:
+            self._log = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
+            self._out = _own(1)
+            self._notify = _watch(log)
+        except OSError:
+            return
+
+    def descriptors(self) -> list[int]:
+        """Readable when the log has grown, unless it was just shown in full haste."""
+        return [self._notify] if self._notify >= 0 and not self.blocked and time.monotonic() >= self.deadline else []
+
+    @property
+    def blocked(self) -> bool:
+        return bool(self._left)
+
+    def show(self) -> None:
+        """What is new."""
+        if self._out < 0 or self._log < 0:
+            self.deadline = float("inf")
+            return
+        self._heed()
+        shown = 0
+        try:
+            while shown < 16 * _CHUNK and self._write():
+                data = os.pread(self._log, _CHUNK, self._skipped())
+                self._at += len(data)
+                self._left = data
+                shown += len(data)
+                if not data:
+                    break
+        except OSError:  # the window has gone
+            self._out = -1
+        hasty = self.blocked or shown > _CHUNK // 16
+        self.deadline = time.monotonic() + (_REST_S if hasty else _LOOK_S if self._notify < 0 else 3600.0)
+
+    def _heed(self) -> None:
+        try:
+            if self._notify >= 0:
+                os.read(self._notify, 4096)
+        except OSError:
+            return
+
+    def _skipped(self) -> int:
+        if self._skips:
+            behind = os.fstat(self._log).st_size - self._at
+            self._at += max(0, behind - _CHUNK) if behind > _BEHIND else 0
+        return self._at
+
+    def _write(self) -> bool:
+        """Whether all that was read is written."""
+        while self._left:
+            try:
+                self._left = self._left[os.write(self._out, self._left) :]
+            except BlockingIOError:
+                return False
+        return True
+
+    def close(self, seconds: float) -> None:
+        """Show the rest of the log, as long as somebody takes it."""
+        deadline = time.monotonic() + seconds
+        while self._out >= 0:
+            before = self._at
+            self.show()
+            if not self.blocked and self._at == before:
+                return
+            left = deadline - time.monotonic()
+            if left <= 0 or (self.blocked and not select.select([], [self._out], [], left)[1]):
+                return
+
+
+def _own(fd: int) -> int:
+    """An open file of its own for what `fd` writes to, which never waits; others may write there, too."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:  # a socket
+        own = os.dup(fd)
+        os.set_blocking(own, False)
+        return own
+
+
+def _watch(path: str) -> int:
+    """A descriptor that is readable when the file was written; -1 where the kernel has none to give."""
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        fd: int = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if fd >= 0 and library.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
+            os.close(fd)
+            return -1
+    except (OSError, AttributeError):
+        return -1
+    return fd

@@ -1,0 +1,88 @@
+"""The lines of a log in which a program counts what it has done.
+
+A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is: a bar
+or a bracket whose total is exactly the planned number, and not a small one.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FEWEST_GUESSED = 10
+"""planned episodes below which a total says nothing: four shards of a checkpoint make a bar up to 4, too"""
+TAIL = 131072
+"""bytes at the end of a log that are searched"""
+LONGEST_LINE = 1000
+"""characters of a line that are looked at"""
+_BAR = (
+    r"^\s*\[\s*([0-9]{1,15})/([0-9]{1,15})\]"  # [   7/100] stairs_rough_ep0006  FELL
+    r"|\|\s*([0-9]{1,15})/([0-9]{1,15})\s*\[[0-9]+:[0-9]"  # 7%|▋    | 7/100 [00:12<02:33, 1.65s/it]
+)
+_ESCAPE = r"""(?x)
+      \x1b\[ (?P<numbers>[0-?]*) [ -/]* (?P<verb>[@-~])     # control sequence
+    | \x1b[\]PX^_] [^\x07\x1b]* (?:\x07|\x1b\\|\Z|(?=\x1b)) # title, device and other strings
+    | \x1b\[ [0-?]* [ -/]* \Z                               # cut off
+    | \x1b [ -/]* [0-~]?                                    # everything else that starts with ESC
+"""
+_GOES_ON_BY_ITSELF = r"(?<![0-9.:])[0-9]+[.:][0-9.:]*"
+"""a clock, a rate"""
+
+
+def escape() -> re.Pattern[str]:
+    """Finds what steers a terminal."""
+    return re.compile(_ESCAPE)
+
+
+def lines(tail: bytes, *, cut: bool = False, longest: int = LONGEST_LINE) -> Iterator[str]:
+    """The lines of a log's end and what `\\r` drew over, without escape codes; `cut`: the first is not whole."""
+    pieces = tail.replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+    for piece in pieces[1:] if cut else pieces:
+        text = piece.decode("utf-8", "replace")
+        yield (escape().sub("", text) if "\x1b" in text else text)[:longest]
+
+
+def guess(line: str, count: int) -> int | None:
+    """What a bar or a bracket up to `count` says is done."""
+    if count < FEWEST_GUESSED or f"/{count}" not in line:
+        return None
+    match = re.search(_BAR, line)
+    if not match:
+        return None
+    done, total = (int(text) for text in match.groups() if text is not None)
+    return done if total == count and done <= total else None
+
+
+class Counted:
+    """How one program counts: by the grid's pattern, else by a bar up to the planned number."""
+
+    def __init__(self, pattern: str, count: int) -> None:
+        self._count = count
+        self._guesses = not pattern
+        try:
+            self._pattern = re.compile(pattern) if pattern else None
+        except (re.error, RecursionError, OverflowError):
+            self._pattern = None  # the Python that checked the grid could read it; such a pattern finds nothing here
+
+    def told(self, line: str) -> list[str]:
+        """What it counts in a line, without clocks and rates, which go on by themselves."""
+        if self._pattern:
+            return [re.sub(_GOES_ON_BY_ITSELF, "", match.group()) for match in self._pattern.finditer(line)]
+        done = guess(line, self._count) if self._guesses else None
+        return [] if done is None else [str(done)]
+
+    def there(self, log: Sequence[str]) -> bool:
+        return any(self.told(line) for line in log)
+
+    def advanced(self, log: Sequence[str]) -> int:
+        """How many of the lines there are up to the last one that counts on; a bar drawn once more counts nothing."""
+        before, last = None, 0
+        for number, line in enumerate(log, 1):
+            for told in self.told(line):
+                if told != before:
+                    last = number
+                before = told
+        return last

@@ -1,0 +1,83 @@
+"""Which files below a folder a pattern of the grid means, as bash reads it with globstar. It looks at names only.
+
+Nothing hidden is meant, such as a file that is being written. `**` does not enter folders that are links, so that
+`latest` does not lead to files that are found without it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import translate
+from itertools import islice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator
+
+_MAGIC = re.compile(r"[*?[]")
+
+
+def found(directory: str, patterns: Iterable[str]) -> list[str]:
+    """Paths below `directory`, each once, in the order of their folders; links that lead nowhere are among them."""
+    paths = {path for pattern in patterns for path in matching(directory, pattern)}
+    return sorted(paths, key=lambda path: path.split("/"))
+
+
+def are_more(directory: str, patterns: Iterable[str], most: int) -> bool:
+    """Whether the patterns mean more paths than so many; one that two of them mean counts twice."""
+    paths = (path for pattern in patterns for path in matching(directory, pattern))
+    return sum(1 for _ in islice(paths, most + 1)) > most
+
+
+def matching(directory: str, pattern: str) -> Iterator[str]:
+    """Paths below `directory` that one pattern means, some perhaps twice."""
+    parts = [part for part in pattern.split("/") if part not in {"", "."}]
+    if not parts or ".." in parts:
+        return
+    if parts[-1] == "**":
+        parts.append("*")
+    parts = [part if part == "**" else re.sub(r"\*\*+", "*", part.replace("[^", "[!")) for part in parts]
+    yield from _Search(directory, deep="**" in parts).below("", parts)
+
+
+def is_file(path: str) -> bool:
+    """A file, or a link that leads nowhere; no pipe, which would be waited for."""
+    return os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path))
+
+
+class _Search:
+    def __init__(self, directory: str, deep: bool) -> None:
+        self._directory = directory
+        self._deep = deep
+
+    def below(self, folder: str, parts: list[str]) -> Iterator[str]:
+        part, rest = parts[0], parts[1:]
+        if part == "**":
+            yield from self.below(folder, rest)
+            for name in self._names(folder):
+                if self._enters(folder + name):
+                    yield from self.below(f"{folder}{name}/", parts)
+            return
+        for name in self._matches(folder, part):
+            if rest:
+                if self._enters(folder + name):
+                    yield from self.below(f"{folder}{name}/", rest)
+            elif is_file(f"{self._directory}/{folder}{name}"):
+                yield folder + name
+
+    def _matches(self, folder: str, part: str) -> list[str]:
+        if not _MAGIC.search(part):
+            return [] if part.startswith(".") else [part]
+        fits = re.compile(translate(part)).match
+        return [name for name in self._names(folder) if fits(name)]
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return [name for name in os.listdir(f"{self._directory}/{folder}") if not name.startswith(".")]
+        except OSError:
+            return []
+
+    def _enters(self, path: str) -> bool:
+        full = f"{self._directory}/{path}"
+        return os.path.isdir(full) and not (self._deep and os.path.islink(full))

@@ -1,0 +1,130 @@
+"""Every file name of a run directory, in one place (docs/architecture.md says what each file holds)."""
+
+from __future__ import annotations
+
+AFTER = "after"
+"""The session that runs the grid's `after` command; no combo can have this name, since theirs hold an underscore."""
+
+DEFAULT_ROOT = "~/comborun"
+"""the folder of the runs on a host, unless the grid says otherwise"""
+
+
+class AttemptLayout:
+    """The files of one attempt of a session or a model server."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.grant = f"{directory}/grant"
+        self.claim = f"{directory}/claim"
+        self.begin = f"{directory}/begin"
+        self.end = f"{directory}/end"
+        self.log = f"{directory}/log"
+        self.output = f"{directory}/out"
+        self.files = f"{directory}/files"
+        self.videos = f"{directory}/videos.tsv"
+        self.stop = f"{directory}/stop"
+        self.stalled = f"{directory}/stalled"
+        self.progressed = f"{directory}/progressed"
+        self.wrong_gpu = f"{directory}/wrong_gpu"
+        self.container = f"{directory}/container"
+        self.short = f"{directory}/short"
+        self.failure = f"{directory}/.failure"
+        self.verdict = f"{directory}/.verdict"
+        self.watch = f"{directory}/.watch"
+        self.ready = f"{directory}/ready"
+        self.unhealthy = f"{directory}/unhealthy"
+
+
+class RunLayout:
+    """The files of one run directory; RUN gives names relative to it."""
+
+    def __init__(self, directory: str = "") -> None:
+        self.directory = directory
+        at = f"{directory}/" if directory else ""
+        self.id = f"{at}id"
+        self.digest = f"{at}digest"
+        self.manifest = f"{at}run.json"
+        self.grid = f"{at}grid.yaml"
+        self.front = f"{at}run_parallel.sh"
+        self.library = f"{at}lib"
+        self.program = f"{at}lib/comborun_host"
+        self.sessions = f"{at}sessions"
+        self.servers = f"{at}servers"
+        self.results = f"{at}results"
+        self.canary = f"{at}canary.json"
+        self.report = f"{at}report"
+        self.dispatch = dispatch = f"{at}dispatch"
+        self.python = f"{dispatch}/python"
+        self.queue = f"{dispatch}/queue.tsv"
+        self.server_table = f"{dispatch}/servers.tsv"  # there for a run with model servers alone
+        self.policy = f"{dispatch}/policy.tsv"
+        self.replaces = f"{dispatch}/replaces"
+        self.replaced = f"{dispatch}/replaced"
+        self.wanted_secrets = f"{dispatch}/secrets.tsv"
+        self.secrets = f"{dispatch}/secrets"
+        self.notify = f"{dispatch}/notify.sh"
+        self.multiplexer = f"{dispatch}/multiplexer"
+        self.slots = f"{dispatch}/slots"
+        self.lock = f"{dispatch}/lock"
+        self.dispatcher = f"{dispatch}/dispatcher"
+        self.fifo = f"{dispatch}/fifo"
+        self.journal = f"{dispatch}/journal"
+        self.usage = f"{dispatch}/usage.tsv"
+        self.waiting = f"{dispatch}/waiting"
+        self.hold = f"{dispatch}/hold"
+        self.resumed = f"{dispatch}/resumed"
+        self.stopped = f"{dispatch}/stopped"
+        self.decided = f"{dispatch}/decided"
+        self.out = f"{dispatch}/out"
+        self.done = f"{dispatch}/done"
+        self.engine = f"{dispatch}/engine"  # this and what follows: for a run on Slurm alone
+        self.slurm_sessions = f"{dispatch}/slurm.sessions"
+        self.slurm = f"{at}slurm"
+        self.settle = f"{at}slurm/settle.sh"
+        self.jobs = f"{at}slurm/jobs"
+        self.states = f"{at}slurm/states"
+        self._at = at
+
+    def plan(self, number: int) -> str:
+        """The newest one counts; a changed grid adds the next number."""
+        return f"{self._at}plan-{number}.json"
+
+    def amended_grid(self, number: int) -> str:
+        """The grid of which plan-`number` was made, from the second on."""
+        return f"{self._at}grid-{number}.yaml"
+
+    def session(self, name: str) -> str:
+        return f"{self.sessions}/{name}"
+
+    def script(self, name: str) -> str:
+        return f"{self.sessions}/{name}/session.sh"
+
+    def sheet(self, name: str) -> str:
+        """What its supervisor has to know beside its script."""
+        return f"{self.sessions}/{name}/session.json"
+
+    def session_lock(self, name: str) -> str:
+        return f"{self.sessions}/{name}/lock"
+
+    def attempt(self, name: str, number: int) -> AttemptLayout:
+        return AttemptLayout(f"{self.sessions}/{name}/attempt-{number}")
+
+    def server_script(self, name: str) -> str:
+        return f"{self.servers}/{name}/session.sh"
+
+    def server_sheet(self, name: str) -> str:
+        return f"{self.servers}/{name}/session.json"
+
+    def server_attempt(self, name: str, number: int) -> AttemptLayout:
+        return AttemptLayout(f"{self.servers}/{name}/attempt-{number}")
+
+    def array(self, kind: int) -> str:
+        """The job script of the tasks of one kind of request; kinds count from 1."""
+        return f"{self.slurm}/array-{kind}.sh"
+
+    def batch(self, number: int) -> str:
+        return f"{self.slurm}/batch-{number}.tsv"
+
+
+RUN = RunLayout()
+"""names relative to the run directory"""

@@ -1,0 +1,145 @@
+"""What a notice says, and how often news of one kind are told."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Mapping, Sequence
+
+LIMITED = ("failed", "stalled", "host")
+"""kinds that are told at most once in a while; `finished` always is"""
+COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
+_ROW = re.compile(r"(failed|stalled|host)\t([0-9.]*)\t([A-Za-z0-9_ -]*)")
+_LINES_MOST = 20
+_LINE_MOST = 500
+
+
+class Throttle:
+    """When news of each kind were told last, and those that were held back since; `-` stands for the run itself.
+
+    Times are seconds since 1970, as in dispatch/notified. A clock that was set makes no wait longer than `every`.
+    """
+
+    def __init__(self, every: float, rows: str = "") -> None:
+        self.every = every
+        self.told: dict[str, float] = {}
+        self.held: dict[str, list[str]] = {}
+        for line in rows.split("\n"):
+            found = _ROW.fullmatch(line)
+            if found:
+                self.told[found[1]] = _number(found[2])
+                self.held[found[1]] = found[3].split()
+
+    def waits(self, kind: str, now: float) -> bool:
+        """Whether news of this kind have to wait."""
+        if kind not in LIMITED or kind not in self.told:
+            return False
+        return 0 <= now - self.told[kind] < self.every
+
+    def hold_back(self, kind: str, who: str) -> None:
+        self.held.setdefault(kind, []).append(who or "-")
+
+    def send(self, kind: str, now: float) -> list[str]:
+        """They go out now, with those that were held back before."""
+        if kind in LIMITED:
+            self.told[kind] = now
+        return self.held.pop(kind, [])
+
+    def due(self, now: float) -> list[str]:
+        """Kinds of which something was held back and may be told by now."""
+        return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
+
+    def rows(self) -> str:
+        """The text of dispatch/notified."""
+        return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.told.items())
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+class Span:
+    """The episodes that a session is for, and what its attempts have made of them."""
+
+    __slots__ = ("count", "first", "needed", "records", "session", "successes")
+
+    def __init__(self, session: str, first: int, count: int, records: int, successes: int, needed: bool = True) -> None:
+        self.session = session
+        self.first = first
+        self.count = count
+        self.records = records
+        self.successes = successes
+        self.needed = needed
+
+    @property
+    def combo(self) -> str:
+        """The session's name without its range."""
+        ending = f"_e{self.first}-{self.first + self.count - 1}"
+        return self.session[: -len(ending)] if self.session.endswith(ending) else self.session
+
+
+def sums(spans: Iterable[Span]) -> dict[str, object]:
+    """How far the whole run has come: an episode of a combo counts once, and never more than were planned.
+
+    Which of the lines beyond the plan are successes is not known, so `successes` is None where that matters.
+    """
+    combos: dict[str, list[Span]] = {}
+    for span in spans:
+        combos.setdefault(span.combo, []).append(span)
+    records = planned = beyond = 0
+    successes: int | None = 0
+    for parts in combos.values():
+        due = _distinct([(part.first, part.count) for part in parts if part.needed])
+        lines, wins = sum(part.records for part in parts), sum(part.successes for part in parts)
+        surplus = max(0, lines - due) if due else 0
+        least, most = max(wins - surplus, 0), min(wins, lines - surplus)
+        successes = successes + least if successes is not None and least == most else None
+        planned, records, beyond = planned + due, records + lines - surplus, beyond + surplus
+    return {"records": records, "planned": planned, "successes": successes, "lines_beyond_plan": beyond}
+
+
+def _distinct(ranges: list[tuple[int, int]]) -> int:
+    """How many numbers are in ranges (first, count) that may overlap."""
+    total, reach = 0, None
+    for first, count in sorted(ranges):
+        start = first if reach is None else max(first, reach)
+        end = first + count
+        total += max(0, end - start)
+        reach = end if reach is None else max(reach, end)
+    return total
+
+
+def last_lines(data: bytes) -> list[str]:
+    """The last lines of a log, of one that was written over and over what is seen last; nothing moves a cursor."""
+    text = data.replace(b"\0", b"").decode("utf-8", "ignore")
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return [_seen(line)[:_LINE_MOST] for line in lines[-_LINES_MOST:]]
+
+
+def _seen(line: str) -> str:
+    last = line.rstrip("\r").rpartition("\r")[2]
+    return "".join(char for char in last if char == "\t" or (char >= " " and char != "\x7f"))
+
+
+def finished(succeeded: int, total: int) -> str:
+    return f"{succeeded} of {total} session{'' if total == 1 else 's'} succeeded"
+
+
+def contents(
+    kind: str, run: Mapping[str, str], session: Mapping[str, object], totals: Mapping[str, object], held: Sequence[str]
+) -> dict[str, object]:
+    """The object that the grid's command reads. `run`: id, host, at, directory, resume; `totals`: counts and sums."""
+    grid = run["id"].rpartition("-")[0].rpartition("-")[0]
+    told: dict[str, object] = {"schema": 1, "kind": kind, "run": run["id"], "grid": grid}
+    told.update(host=run["host"], at=run["at"], directory=run["directory"])
+    told.update(session)
+    told.update(totals)
+    told.update(resume=run["resume"], suppressed=len(held), sessions=list(held))
+    return told

@@ -1,0 +1,148 @@
+"""When a command that runs has done something, stalls, hangs with its work done, or takes too long.
+
+Pure: whoever watches it hands in what it saw since its last look. Times are seconds that the watch itself lived
+through.
+"""
+
+from __future__ import annotations
+
+from comborun.rules.repetition import OFTEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.rules.repetition import Repetition
+
+BUSY = 0.03
+"""share of a core that is work"""
+_START = 0.05
+"""seconds of CPU time that a look at the clock now and then may take"""
+
+
+class Limits:
+    """Of one session; 0: never."""
+
+    __slots__ = ("hang", "most", "stall", "tell")
+
+    def __init__(self, *, hang: float = 120.0, stall: float = 0.0, most: float = 0.0, tell: float = 1200.0) -> None:
+        self.hang = hang
+        self.stall = stall
+        self.most = most
+        self.tell = tell
+        """silence that is told where no limit ends it"""
+
+    @property
+    def silence(self) -> float:
+        return self.stall or self.tell
+
+
+class Seen:
+    """What happened between two looks."""
+
+    __slots__ = ("cpu", "elapsed", "grew", "news", "output", "results")
+
+    def __init__(
+        self, elapsed: float, *, results: bool = False, output: bool = False, news: bool | None = None, cpu: float = 0.0
+    ) -> None:
+        self.elapsed = elapsed
+        self.results = results
+        """a result, or other evidence, has come or changed"""
+        self.output = output
+        """something in its output folder has; asked for when `Course.done`"""
+        self.grew = news is not None
+        self.news = bool(news)
+        """the log has grown, and says something new"""
+        self.cpu = cpu
+        """seconds of CPU time that all its processes took"""
+
+
+class Course:
+    """How one command has fared so far."""
+
+    def __init__(self, limits: Limits, repetition: Repetition) -> None:
+        self.limits = limits
+        self.repetition = repetition
+        self.awake = 0.0
+        self.silent = 0.0
+        """since the last progress"""
+        self.quiet = 0.0
+        """since anything new was written: CPU time does not count, a program that hangs may take it"""
+        self._unheard = 0.0
+        self._worked = 0.0
+        self._complete: bool | None = None
+
+    def look(self, seen: Seen) -> bool:
+        """Whether there was progress."""
+        self.awake += seen.elapsed
+        self.silent += seen.elapsed
+        self.quiet += seen.elapsed
+        self._unheard = 0.0 if seen.grew else self._unheard + seen.elapsed
+        if seen.results:
+            self.repetition.forget()
+        if seen.results or seen.news:
+            self._complete = None
+        if seen.results or seen.news or (seen.output and self.done):
+            self.quiet = 0.0
+        self._worked = 0.0 if self.complains else self._worked + seen.cpu
+        progress = seen.results or seen.news or self._worked > BUSY * self.silent + _START
+        if progress:
+            self._forgive()
+        return progress
+
+    def used_gpu(self) -> None:
+        """A GPU works for it; that speaks for a silent program, and for none that complains in a loop."""
+        if not self.complains:
+            self._forgive()
+
+    def judged(self, *, complete: bool) -> None:
+        self._complete = complete
+
+    @property
+    def complains(self) -> bool:
+        """Its log complains in a loop that still goes on: after one, a program may compute in silence."""
+        return self.repetition.loop and self._unheard * 2 < self.limits.silence
+
+    @property
+    def done(self) -> bool:
+        """All its evidence is there."""
+        return bool(self._complete)
+
+    @property
+    def asks_evidence(self) -> bool:
+        """It may have done its work: its evidence is to be judged."""
+        return bool(self.limits.hang) and self._complete is None and self.quiet * 2 >= self.limits.hang
+
+    @property
+    def asks_gpu(self) -> bool:
+        """Silent for half of the limit: its GPU may work for it. A single answer tells of a second only."""
+        return self.silent * 2 >= self.limits.silence and not self.complains
+
+    def ripe(self, elapsed: float) -> bool:
+        """After so many seconds more without anything new it hangs, or is stalled: nothing may be overlooked now."""
+        hangs = bool(self.limits.hang) and self.quiet + elapsed >= self.limits.hang
+        return hangs or self.silent + elapsed >= self.limits.silence
+
+    @property
+    def overtime(self) -> bool:
+        return bool(self.limits.most) and self.awake >= self.limits.most
+
+    @property
+    def hung(self) -> bool:
+        return self.done and bool(self.limits.hang) and self.quiet >= self.limits.hang
+
+    @property
+    def stalled(self) -> bool:
+        return self.silent >= self.limits.silence
+
+    def why_stalled(self, stopped: int = 0) -> str:
+        """What makes it look stalled; `stopped`: processes that a signal holds."""
+        repetition, seconds = self.repetition, int(self.silent)
+        if repetition.times >= OFTEN or repetition.loop:
+            times = f"the same line at least {repetition.times} times"
+            why = f"no new result for {seconds} s, and {times}: {repetition.line}"
+        else:
+            share = int(100 * self._worked / self.silent) if self.silent else 0
+            why = f"no new result, no new line and {share} % of a core for {seconds} s"
+        return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
+
+    def _forgive(self) -> None:
+        self.silent = self._worked = 0.0

@@ -1,0 +1,87 @@
+"""Whether the end of an attempt calls for another one, and when. Pure, told from ends alone.
+
+A dispatcher that was killed so counts on where it was, and whoever stops, controls or explains a run comes to the same
+answer. Budgets begin anew where a person's hand was in it: a stop, or a start that somebody asked for.
+"""
+
+from __future__ import annotations
+
+from comborun.rules.words import Cause, Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Sequence
+
+LONGEST_WAIT_S = 1800.0
+AGAIN = (Outcome.PARTIAL, Outcome.FAILED, Outcome.LOST)
+"""outcomes that a retry may follow"""
+
+
+class Tried:
+    """What counts of one attempt that has ended."""
+
+    __slots__ = ("cause", "failure")
+
+    def __init__(self, cause: str, failure: str) -> None:
+        self.cause = cause
+        self.failure = failure
+        """its class; empty where it did not fail"""
+
+
+class Budgets:
+    """How often a session may be started by itself, and how long after each failure."""
+
+    __slots__ = ("attempts", "times", "waits")
+
+    def __init__(self, attempts: int, times: Mapping[str, int], waits: Mapping[str, float]) -> None:
+        self.attempts = attempts
+        """starts, the first included"""
+        self.times = times
+        """class of a failure -> retries"""
+        self.waits = waits
+        """class -> seconds before the first of them"""
+
+    @classmethod
+    def of_policy(cls, policy: Mapping[str, str]) -> Budgets:
+        """As dispatch/policy.tsv says: `retry_CLASS` and `wait_CLASS_ms`."""
+        numbers = {key: int(value) for key, value in policy.items() if value.isdecimal() and len(value) < 10}
+        attempts = numbers.get("attempts", 1)
+        times = {key[len("retry_") :]: value for key, value in numbers.items() if key.startswith("retry_")}
+        waits = {
+            key[len("wait_") : -len("_ms")]: value / 1000
+            for key, value in numbers.items()
+            if key.startswith("wait_") and key.endswith("_ms")
+        }
+        return cls(attempts, {"lost": max(0, attempts - 1), "preempted": 10, **times}, waits)
+
+
+class Spent:
+    """Starts of a session since a person's hand was in it."""
+
+    __slots__ = ("failures", "left", "made")
+
+    def __init__(self, made: int, failures: int, left: int) -> None:
+        self.made = made
+        """those that count: what Slurm preempted was not to blame"""
+        self.failures = failures
+        """of the same class as the latest one"""
+        self.left = left
+        """further starts that the latest failure may still cause"""
+
+
+def spent(budgets: Budgets, tried: Sequence[Tried], failure: str) -> Spent:
+    """Of attempts, oldest first, since a person asked for one; `failure` is the latest's class."""
+    made = failures = 0
+    for one in reversed(tried):
+        if one.cause == Cause.STOPPED.value:
+            break
+        made += one.cause != Cause.PREEMPTED.value
+        failures += one.failure == failure
+    left = min(budgets.attempts - made, budgets.times.get(failure, 0) + 1 - failures)
+    return Spent(made, failures, max(0, left))
+
+
+def wait_s(budgets: Budgets, failure: str, failures: int) -> float:
+    """Seconds after the end of the latest attempt; each wait is twice the one before."""
+    first = budgets.waits.get(failure, 0.0)
+    return min(first * 2 ** min(failures - 1, 40), LONGEST_WAIT_S) if failures > 0 else first

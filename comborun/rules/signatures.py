@@ -1,0 +1,104 @@
+"""Lines by which programs tell why they failed, in the order in which they are looked at.
+
+They advise: they give a failure that is known from its evidence a name, and make nothing fail. A line that matches an
+`ignore` is looked at by no other pattern: such lines are found in good runs too. Nor is a line after which the program
+went on: what it counts has grown since. Patterns are regular expressions of Python; one without a special character is
+looked for as it is, which is why the table has one line for each wording.
+"""
+
+from __future__ import annotations
+
+import re
+
+from comborun.rules import patterns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Signature = tuple[str, str]
+
+IGNORE = "ignore"
+
+BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (IGNORE, ("ERROR_INCOMPATIBLE_DRIVER", "vkCreateInstance failed", "Failed to create any GPU devices")),
+    (IGNORE, ("Disabling key-value database because another kit process is locking it",)),
+    ("gpu_memory", ("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY")),
+    ("gpu_memory", ("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError")),
+    ("gpu_memory", ("CUBLAS_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory")),
+    ("gpu_memory", ("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization")),
+    ("gpu_fault", ("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost")),
+    ("gpu_fault", ("has fallen off the bus", "CUDA error: an illegal memory access")),
+    ("gpu_fault", ("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid")),
+    ("gpu_fault", ("Skipping NVIDIA GPU due CUDA being in bad state",)),
+    ("disk_full", ("No space left on device", "Disk quota exceeded", "database or disk is full")),
+    ("host_memory", ("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill")),
+    ("host_memory", ("out of memory: Killed process", "Out of memory: Killed process")),
+    ("host_memory", ("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)")),
+    ("host_memory", ("DataLoader worker .* is killed by signal: Killed",)),
+    ("server_lost", ("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError")),
+    ("launch_failed", ("Address already in use", "address already in use", "EADDRINUSE")),
+    ("launch_failed", ("has failed to listen on any local network address", "Server is already active for display")),
+    ("launch_failed", ("Failed to acquire exclusive lock to data store",)),
+    ("crashed", ("FIFO server failed to connect to Unity in time", "^Error: signal 11")),
+    ("crashed", ("Segmentation fault", "core dumped")),
+)
+_SPECIAL = frozenset("\\^$*+?{}[]|()")
+
+
+class Found:
+    """What the end of a log tells."""
+
+    __slots__ = ("failure", "line")
+
+    def __init__(self, failure: str = "", line: str = "") -> None:
+        self.failure = failure
+        """its class; empty: it tells nothing"""
+        self.line = line
+
+
+def flaws(own: Iterable[Signature]) -> list[str]:
+    """What is wrong with patterns that find nothing here, a sentence each."""
+    return [f"the signature {flaw}" for flaw in (_flaw(pattern) for _, pattern in own) if flaw]
+
+
+def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> Found:
+    """The class of the first signature that a line matches, and the last such line; `own`: the grid's, come first.
+
+    `lines`: of the end of a log, after the last one that counts on. What has left records was launched, and a port in
+    use is another's.
+    """
+    known = [entry for entry in BUILTIN if not (records and entry[0] == "launch_failed")]
+    searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
+    text = "\n".join(lines)
+    searched += [(failure, finder) for failure, wordings in known for finder in _there(wordings, text)]
+    for failure, finder in searched:
+        if failure == IGNORE:
+            lines = [line for line in lines if not finder(line)]
+    for failure, finder in searched:
+        told = [] if failure == IGNORE else [line for line in lines if finder(line)]
+        if told:
+            return Found(failure, told[-1])
+    return Found()
+
+
+def _there(wordings: Iterable[str], text: str) -> list[Callable[[str], object]]:
+    """One that finds those of the wordings that are anywhere in a text: for most logs that is none."""
+    found = [one for one in wordings if (re.search(one, text, re.MULTILINE) if set(one) & _SPECIAL else one in text)]
+    finder = _finder("|".join(one if set(one) & _SPECIAL else re.escape(one) for one in found)) if found else None
+    return [finder] if finder else []
+
+
+def _finder(pattern: str) -> Callable[[str], object] | None:
+    try:
+        return patterns.compiled(pattern).search
+    except patterns.PatternError:
+        return None
+
+
+def _flaw(pattern: str) -> str:
+    try:
+        patterns.compiled(pattern)
+    except patterns.PatternError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,198 @@
+"""What Slurm says of a run's tasks, what that means, and how its places are shared among arrays."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+FORMAT = "%i|%T|%N|%A|%S|%j|%r"
+"""what squeue is asked for; a line of its answer becomes a Task"""
+SETTLE = "settle"
+"""the batch of the small jobs that settle a run"""
+PENDING = "PENDING"
+WAITING = frozenset([PENDING, "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"])
+"""states of a task that Slurm will start, or start anew"""
+REFUSED_START = ("launch failed requeued held", "job requeued in held state")
+"""reasons in sentences of their own, with blanks or underscores as the version of Slurm likes"""
+QUEUED, SENT, GONE, RUNNING = "queued", "sent", "gone", "running"
+"""lives of a session: SENT: Slurm has a task that will make its next attempt; GONE: it had one, which began nothing"""
+STRAY, LOST, ENDED = "stray", "lost", "ended"
+"""STRAY: it lives, and Slurm has no task that runs it; LOST: nobody will end it"""
+_HELD = frozenset(["JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", *REFUSED_START])
+
+_TASK = re.compile(r"[0-9]+(_[0-9]+)?")
+_BATCH = re.compile(r"settle|[1-9][0-9]{0,8}")
+_MOST_TURNS = 50
+"""tasks that one dependency names"""
+
+
+class Task:
+    """A task of an array, or a settle job, as a line of squeue has it."""
+
+    __slots__ = ("attempt", "batch", "id", "job", "node", "reason", "session", "start", "state")
+
+    def __init__(self, words: Sequence[str], batch: str, row: tuple[str, int]) -> None:
+        self.id, self.state, self.node, self.job, self.start = words[:5]
+        self.reason = words[6]
+        self.batch = batch
+        self.session, self.attempt = row  # empty and 0 for a settle job, and for what no batch of ours names
+
+    @property
+    def array(self) -> str:
+        return self.id.partition("_")[0]
+
+    @property
+    def held(self) -> bool:
+        return self.state == PENDING and is_held(self.reason)
+
+
+def plain(reason: str) -> str:
+    """A reason without brackets; one that is a sentence has blanks."""
+    said = reason.strip("()")
+    spaced = said.replace("_", " ")
+    return spaced if spaced in REFUSED_START else said
+
+
+def is_held(reason: str) -> bool:
+    """Whether a task with this reason waits until somebody releases it."""
+    return plain(reason) in _HELD
+
+
+def tasks_of(lines: Iterable[str], run_id: str, rows_of: Mapping[str, Mapping[str, tuple[str, int]]]) -> Iterator[Task]:
+    """The tasks and settle jobs of a run; `rows_of` has the rows of each batch."""
+    for line in lines:
+        words = line.split("|", 6)
+        if len(words) < 7 or not _TASK.fullmatch(words[0]) or not words[3].isdigit():
+            continue
+        name, _, batch = words[5].rpartition(".")
+        if name == run_id and _BATCH.fullmatch(batch) and re.fullmatch(r"[A-Z_]+", words[1]):
+            index = words[0].partition("_")[2]
+            yield Task(words, batch, rows_of.get(batch, {}).get(index, ("", 0)))
+
+
+def rows(text: str) -> dict[str, tuple[str, int]]:
+    """What a batch asked for: index -> session and attempt."""
+    found = re.findall(r"^([0-9]{1,9})\t([A-Za-z0-9_-]+)\t([1-9][0-9]{0,8})$", text, re.MULTILINE)
+    return {index: (name, int(attempt)) for index, name, attempt in found}
+
+
+class Standing:
+    """What is known of a session's latest attempt and of the tasks that Slurm has, or had, for it."""
+
+    __slots__ = ("cause", "forgot", "handed", "life", "restarts", "sent")
+
+    def __init__(self, life: str, cause: str, forgot: bool, restarts: bool, sent: bool, handed: bool) -> None:
+        self.life = life
+        """of the attempt, from its files and its heart; `queued` where there is none"""
+        self.cause = cause
+        """of its end"""
+        self.forgot = forgot
+        """Slurm has no task that runs it"""
+        self.restarts = restarts
+        """Slurm has the task that made it, so that it will start that anew"""
+        self.sent = sent
+        """a task for the next attempt waits, or is about to begin"""
+        self.handed = handed
+        """a task for the next attempt was submitted at some time"""
+
+    @property
+    def word(self) -> str:
+        """QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED."""
+        if self.restarts and (
+            self.life == LOST or (self.forgot and self.life != ENDED) or self.cause in ("preempted", "lost")
+        ):
+            return SENT
+        if self.life in (QUEUED, ENDED):
+            return SENT if self.sent else GONE if self.handed else self.life
+        return self.life if self.life == LOST else STRAY if self.forgot else RUNNING
+
+
+def why(output: Sequence[str]) -> tuple[str, str] | None:
+    """Cause and note of a task that Slurm ended, from the last lines of its output; None where they don't say.
+
+    slurmstepd writes them before it signals, so that a thousand tasks that end together ask the controller nothing.
+    """
+    for number in range(len(output) - 1, -1, -1):
+        line = output[number]
+        cause = _meaning(line) if "slurmstepd" in line else None
+        before = output[number - 1] if number else ""
+        if cause == "stopped" and "memory limit" in before.lower():  # why it is cancelled is in the line before
+            cause, line = "host_memory", before
+        if cause:
+            said = line.partition("error: ")[2] or line
+            return cause, f"Slurm: {said[:160]}"
+    return None
+
+
+def _meaning(line: str) -> str | None:
+    said = line.lower()
+    for cause, marks in (
+        ("host_memory", ("oom-kill", "oom_kill", "memory limit")),
+        ("timed_out", ("due to time limit",)),
+        ("preempted", ("due to preemption", "due to job requeue")),
+        ("lost", ("due to node failure",)),
+        ("stopped", ("cancelled at",)),
+    ):
+        if any(mark in said for mark in marks):
+            return cause
+    return None
+
+
+_ACCOUNTS = {
+    **dict.fromkeys(("TIMEOUT", "DEADLINE"), "timed_out"),
+    **dict.fromkeys(("PREEMPTED", "REQUEUED"), "preempted"),
+    **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL"), "lost"),
+    "OUT_OF_MEMORY": "host_memory",
+    "CANCELLED": "stopped",
+}
+
+
+def accounts(answer: str) -> dict[str, tuple[str, str]]:
+    """Task -> cause and note, from the lines `12_7|NODE_FAIL` of sacct; without those whose state says nothing."""
+    found = re.findall(r"^([0-9]+_[0-9]+)\|([A-Z_]+)", answer, re.MULTILINE)
+    return {task: (_ACCOUNTS[state], f"Slurm: {state}") for task, state in found if state in _ACCOUNTS}
+
+
+_NO_REFUSAL = ("already finished", "already completing", "transitional state", "No error", "Invalid job id")
+
+
+def refusal(said: str) -> str:
+    """Why scontrol or scancel did not do it; empty where it only met what has ended meanwhile."""
+    lines = (line.strip() for line in said.splitlines())
+    return next((line for line in lines if line and not any(mark in line for mark in _NO_REFUSAL)), "")
+
+
+def is_silence(complaint: str) -> bool:
+    """Whether it says that Slurm did not answer at all."""
+    return any(mark in complaint for mark in ("no answer", "Unable to contact", "timed out"))
+
+
+def shares(places: int, live: Sequence[int]) -> list[int]:
+    """How many tasks of each array may run at once; `live` has the tasks of each, oldest first.
+
+    The oldest take what they can use and the youngest what is left, but each that comes to its turn has one. Slurm
+    knows a limit of one array only, and what is tried again is an array of its own.
+    """
+    found, left = [], places
+    for number, tasks in enumerate(live):
+        after = len(live) - number - 1
+        most = max(left - after, 1)
+        found.append(most if after == 0 else min(most, max(tasks, 1)))
+        left -= found[-1]
+    return found
+
+
+def turn(places: int, arrays: Sequence[str], running: Sequence[str], share: int) -> str:
+    """The dependency of a new array, empty where it may start at once. Nothing that runs is ended for it.
+
+    Behind as many arrays as there are places it waits for the one that leaves it a place; else, while its share is not
+    free, for any task that runs.
+    """
+    if len(arrays) >= places:
+        return f"afterany:{arrays[len(arrays) - places]}"
+    if running and places - len(running) < share:
+        return "?".join(f"afterany:{task}" for task in running[:_MOST_TURNS])
+    return ""

@@ -1,0 +1,325 @@
+"""How much of a session's work its result files show, and in one sentence why rows don't count. Pure.
+
+The counts of one attempt travel in its records: `marks` holds two bits for each planned episode, so that whoever reads
+the ends of several attempts comes to the same sum as who reads their files.
+"""
+
+from __future__ import annotations
+
+from comborun.rules import episodes
+from comborun.rules.episodes import (
+    ENVIRONMENT,
+    FORMAT,
+    INDEX,
+    NO_RECORD,
+    OUTSIDE,
+    POLICY,
+    REPEATED,
+    TORN,
+    UNREADABLE,
+    Refusals,
+    Rows,
+    rebuild,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+
+    Verdicts = Dict[int, Optional[bool]]
+    """episode -> its verdict, None where it is errored"""
+    Span = Tuple[int, int]
+    """the first planned episode, and how many; 0: as many as the program decides"""
+
+EPISODES_MOST = 30_000
+"""of an attempt that are marked: its end stays a small file"""
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
+_VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
+_ABSENT, _ERRORED, _FAILURE, _SUCCESS = range(4)
+_CODES = {None: _ERRORED, False: _FAILURE, True: _SUCCESS}
+_VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
+
+
+class Counts:
+    """What the files of an attempt, or of all attempts of a session, show."""
+
+    __slots__ = ("countable", "failures", "marks", "ordered", "records", "refused", "rows", "successes", "why")
+
+    def __init__(self) -> None:
+        self.records = self.successes = self.failures = 0
+        """planned episodes with a record, and those of them with that verdict"""
+        self.rows = 0
+        """lines that could be records; all of what was read"""
+        self.refused: dict[str, int] = {}
+        """why rows don't count -> how many"""
+        self.why = ""
+        """the same in one sentence, with an example"""
+        self.marks = ""
+        """which episodes, and with which verdict (`marked`)"""
+        self.ordered = False
+        """its episodes are numbered as they ended, so that no index of one attempt means the same in another"""
+        self.countable = True
+        """False where all that there is can be read by the report only; then `records` says nothing"""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.pairs() == other.pairs()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def verdicts(self) -> int:
+        return self.successes + self.failures
+
+    @property
+    def errored(self) -> int:
+        """Records without a verdict."""
+        return self.records - self.verdicts
+
+    def take(self, verdicts: Verdicts) -> None:
+        self.records = len(verdicts)
+        self.successes = sum(verdict is True for verdict in verdicts.values())
+        self.failures = sum(verdict is False for verdict in verdicts.values())
+
+    def pairs(self) -> list[tuple[str, object]]:
+        """Fields of a record; what is as usual is left out."""
+        told: list[tuple[str, object]] = [("records", self.records), ("successes", self.successes)]
+        told += [("verdicts", self.verdicts), ("rows", self.rows)]
+        optional = {
+            "refused": ",".join(f"{reason}:{count}" for reason, count in self.refused.items()),
+            "marks": self.marks,
+            "ordered": "1" if self.ordered else "",
+            "countable": "" if self.countable else "0",
+            "why": self.why,
+        }
+        return told + [(key, value) for key, value in optional.items() if value]
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> Counts:
+        """From the fields of a record; of an end that an older version wrote, as far as it tells."""
+        told = cls()
+        told.records, told.successes = _number(record, "records"), _number(record, "successes")
+        verdicts = _number(record, "verdicts") if "verdicts" in record else told.records
+        told.failures = max(0, verdicts - told.successes)
+        told.rows = _number(record, "rows")
+        for word in record.get("refused", "").split(","):
+            reason, _, count = word.partition(":")
+            if count.isdecimal():
+                told.refused[reason] = int(count[:18])
+        told.marks, told.why = record.get("marks", ""), record.get("why", "")
+        told.ordered, told.countable = record.get("ordered") == "1", record.get("countable") != "0"
+        return told
+
+
+def _number(record: Mapping[str, str], key: str) -> int:
+    value = record.get(key, "")
+    return int(value) if value.isdecimal() and len(value) <= 18 else 0
+
+
+def proven(end: Mapping[str, str]) -> bool:
+    """Whether an attempt shows that its combo can be evaluated and counted: by this a smoke test passes."""
+    return end.get("completeness") == "complete" or Counts.of(end).verdicts > 0
+
+
+class Files:
+    """The files of an attempt as far as they were read: their rows, and what kept others from being read."""
+
+    __slots__ = ("foreign", "refused", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, Rows]] = []
+        """by path below the output folder, in the order in which the report reads them"""
+        self.refused: list[tuple[str, episodes.RefusedError]] = []
+        """files that hold no rows"""
+        self.foreign: list[tuple[str, str]] = []
+        """files of formats that the report reads and nobody counts while they are written, with their formats"""
+
+
+def tally(files: Files, identity: episodes.Identity, span: Span, over: bool = False) -> Counts:
+    """The counts of one attempt; `over`: nothing is written any more, so that a line that was cut off stays so."""
+    counts = Counts()
+    told: Verdicts = {}
+    refusals: dict[str, Refusals] = {}
+    complaints: dict[str, int] = {}
+    rebuilt: dict[str, int] = {}
+    taken = 0
+    for path, rows in files.rows:
+        folder, _, name = path.rpartition("/")
+        base = span[0] + (rebuilt.get(folder, 0) if rebuild(name) else 0)
+        rebuilt[folder] = rebuilt.get(folder, 0) + (rows.taken if rows.jobs else 0)
+        _join(told, rows.episodes.items())
+        _join(told, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        for reason, one in rows.refused.items():
+            refusals.setdefault(reason, Refusals()).join(one, path)
+        for complaint, times in rows.complaints.items():
+            complaints[complaint] = complaints.get(complaint, 0) + times
+        counts.ordered = counts.ordered or rows.copies > 1
+        counts.rows += rows.rows
+        taken += rows.taken
+    for path, refused in files.refused:
+        one = Refusals()
+        one.add(refused, 0)
+        refusals.setdefault(refused.reason, Refusals()).join(one, path)
+    planned, outside = within(told, span)
+    counts.take(planned)
+    counts.refused = {reason: one.count for reason, one in refusals.items()}
+    for reason, number in ((OUTSIDE, len(outside)), (REPEATED, taken - len(told))):
+        if number:
+            counts.refused[reason] = number
+    counts.marks = marked(planned, span)
+    counts.countable = bool(files.rows) or not files.foreign
+    counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
+    if not counts.countable:
+        path, kind = files.foreign[0]
+        counts.why = counts.why or f"{path}: {kind}, which is counted when the run is reported"
+    return counts
+
+
+def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
+    """The first record with a verdict counts, whatever the verdict; where none has one, it is errored."""
+    for index, verdict in further:
+        if told.get(index) is None:
+            told[index] = verdict
+
+
+def within(told: Verdicts, span: Span) -> tuple[Verdicts, list[int]]:
+    """The planned episodes among these, and the others."""
+    first, count = span
+    if not count:
+        return told, []
+    planned = {index: verdict for index, verdict in told.items() if first <= index < first + count}
+    return planned, sorted(index for index in told if index not in planned) if len(planned) < len(told) else []
+
+
+def steps(files: Files) -> Counts:
+    """Of a session that is counted in steps: each row is one, whatever it says."""
+    counts = Counts()
+    counts.rows = sum(rows.rows for _, rows in files.rows)
+    refused = [(reason, one.count) for _, rows in files.rows for reason, one in rows.refused.items()]
+    counts.records = counts.rows - sum(count for reason, count in refused if reason in {NO_RECORD, TORN})
+    counts.countable = bool(files.rows) or not files.foreign
+    return counts
+
+
+def marked(verdicts: Verdicts, span: Span) -> str:
+    """Two bits for each episode from the first planned one on, three to a letter; empty for too many."""
+    first = span[0] if span[1] else 0
+    most = max(verdicts, default=first) + 1 - first
+    if most > EPISODES_MOST:
+        return ""
+    codes = [_ABSENT] * (most + 2)
+    for index, verdict in verdicts.items():
+        codes[index - first] = _CODES[verdict]
+    return "".join(_DIGITS[codes[at] << 4 | codes[at + 1] << 2 | codes[at + 2]] for at in range(0, most, 3) if verdicts)
+
+
+def unmarked(marks: str, span: Span) -> Verdicts:
+    """What `marked` wrote; letters that it does not write hold nothing."""
+    first = span[0] if span[1] else 0
+    verdicts: Verdicts = {}
+    for place, letter in enumerate(marks):
+        value = _VALUES.get(letter, 0)
+        for offset, shift in ((0, 4), (1, 2), (2, 0)):
+            code = value >> shift & 3
+            if code:
+                verdicts[first + 3 * place + offset] = _VERDICTS[code]
+    return verdicts
+
+
+def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
+    """A session over all its attempts, lowest first, as the report merges them: per episode the lowest attempt with a
+    verdict counts. `span` is what the session has to make; each attempt has its own.
+    """
+    if len(attempts) == 1:
+        return attempts[0][1]
+    counts = Counts()
+    told: Verdicts = {}
+    single = _whole_attempt(attempts, span)
+    for part, one in attempts:
+        if not one.ordered or one is single:
+            _join(told, within(unmarked(one.marks, part), span)[0].items())
+        counts.rows += one.rows
+        counts.why = one.why or counts.why
+        for reason, number in one.refused.items():
+            counts.refused[reason] = counts.refused.get(reason, 0) + number
+    counts.countable = all(one.countable for _, one in attempts)
+    counts.take(told)
+    counts.marks = marked(told, span)
+    best = max(_chains(attempts, span), key=lambda chain: chain[0])
+    if best[0] > counts.records:  # too many to be marked, or the end is of an older version
+        counts.records, counts.successes, counts.failures = best
+    return counts
+
+
+def _chains(attempts: Sequence[tuple[Span, Counts]], span: Span) -> list[tuple[int, int, int]]:
+    """Records, successes and failures of attempts that each go on where the one before stopped."""
+    sums = [(0, 0, 0)]
+    for part, one in attempts:
+        before = (0, 0, 0) if part[0] <= span[0] else sums[-1]
+        sums.append((before[0] + one.records, before[1] + one.successes, before[2] + one.failures))
+    return sums
+
+
+def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:
+    """Of attempts that number their episodes as they ended the lowest with all of them, else the one with the most."""
+    ordered = [one for _, one in attempts if one.ordered]
+    return max(ordered, key=lambda one: min(one.records, span[1] or one.records), default=None)
+
+
+class _Why:
+    """Why rows don't count, for people."""
+
+    def __init__(
+        self,
+        counts: Counts,
+        identity: episodes.Identity,
+        span: Span,
+        refusals: Mapping[str, Refusals],
+        complaints: Mapping[str, int],
+    ) -> None:
+        self.counts, self.identity, self.span = counts, identity, span
+        self.refusals, self.complaints = refusals, complaints
+
+    def sentence(self, outside: list[int], over: bool) -> str:
+        told = [self._refused(reason) for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE)]
+        told += [self._errored(), self._outside(outside)]
+        said = [one for one in told if one]
+        if over and not said:
+            said = [one for one in [self._refused(TORN)] if one]
+        return "; ".join(said[:3])
+
+    def _refused(self, reason: str) -> str:
+        one = self.refusals.get(reason)
+        if not one:
+            return ""
+        rows = self._of(one.count, "row")
+        if reason in (POLICY, ENVIRONMENT):
+            own = getattr(self.identity, reason)
+            other = f"{reason} {one.about!r}" if one.about else f"another {reason}"
+            verb = "says" if rows.startswith(("the only", "1 of")) else "say"
+            return f"{rows} {verb} {other}, this session is {own!r}"
+        if reason == INDEX:
+            return f"{rows}: {one.text}" + (f" (they have {one.about})" if one.about else "")
+        where = f"{one.where}:{one.line}" if one.line else one.where
+        more = f", and {one.count - 1} more" if one.count > 1 else ""
+        return f"{where}: {one.text}{more}"
+
+    def _errored(self) -> str:
+        """Verdicts that are missing by mistake: an errored episode says so with null."""
+        if not self.complaints:
+            return ""
+        complaint = max(self.complaints, key=lambda text: self.complaints[text])
+        return f"{self._of(self.complaints[complaint], 'row')} without a verdict: {complaint.rpartition(': ')[0]}"
+
+    def _outside(self, outside: list[int]) -> str:
+        if not outside:
+            return ""
+        first, count = self.span
+        shown = ", ".join(map(str, outside[:3])) + (" ..." if len(outside) > 3 else "")
+        noun = "episode" if len(outside) == 1 else "episodes"
+        return f"{len(outside)} {noun} not planned here ({shown}): planned are {first} to {first + count - 1}"
+
+    def _of(self, count: int, noun: str) -> str:
+        rows = self.counts.rows
+        if count >= rows:
+            return f"the only {noun}" if rows == 1 else f"all {rows} {noun}s"
+        return f"{count} of {rows} {noun}s"

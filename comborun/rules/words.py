@@ -1,0 +1,137 @@
+"""Life-cycle and outcome of a session: two things, because exit codes lie in both directions."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+
+class Word(str, Enum):
+    """An enumeration whose members are their words, in text too: Python 3.8 has no StrEnum."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+
+class Life(Word):
+    """Where a session is in its life."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STALLED = "stalled"
+    """running, without progress for longer than allowed"""
+    ORPHANED = "orphaned"
+    """its supervisor is gone, its processes live"""
+    ENDED = "ended"
+
+
+class Completeness(Word):
+    """How much of the planned work the evidence shows."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+class Cause(Word):
+    """What ended the command. `end` records of later versions may hold causes that are unknown here."""
+
+    EXITED = "exited"
+    """by itself; the code tells how"""
+    SIGNAL = "signal"
+    STOPPED = "stopped"
+    """by the user"""
+    NOT_NEEDED = "not_needed"
+    """it had not begun when all comparisons that its episodes were for were decided"""
+    STALLED = "stalled"
+    """ended by its supervisor: no progress for longer than allowed"""
+    HUNG = "hung"
+    """ended by its supervisor: it had done its work and lived on"""
+    TIMED_OUT = "timed_out"
+    """ended by its supervisor: it ran longer than allowed"""
+    GPU_MEMORY = "gpu_memory"
+    HOST_MEMORY = "host_memory"
+    GPU_FAULT = "gpu_fault"
+    DISK_FULL = "disk_full"
+    LAUNCH_FAILED = "launch_failed"
+    """the command never ran: setup failed, or there is no such program or folder"""
+    SERVER_LOST = "server_lost"
+    """the server that it was a client of went away"""
+    PREEMPTED = "preempted"
+    """Slurm needed its place for another job, or put it back into the queue"""
+    LOST = "lost"
+    """nothing lives and nobody recorded an end"""
+    UNKNOWN = "unknown"
+
+
+class Failure(Word):
+    """The class of a failure: what budgets of retries, the breaker and the report go by."""
+
+    GPU_MEMORY = "gpu_memory"
+    GPU_FAULT = "gpu_fault"
+    HOST_MEMORY = "host_memory"
+    DISK_FULL = "disk_full"
+    STALLED = "stalled"
+    TIMED_OUT = "timed_out"
+    KILLED = "killed"
+    """by a signal that a program does not give itself"""
+    CRASHED = "crashed"
+    """by a signal that a program gives itself, such as a segfault"""
+    LAUNCH_FAILED = "launch_failed"
+    ERROR = "error"
+    """the program ended with another code than 0"""
+    NO_RESULT = "no_result"
+    """the program ended with 0, and not all of its work is there"""
+    LOST = "lost"
+    SERVER_LOST = "server_lost"
+    PREEMPTED = "preempted"
+
+
+_CRASHES = {4, 5, 6, 7, 8, 11, 31}
+"""ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS"""
+_NAMESAKES = {failure.value: failure for failure in Failure}
+
+
+class Outcome(Word):
+    """How a session ended."""
+
+    SUCCEEDED = "succeeded"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    NOT_NEEDED = "not needed"
+    """what its episodes were for was decided without them"""
+
+
+def outcome(completeness: Completeness, cause: Cause) -> Outcome:
+    """The outcome of a session; what `cause` adds to a complete one is a warning, not another outcome."""
+    if completeness is Completeness.COMPLETE:
+        return Outcome.SUCCEEDED
+    if cause is Cause.STOPPED:
+        return Outcome.CANCELLED
+    if cause is Cause.NOT_NEEDED:
+        return Outcome.NOT_NEEDED
+    if cause is Cause.LOST:
+        return Outcome.LOST
+    return Outcome.PARTIAL if completeness is Completeness.PARTIAL else Outcome.FAILED
+
+
+def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
+    """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
+    if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:
+        return None
+    if cause is Cause.EXITED:
+        return Failure.NO_RESULT if code == 0 else Failure.ERROR
+    if cause is Cause.SIGNAL:
+        return Failure.CRASHED if signal in _CRASHES else Failure.KILLED
+    if cause is Cause.HUNG:  # its evidence was there, and is gone
+        return Failure.STALLED
+    return _NAMESAKES.get(cause.value, Failure.ERROR)

@@ -1,0 +1,159 @@
+"""The host program: a folder of each run; to a host without a run the modules that a verb needs are sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from comborun.amounts import MIB
+from comborun.errors import HostError, UserError
+from comborun.library import finder, packed
+from comborun.transport import Completed
+
+if TYPE_CHECKING:
+    from comborun.transport import Transport
+
+NO_RUN = 251
+"""exit code: there is no such folder"""
+OLD_RUN = 252
+"""exit code: the run holds no host program, so an older comborun made it"""
+NO_PYTHON = 253
+"""exit code: no Python of 3.8 or newer; standard error says which interpreters were looked at, a line each"""
+
+_OF_RUN = f"""
+run=$1; shift
+[[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
+[[ -d $run ]] || exit {NO_RUN}
+[[ -d $run/lib/comborun_host ]] || exit {OLD_RUN}
+source "$run/lib/find_python.sh"
+python_of_run "$run" "$@"
+"""
+_PACKED = """
+loader=$1 python=$2 named=$3 roots=$4
+shift 4
+[[ -x $python ]] || python_or_leave "$named" "${@:1:roots}"
+exec "$python" -I -S -c "$loader" "${@:roots+1}"
+"""
+_LOADER = """
+import json, sys, zlib
+from importlib.machinery import ModuleSpec
+stream = sys.stdin.buffer
+try:
+    sources = json.loads(zlib.decompress(stream.read(int(stream.readline()))))
+except (ValueError, zlib.error):
+    sys.exit("what arrived is not what was sent")
+class Sent:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self, is_package=sources[name][0]) if name in sources else None
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        exec(compile(sources[module.__name__][1], module.__name__, "exec"), module.__dict__)
+    def get_source(self, name):
+        return sources[name][1]
+sys.meta_path.insert(0, Sent())
+from comborun.host.__main__ import main
+sys.exit(main())
+"""
+_CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Python:
+    """Which interpreter a host without a run is to use."""
+
+    known: str = ""
+    """one that was found there in this very command; it is not looked at again"""
+    named: str = ""
+    """`host_python` of the grid: no other one will do"""
+    roots: tuple[str, ...] = ()
+    """folders whose runs remember one"""
+
+
+ANY = Python()
+
+
+def of_run(directory: object) -> Python:
+    """The interpreter that a run remembers, or another of its root; for what must work on runs of any version."""
+    return Python(roots=(str(PurePosixPath(str(directory)).parent),))
+
+
+def run(
+    transport: Transport,
+    directory: str,
+    verb: str,
+    *words: str,
+    stdin: bytes = b"",
+    timeout: float = 60.0,
+    limit: int = 64 * MIB,
+) -> Completed:
+    """Run a verb of a run's own program. Raises HostError where the host can't be reached or has no Python for it."""
+    done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout, limit=limit)
+    return _told(transport, _checked(transport, done))
+
+
+def run_packed(
+    transport: Transport,
+    verb: str,
+    *words: str,
+    stdin: bytes = b"",
+    timeout: float = 60.0,
+    limit: int = 64 * MIB,
+    python: Python = ANY,
+) -> Completed:
+    """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does."""
+    sources = packed(verb)
+    stdin = b"%d\n" % len(sources) + sources + stdin
+    here = "" if python.named or transport.host != "local" else sys.executable
+    options = (_LOADER, python.known or here, python.named, str(len(python.roots)), *python.roots)
+    script = finder() + _PACKED
+    return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout, limit=limit))
+
+
+def refuse(transport: Transport, directory: str, done: Completed) -> None:
+    """Raise UserError where there was no host program to run."""
+    if done.code == NO_RUN:
+        raise UserError(f"{directory} on {transport.host} is no run directory", "combo runs lists them")
+    if done.code == OLD_RUN:
+        raise UserError(
+            f"an older comborun made the run {directory} on {transport.host}",
+            "combo stop, logs and report work on it; combo launch with the same grid and --new starts another",
+        )
+
+
+def answer(transport: Transport, done: Completed) -> Any:
+    """The JSON document that a verb answered with. Raises HostError for what is none."""
+    try:
+        return json.loads(done.stdout)
+    except (ValueError, RecursionError) as error:
+        raise HostError(
+            f"the answer of {transport.host} can't be read", done.complaint or f"{error}; it began {done.text[:80]!r}"
+        ) from None
+
+
+def _checked(transport: Transport, done: Completed) -> Completed:
+    if done.code != NO_PYTHON:
+        return done
+    looked = "".join(f"\n  {line}" for line in done.complaint.splitlines()) or "\n  there is no python3"
+    raise HostError(
+        f"{transport.host} has no Python 3.8 or newer with json, ctypes, zlib, select, fcntl and hashlib{looked}",
+        "install python3 there, or name one in the grid: `host_python: PATH`",
+    )
+
+
+def _told(transport: Transport, done: Completed) -> Completed:
+    """Hand on that another Python had to be found, as a warning of the transport; the answer is without it."""
+    complaint = done.stderr.decode("utf-8", "surrogateescape")
+    if changed := _CHANGED.search(complaint):
+        note = f"{changed[1]}, the Python of this run, is gone on {transport.host}; it goes on with {changed[2]}"
+        before: tuple[str, ...] = getattr(transport, "warnings", ())
+        if hasattr(transport, "warnings") and note not in before:
+            transport.warnings = (*before, note)
+        done = Completed(
+            done.code, done.stdout, _CHANGED.sub("", complaint, count=1).encode("utf-8", "surrogateescape")
+        )
+    return done

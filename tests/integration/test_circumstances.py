@@ -1,0 +1,67 @@
+"""What this machine or a foreign file does to a command: one sentence and no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from desk import Desk, desk
+
+__all__ = ["desk"]
+
+
+def told(desk: Desk, *arguments: object, before: str = "", code: int = 2) -> str:
+    """What the command says on standard error, in a bash that has done `before`."""
+    done = subprocess.run(
+        ["bash", "-c", f'{before}\nexec "$@"', "bash", *desk.command(*arguments)],
+        env=desk.environment, cwd=desk.home, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def test_a_full_standard_output_is_told(desk: Desk) -> None:
+    said = told(desk, "presets", before="exec >/dev/full")
+    assert "No space left on device" in said
+    assert "standard output" in said
+
+
+def test_a_machine_that_starts_no_more_processes_is_told(desk: Desk) -> None:
+    said = told(desk, "runs", before="ulimit -n 8", code=3)
+    assert "this machine can't start bash: Too many open files" in said
+
+
+@pytest.mark.parametrize("text", ["{}", "[" * 100_000, '{"sessions": 7}', "\0" * 50, "nonsense"])
+@pytest.mark.parametrize("command", ["status", "report", "explain", "resume"])
+def test_a_plan_that_can_not_be_read_is_told(desk: Desk, command: str, text: str) -> None:
+    run = desk.home / "comborun/little-20260101T000000Z-abcd"
+    (run / "sessions").mkdir(parents=True)
+    (run / "dispatch").mkdir()
+    for name, content in {"id": f"{run.name}\n", "run.json": "{}", "digest": "digest=x\n", "plan-1.json": text}.items():
+        (run / name).write_text(content)
+    assert "can't be read" in told(desk, command, "little")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a/" * 3000])
+def test_a_path_that_is_too_long_is_told(desk: Desk, name: str) -> None:
+    assert "name too long" in told(desk, "check", name).lower()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("IdentityFile ~nobody-at-all/x", "nobody-at-all"),
+        ("Port many", "your ssh config can't be used"),
+        ("Port 99999", "your ssh config can't be used"),
+        (f"IdentityFile /{'x' * 5000}", ""),
+        ("ProxyJump -oProxyCommand=x", ""),
+    ],
+)
+def test_an_ssh_config_that_can_not_be_used_is_told(desk: Desk, tmp_path: Path, line: str, said: str) -> None:
+    config = tmp_path / "config"
+    config.write_text(f"Host box\n  HostName 127.0.0.1\n  Port 1\n  {line}\n".replace("Port 1\n  Port", "Port"))
+    desk.environment["COMBORUN_SSH_CONFIG"] = str(config)
+    assert said in told(desk, "runs", "--host", "box", code=3)

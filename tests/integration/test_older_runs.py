@@ -1,0 +1,46 @@
+"""A run that an older version made: a sentence from every command but report, logs and stop, which work on it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from desk import Desk, desk, evaluate
+
+__all__ = ["desk"]
+
+ONE = {"policies": "[good]", "environments": "[maze]"}
+REFUSED = {
+    "status": (),
+    "monitor": ("--plain",),
+    "explain": ("maze_good",),
+    "retry": ("maze_good",),
+    "pause": (),
+    "drain": (),
+    "resume": (),
+    "slots": ("2",),
+    "notify": (),
+}
+
+
+def made_by_an_older_version(desk: Desk) -> Path:
+    """A run that has ended, with a library as versions before the host program had one."""
+    grid = desk.grid(**ONE, command=evaluate())
+    assert desk.combo("run", grid, "--plain").returncode == 0
+    run = desk.runs[-1]
+    shutil.rmtree(run / "lib/comborun_host")
+    (run / "lib/stop.sh").write_text('printf "maze_good: %s\\n" "stopped as of old" "$#"\n')
+    return grid
+
+
+def test_an_older_run_is_refused_with_a_sentence_and_can_be_reported_looked_at_and_stopped(desk: Desk) -> None:
+    grid = made_by_an_older_version(desk)
+    for command, words in {**REFUSED, "launch": (str(grid),)}.items():
+        refused = desk.combo(command, *words)
+        assert refused.returncode == 2, (command, refused.stdout, refused.stderr)
+        assert "an older comborun" in refused.stderr, (command, refused.stderr)
+        assert "Traceback" not in refused.stderr
+    assert desk.combo("logs", "maze_good").returncode == 0
+    assert desk.combo("report").returncode == 0
+    stopped = desk.combo("stop")
+    assert (stopped.returncode, "stopped as of old" in stopped.stdout) == (0, True), stopped.stderr

@@ -1,0 +1,80 @@
+"""Records that don't count are none wherever a run is looked at: in the table, in status and explain, in the exit code
+of `combo run`, in the smoke test, and in the report.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import pytest
+from box import until
+from desk import Desk, desk
+
+__all__ = ["desk"]
+
+PROGRAM = """
+import json, os, pathlib, sys, time
+first, count = int(sys.argv[1]), int(sys.argv[2])
+with open(pathlib.Path(os.environ["COMBORUN_OUTPUT_DIR"], "r.jsonl"), "w") as file:
+    for index in range(first, first + count):
+        row = eval(sys.argv[3], {"index": index})
+        file.write(json.dumps(row) + "\\n")
+        print(f"[{index + 1}/{first + count}]", flush=True)
+if len(sys.argv) > 4:
+    while not os.path.exists(sys.argv[4]):
+        time.sleep(0.05)
+"""
+ROUGH = "{'policy': 'rough', 'episode': index, 'success': True}"
+NESTED = "{'episode': index, 'metrics': {'success': True}}"
+TABLE = {
+    "as documented": ("{'episode': index, 'success': index % 2 == 0}", (10, 10, 5), "succeeded", 0, ""),
+    "of another policy": (ROUGH, (0, 0, 0), "failed", 1, "all 10 rows say policy 'rough', this session is 'mason'"),
+    "counted from 1": ("{'episode': index + 1, 'success': True}", (9, 9, 9), "partial", 1, "planned are 0 to 9"),
+    "with a verdict further in": (NESTED, (10, 0, 0), "partial", 1, "no field 'success'"),
+}
+"""what a row is, then records, verdicts and successes of ten, the outcome, the exit code, and what is said"""
+
+
+def grid(desk: Desk, row: str, *waits_for: str, episodes: int = 10) -> object:
+    (desk.home / "program.py").write_text(PROGRAM)
+    program, told = shlex.join([sys.executable, f"{desk.home}/program.py"]), shlex.join([row, *waits_for])
+    command = f"{program} {{first_episode}} {{episodes}} {told.replace('{', '{{')}"
+    return desk.grid(policies="[mason]", environments="[stairs]", episodes=str(episodes), command=command)
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_whoever_looks_sees_the_same_numbers(desk: Desk, case: str) -> None:
+    row, counts, outcome, code, why = TABLE[case]
+    ended = desk.combo("run", grid(desk, row))
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    assert why in " ".join(ended.stdout.split())
+    (session,) = desk.json("status")["sessions"]
+    assert (session["episodes_done"], session["episodes_recorded"], session["successes"]) == counts
+    assert session["outcome"] == outcome
+    (combo,) = desk.report()["combos"]
+    assert (combo["completed"] + combo["errored"], combo["completed"], combo["successes"]) == counts
+    assert combo["outcome"] == outcome
+    told = desk.json("explain", "stairs_mason")
+    assert f"{counts[0]} of 10 episodes done" in " ".join(told["reasons"])
+    assert why in " ".join(told["reasons"])
+    assert outcome in desk.combo("runs").stdout
+
+
+def test_it_is_said_while_the_first_session_runs(desk: Desk) -> None:
+    go_on = desk.home / "go on"
+    assert desk.combo("launch", grid(desk, ROUGH, str(go_on))).returncode == 0
+    told = json.dumps("all 10 rows say policy 'rough', this session is 'mason'")
+    until(lambda: told in desk.combo("status", "--json").stdout, "the rows that don't count are told", 20)
+    (session,) = desk.json("status")["sessions"]
+    assert (session["state"], session["episodes_done"], session["successes"]) == ("running", 0, 0)
+    go_on.touch()
+
+
+def test_a_smoke_test_without_a_verdict_is_none_that_passed(desk: Desk) -> None:
+    launched = desk.combo("launch", grid(desk, NESTED), "--smoke", "2")
+    assert launched.returncode == 1, launched.stdout + launched.stderr
+    assert "0 of 1 combos have left a record" in launched.stdout
+    assert "no field 'success'" in " ".join(launched.stdout.split())
+    assert not (desk.runs[-1] / "sessions/stairs_mason/attempt-1/claim").exists()

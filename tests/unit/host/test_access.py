@@ -1,0 +1,124 @@
+"""Publishing, amending, fetching and reading logs, as the host does them; no laptop here."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from comborun.host import amend, fetch, logs, publish, sync
+from comborun.host.incoming import received
+from comborun.host.refusal import Refusal
+
+FILES = [
+    ["run.json", "{}\n", False],
+    ["plan-1.json", "{}\n", False],
+    ["run_parallel.sh", "#!/bin/bash\n", True],
+    ["dispatch/queue.tsv", "e_p\t0\n", False],
+    ["dispatch/policy.tsv", "parallel\t1\n", False],
+    ["sessions/e_p/session.sh", "#!/bin/bash\n", False],
+]
+
+
+def order(root, digest="d1", mode="resume", **more):
+    return dict({"root": str(root), "grid": "g", "digest": digest, "mode": mode, "files": FILES}, **more)
+
+
+class Stream:
+    """Standard input of bytes."""
+
+    def __init__(self, data):
+        self.buffer = io.BytesIO(data)
+
+
+def test_a_run_is_put_there_whole_and_found_again(tmp_path):
+    first = publish.publish(order(tmp_path))
+    run = first["directory"]
+    assert first["state"] == "new"
+    assert os.access(f"{run}/run_parallel.sh", os.X_OK)
+    assert Path(run, "dispatch/python").read_text().strip() == os.path.realpath(sys.executable)
+    again = publish.publish(order(tmp_path))
+    assert (again["state"], again["run"], again["plan"]) == ("resumed", first["run"], "{}\n")
+    assert publish.publish(order(tmp_path, digest="d2"))["state"] == "changed"
+    assert publish.publish(order(tmp_path, mode="new"))["run"] > first["run"]
+
+
+def test_runs_are_in_the_order_in_which_they_were_made(tmp_path):
+    made = [publish.publish(order(tmp_path, mode="new"))["directory"] for _ in range(3)]
+    ahead = f"{tmp_path}/g-20990101T000000Z-ffff"
+    Path(made[0]).rename(ahead)
+    assert publish.runs_below(str(tmp_path)) == [ahead, made[1], made[2]]
+
+
+def test_what_did_not_arrive_as_it_was_sent_is_refused(monkeypatch):
+    data = zlib.compress(b"[1]")
+    monkeypatch.setattr(sys, "stdin", Stream(data))
+    assert received(hashlib.sha256(data).hexdigest()) == [1]
+    monkeypatch.setattr(sys, "stdin", Stream(data[:-1]))
+    with pytest.raises(Refusal) as caught:
+        received(hashlib.sha256(data).hexdigest())
+    assert caught.value.code == 76
+
+
+def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path):
+    run = publish.publish(order(tmp_path))["directory"]
+    more = [["plan-2.json", "{}\n", False], ["sessions/e_q/session.sh", "x\n", False]]
+    said = {"run": run, "found": "d1", "number": 1, "added": 1, "after": False, "dropped": ["e_p"], "files": more}
+    assert amend.amend(order(tmp_path, digest="d2", **said)) == {"state": "amended", "running": []}
+    assert Path(run, "sessions/e_q/session.sh").exists()
+    assert amend.amend(order(tmp_path, digest="d3", **said)) == {"state": "overtaken"}
+
+
+@pytest.mark.parametrize("path", ["", "/etc/x", "../x", "a/../../x"])
+def test_no_path_leads_out_of_a_folder(tmp_path, path):
+    with pytest.raises(Refusal):
+        sync.in_the_way(str(tmp_path), path, {})
+
+
+def asked(**said):
+    return dict({"known": [], "after": 0, "closed": "", "have": {}, "again": {}, "part": None}, **said)
+
+
+def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "id": "g\n",
+        "dispatch/queue.tsv": "e_p\t0\n",
+        "dispatch/done": "at=1\n",
+        "sessions/e_p/attempt-1/claim": "results=*.jsonl\n",
+        "sessions/e_p/attempt-1/out/a.jsonl": "{}\n",
+        "sessions/e_p/attempt-1/end": "cause=exited\n",
+    }
+    for path, text in texts.items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    head, pieces = fetch.Answer(asked(), 1 << 20).give()
+    paths = [piece[0] for piece in head["pieces"]]
+    result, end = paths.index("sessions/e_p/attempt-1/out/a.jsonl"), paths.index("sessions/e_p/attempt-1/end")
+    assert result < end < paths.index("dispatch/done") == len(paths) - 1
+    assert dict(zip(paths, map(bytes.decode, pieces))) == texts  # noqa: B905 - Python 3.8 has no strict
+    have = {path: [size, changed] for path, size, changed, *_ in head["pieces"]}
+    assert fetch.Answer(asked(have=have), 1 << 20).give()[0]["pieces"] == []
+    Path(paths[result]).write_text("{}\n[]\n")
+    head, pieces = fetch.Answer(asked(have=have), 1 << 20).give()
+    assert ([piece[:2] + piece[3:5] for piece in head["pieces"]], pieces) == ([[paths[result], 6, 3, 3]], [b"[]\n"])
+    json.dumps(head)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "at"),
+    [("", 5, 0), ("a\nb\nc\n", 1, 4), ("a\nb\nc", 1, 4), ("a\nb\nc\n", 2, 2), ("a\nb\n", 9, 0), ("a\nb\n", 0, 4)],
+)
+def test_the_last_lines_of_a_log_are_found(tmp_path, text, lines, at):
+    log = tmp_path / "log"
+    log.write_text(text)
+    assert logs.start(str(log), str(lines)) == at
+    long = "x" * 200_000 + "\n"
+    log.write_text(long + text)
+    assert logs.start(str(log), str(lines)) in {len(long) + at, 0}

@@ -1,0 +1,458 @@
+"""Questions to a driver that hangs, leases of several runs, and what a run remembers of an out-of-memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from comborun.host import driver, files, machine, process
+from comborun.host.admission import Admission, End, Pick
+from comborun.host.driver import Card
+from comborun.host.leases import Leases, Promise, lapsed, parse
+from comborun.host.measuring import Measured, Measuring
+from comborun.rules.placement import Lack, Request
+
+# The driver
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
+    """An nvidia-smi, and a file that locks it."""
+    program = folder / "bin" / "nvidia-smi"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/usr/bin/env bash\n# stand-in, not the real nvidia-smi\n{text}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("COMBORUN_GPU_S", "1")
+    lock = folder / "lock"
+    lock.touch()
+    return str(lock)
+
+
+def test_an_answer_comes_line_by_line_whatever_the_code_of_nvidia_smi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = stand_in(tmp_path, monkeypatch, 'printf "%s\\n" "$@"; printf torn; exit 9')
+    assert driver.hear(driver.Question(("--query-gpu=index", "-q"), lock)) == ["--query-gpu=index", "-q"]
+
+
+def test_nvidia_smi_holds_none_of_our_descriptors_but_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = stand_in(tmp_path, monkeypatch, 'for fd in /proc/$$/fd/*; do readlink "$fd"; done')
+    with (tmp_path / "held").open("w") as held:
+        os.set_inheritable(held.fileno(), True)
+        lines = driver.hear(driver.Question(("-L",), lock))
+    assert str(tmp_path / "held") not in lines
+    assert lock in lines
+
+
+def test_while_one_that_no_signal_reaches_hangs_nobody_waits_and_no_other_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = tmp_path / "hung"
+    text = f'printf . >>"{tmp_path}/asked"; setsid sleep 30 >&2 & printf %s "$!" >"{hung}"; wait'
+    lock = stand_in(tmp_path, monkeypatch, text)  # what it leaves holds the lock, as it would itself
+    began = time.monotonic()
+    assert driver.hear(driver.Question(("-L",), lock)) == []
+    assert driver.hear(driver.Question(("-L",), lock)) == []
+    os.kill(int(hung.read_text()), 9)
+    assert (tmp_path / "asked").read_text() == "."
+    assert time.monotonic() - began < 15
+
+
+def test_without_nvidia_smi_there_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert driver.hear(driver.Question(("-L",))) == []
+
+
+def test_rows_are_read_as_far_as_they_tell_something() -> None:
+    rows = driver.gpu_rows(["0, 1234, 80000, 5", "1, [N/A], 80000, 7", "segfault at 0", "0, 12 MiB?, ,,"], missed=[2])
+    assert [(row.index, row.used, row.total, row.utilization) for row in rows] == [
+        (0, 1234, 80000, 5),
+        (1, None, 80000, 7),
+        (2, None, None, None),
+    ]
+    (card,) = driver.cards(["0, GPU-1, 00000000:01:00.0, 5, 80000", "1, GPU-2, 00000000:02:00.0, [N/A], 80000"])
+    assert (card.index, card.uuid, card.bus, card.used, card.total) == (0, "GPU-1", "00000000:01:00.0", 5, 80000)
+
+
+PIDS = """
+Attached GPUs                             : 2
+
+GPU 00000000:01:00.0
+    Processes
+        GPU instance ID                   : N/A
+        Process ID                        : 41
+            Type                          : C+G
+            Name                          : a: b
+            Used GPU Memory               : 500 MiB
+        Process ID                        : 42
+            Used GPU Memory               : 700 MiB
+GPU 00000000:02:00.0
+    Processes
+        Process ID                        : 43
+            Used GPU Memory               : N/A
+GPU 00000000:03:00.0
+    Processes                             : None
+"""
+
+
+def test_a_list_of_processes_counts_where_all_of_them_say_what_they_hold() -> None:
+    told = driver.Processes(PIDS.splitlines())
+    assert told.held == [("00000000:01:00.0", 41, 500), ("00000000:01:00.0", 42, 700)]
+    assert told.listed == {"00000000:01:00.0", "00000000:03:00.0"}
+
+
+def test_a_measurement_knows_whose_memory_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder = subprocess.Popen(["sleep", "60"], env={"COMBORUN_SESSION": "run/one/1", "PATH": os.environ["PATH"]})
+    pids = "GPU 00:01\\n        Process ID : %s\\n            Used GPU Memory : 500 MiB\\nGPU 00:02\\n"
+    pids += "        Process ID : 999999999\\n            Used GPU Memory : 5 MiB\\n"
+    cards = "0, GPU-a, 00:01, 700, 8000\\n1, GPU-b, 00:02, 9, 8000\\n"
+    text = f'[[ $* == *PIDS* ]] && printf "{pids}" {holder.pid} || printf "{cards}"'
+    measuring = Measuring(3, stand_in(tmp_path, monkeypatch, text), gpus=True, memory=True)
+    told = None
+    deadline = time.monotonic() + 10
+    while told is None and time.monotonic() < deadline:
+        told = measuring.look()
+    assert told is not None
+    resident = told.resident.get("run/one/1")
+    holder.kill()
+    holder.wait()
+    assert (told.number, told.held, told.listed) == (3, {("run/one/1", 0): 500}, {0}), "a pid that is not here"
+    assert told.cards[0].used == 700
+    assert resident is not None
+    assert told.memory is not None
+
+
+def test_cores_are_neighbours_where_it_goes() -> None:
+    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 2) == (2, 3)
+    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 3) == (0, 2, 3)
+    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 5) == ()
+    assert machine.hand_out([0, 1], (), 0) == ()
+
+
+# Leases
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COMBORUN_LEASES", str(tmp_path / "leases"))
+    return tmp_path / "leases"
+
+
+def attempt(root: Path, run: str, name: str) -> str:
+    """The folder of an attempt that is being started."""
+    at = root / run / "sessions" / name / "attempt-1"
+    at.mkdir(parents=True)
+    (root / run / "id").write_text(f"{run}\n")
+    (at / "grant").write_text("gpus=0\n")
+    return str(at)
+
+
+def test_a_line_of_a_lease_is_read_as_it_was_written_and_nothing_else_is() -> None:
+    request = Request(gpus=2, gpu_memory=500, cpus=2, memory=7, tokens=("ray", "x"), group="kitchen", per_host=3)
+    promise = Promise("env_a", request, (0, 3), "/r/sessions/env_a/attempt-12")
+    promise.cores = (4, 5)
+    again = parse(promise.line().rstrip("\n"), "other")
+    assert again
+    assert again.line() == promise.line()
+    assert (again.marker, again.run, again.request.gpus) == ("env_a/12", "other", 2)
+    for line in ("", "a\tb", promise.line(), promise.line().replace("500", "a[$(touch x)]")):
+        assert parse(line, "other") is None
+
+
+def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, tmp_path: Path) -> None:
+    one, two = Leases("one"), Leases("two")
+    at = attempt(tmp_path, "one", "env_a")
+    promise = Promise("env_a", Request(gpus=1, gpu_memory=500), (0,), at)
+    assert one.enter() == ""
+    assert one.write([promise])
+    one.leave()
+    assert (folder.stat().st_mode & 0o777, (folder / "one.lease").stat().st_mode & 0o777) == (0o755, 0o644)
+    assert two.enter() == ""
+    assert [(other.who, other.run, two.news) for other in two.others] == [("env_a", "one", True)]
+    two.leave()
+    two.read()
+    assert not two.news
+    files.write(f"{at}/end", [("cause", "exited")])
+    two.read()
+    assert (two.others, two.news) == ([], True)
+    assert one.enter() == ""
+    assert one.write([])
+    one.leave()
+    assert [file.name for file in folder.iterdir()] == ["lock"]
+
+
+def test_what_a_living_run_has_promised_and_nobody_can_read_to_its_end_is_no_free_room(folder: Path) -> None:
+    pid, start, boot = process.identity()
+    folder.mkdir()
+    head = f"comborun-leases 1\nrun=other user=ada dispatcher={pid} start={start} boot={boot}\n"
+    (folder / "other.lease").write_text(head + "env_a\t0\t1000\t0")
+    leases = Leases("mine")
+    assert leases.enter() == "what the run other has promised can't be read to its end"
+    assert leases.lock() == "", "it may tell its own all the same: two of them would wait for each other"
+    leases.leave()
+    (folder / "other.lease").write_text(head.replace(start, "1") + "env_a\t0\t1000\t0")
+    assert leases.enter() == "", "a dead one writes nothing any more"
+    leases.leave()
+
+
+def test_a_folder_that_others_may_write_is_none(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    leases = Leases("mine")
+    assert leases.enter() == f"others may write in {folder} (mode 777)"
+    folder.chmod(0o755)
+    assert leases.enter() == ""
+    leases.leave()
+
+
+def test_while_another_run_holds_the_lock_nothing_is_promised(folder: Path) -> None:
+    holder, leases = Leases("one"), Leases("two")
+    assert holder.enter() == ""
+    assert leases.enter() == f"another run holds {folder}/lock"
+    began = time.monotonic()
+    assert leases.enter(), "not asked again at once: those that need no lease go on"
+    assert time.monotonic() - began < 0.3
+    holder.leave()
+
+
+def test_a_grant_that_nobody_began_in_time_has_lapsed(tmp_path: Path) -> None:
+    at = attempt(tmp_path, "one", "env_a")
+    assert not lapsed(at)
+    os.utime(f"{at}/grant", (1e9, 1e9))
+    assert lapsed(at)
+    Path(at, "claim").touch()
+    assert not lapsed(at)
+
+
+# Admission
+
+
+class Desk:
+    """One run, whose GPUs are measured by hand."""
+
+    def __init__(self, folder: Path, *total: int, **policy: int) -> None:
+        (folder / "dispatch").mkdir(parents=True, exist_ok=True)
+        self.folder, self.total, self.number = folder, total, 0
+        self.journal: list[str] = []
+        self.told: list[str] = []
+        self.begin(**policy)
+
+    def begin(self, **policy: int) -> None:
+        """A dispatcher."""
+        tell = lambda kind, who, text: self.told.append(text)  # noqa: E731
+        self.admission = Admission(str(self.folder), "run", self.journal.append, tell)
+        words = {key: str(value) for key, value in policy.items()}
+        self.admission.configure({"gpus": ",".join(map(str, range(len(self.total)))), **words})
+        self.admission.open()
+        self.measure({})
+
+    def measure(self, held: dict[str, int], others: int = 0) -> None:
+        """Sessions hold so much of GPU 0."""
+        self.number += 1
+        told = Measured(self.number)
+        for gpu, total in enumerate(self.total):
+            used = others + (sum(held.values()) if gpu == 0 else 0)
+            told.cards[gpu] = Card(str(gpu), f"GPU-{gpu}", f"bus:{gpu}", str(used), str(total))
+            told.listed.add(gpu)
+        told.held = {(f"run/{who}/1", 0): mib for who, mib in held.items()}
+        self.admission.promises.heard(told)
+        self.admission.short.measured()
+
+    def at(self, name: str) -> str:
+        return f"{self.folder}/sessions/{name}/attempt-1"
+
+    def ask(self, name: str, gpus: int, mib: int, program: str = "p") -> None:
+        Path(self.at(name)).mkdir(parents=True, exist_ok=True)
+        self.admission.ask(name, gpus, (str(mib), "0", "0", "-", "-", "0", "0", "-", "-", program))
+
+    def pick(self, *names: str, running: int = 0) -> Pick | None:
+        self.admission.round(running)
+        return self.admission.pick(names, self.at)
+
+    def start(self, name: str) -> str:
+        pick = self.pick(name)
+        assert pick, self.admission.waits([name])
+        self.admission.begun(name, pick.gpus)
+        return ",".join(map(str, pick.gpus))
+
+    def fail(self, name: str, failure: str, gpus: tuple[int, ...] = (0,)) -> bool:
+        self.admission.give_back(name)
+        return self.admission.ended(name, gpus, self.at(name), End(failure))
+
+    def waits(self, *names: str, running: int = 0) -> list[str]:
+        assert self.pick(*names, running=running) is None
+        return [what for _, what, _, _ in self.admission.waits(names)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, folder: Path) -> Desk:
+    return Desk(tmp_path / "run", 10128)
+
+
+def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folder: Path) -> None:
+    desk.ask("a", 1, 4000)
+    assert desk.start("a") == "0"
+    assert "a\t0\t4000\t0\t" in (folder / "run.lease").read_text()
+    assert desk.admission.grant("a", (0,)) == ["gpus=0", "uuids=GPU-0"]
+    desk.admission.give_back("a")
+    desk.admission.flush()
+    assert not (folder / "run.lease").exists()
+
+
+def test_who_ran_out_of_memory_beside_others_asks_for_twice_as_much_then_for_the_gpu(desk: Desk) -> None:
+    for name, mib in (("a", 3000), ("b", 3000), ("c", 100)):
+        desk.ask(name, 1, mib)
+        desk.start(name)
+    desk.measure({"a": 3500, "b": 3000, "c": 100})
+    assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
+    assert (desk.journal[-1], len(desk.told)) == ("fewer 0 2 a", 1)
+    assert (desk.folder / "dispatch/fewer").read_text().startswith("0\t2\t")
+    assert desk.waits("a") == ["cap"]
+    desk.fail("b", "")
+    desk.measure({"c": 100})
+    assert desk.start("a") == "0"
+    assert desk.admission.promises.made["a"].request.gpu_memory == 7000
+    assert desk.fail("a", "gpu_memory")
+    desk.measure({"c": 100})
+    assert desk.waits("a") == ["alone"]
+    desk.fail("c", "")
+    desk.measure({})
+    assert desk.start("a") == "0"
+    assert desk.admission.promises.made["a"].alone
+
+
+def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) -> None:
+    for name in "ab":
+        desk.ask(name, 1, 3000)
+        desk.start(name)
+    desk.fail("a", "gpu_memory")
+    desk.fail("b", "")
+    desk.begin()
+    desk.ask("a", 1, 3000)
+    desk.admission.again("a", desk.at("a"), "gpu_memory")
+    desk.start("a")
+    assert desk.admission.promises.made["a"].request.gpu_memory == 6000
+    assert desk.admission.promises.room.most == {0: 1}
+    desk.admission.give_back("a")
+    desk.admission.hurry("a")
+    desk.measure({})
+    desk.start("a")
+    assert desk.admission.promises.made["a"].request.gpu_memory == 3000, "a person asked for it"
+    (desk.folder / "dispatch/fewer").unlink()
+    desk.admission.open()
+    assert desk.admission.promises.room.most == {}, "lifted"
+
+
+def test_who_had_its_gpu_alone_waits_until_more_is_free(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.ask("a", 1, 3000)
+    desk.start("a")
+    desk.measure({"a": 3000}, others=4000)
+    assert not desk.fail("a", "gpu_memory"), "the breaker counts it"
+    assert desk.waits("a") == ["memory"]
+    desk.measure({}, others=4000)
+    assert desk.waits("a") == ["memory"], "as much as there was, and that was not enough"
+    assert files.read(f"{desk.at('a')}/short")["free"] == "6000"
+    desk.measure({}, others=3000)
+    assert desk.start("a") == "0"
+    desk.fail("a", "gpu_memory")
+    monkeypatch.setenv("COMBORUN_MEMORY_WAIT_S", "0")
+    desk.measure({}, others=3000)
+    assert desk.start("a") == "0", "a run must end"
+
+
+def test_without_a_word_of_how_it_ran_out_it_starts_alone_and_waits_for_nothing_else(desk: Desk) -> None:
+    desk.ask("a", 1, 3000)
+    desk.ask("b", 1, 3000)
+    desk.admission.again("a", desk.at("a"), "gpu_memory")
+    desk.start("b")
+    assert desk.waits("a", running=1) == ["alone"]
+    desk.admission.give_back("b")
+    desk.measure({})
+    assert desk.start("a") == "0"
+
+
+@pytest.mark.parametrize("failure", ["host_memory", "gpu_memory"])
+def test_who_ran_out_of_main_memory_or_of_a_gpu_that_it_was_not_granted_runs_alone(desk: Desk, failure: str) -> None:
+    for name in "ab":
+        desk.ask(name, 0, 0)
+    desk.start("a")
+    desk.fail("a", failure, ())
+    assert desk.waits("a", running=1) == ["alone"]
+    assert desk.start("a") == ""
+    assert desk.waits("b", running=1) == ["alone"], "nor does anything start beside it"
+    desk.admission.give_back("a")
+    assert desk.start("b") == ""
+
+
+def test_the_grant_tells_the_next_dispatcher_who_runs_alone(desk: Desk) -> None:
+    desk.ask("a", 0, 0)
+    desk.start("a")
+    desk.fail("a", "host_memory", ())
+    assert desk.pick("a")
+    assert desk.admission.grant("a", ()) == ["gpus=", "alone=run"]
+    desk.begin()
+    desk.ask("a", 0, 0)
+    desk.ask("b", 0, 0)
+    desk.admission.adopt("a", (), desk.at("a"), {"gpus": "", "alone": "run"})
+    assert desk.waits("b", running=1) == ["alone"]
+
+
+def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path, folder: Path) -> None:
+    desk = Desk(tmp_path / "run", warm_up_ms=60000)
+    for name, program in (("a", "p"), ("b", "p"), ("c", "q")):
+        desk.ask(name, 0, 0, program)
+    desk.start("a")
+    assert desk.admission.grant("a", ())[-1] == "await=1"
+    pick = desk.pick("b", "c")
+    assert pick
+    assert pick.name == "c"
+    assert desk.pick("b") is None
+    assert desk.admission.nobody
+    assert desk.admission.waits(["b"])[0][1] == "warm_up"
+    Path(desk.at("a"), "progressed").touch()
+    desk.admission.progressed("a")
+    assert desk.pick("b")
+    desk.begin(warm_up_ms=60000)
+    desk.ask("a", 0, 0)
+    desk.ask("b", 0, 0)
+    desk.admission.open()
+    desk.start("a")
+    assert desk.pick("b"), "what has warmed up is warm for the next dispatcher, too"
+
+
+def test_starts_without_a_gpu_are_apart_and_one_with_a_gpu_is_found_behind_them(tmp_path: Path, folder: Path) -> None:
+    desk = Desk(tmp_path / "run", 10128, stagger_ms=60000)
+    for name, gpus in (("a", 0), ("b", 0), ("c", 1)):
+        desk.ask(name, gpus, 0)
+    desk.start("a")
+    pick = desk.pick("b", "c")
+    assert pick
+    assert pick.name == "c"
+    assert desk.pick("b") is None
+    assert [what for _, what, _, _ in desk.admission.waits(["b"])] == ["stagger"]
+    assert desk.admission.due() < time.monotonic() + 61
+
+
+def test_what_can_never_start_is_given_up_with_the_reason(desk: Desk) -> None:
+    desk.ask("a", 1, 20000)
+    pick = desk.pick("a")
+    assert pick
+    assert "the largest 10000 MiB" in pick.never
+    assert not desk.admission.promises.made
+
+
+def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) -> None:
+    desk.ask("a", 1, 6000)
+    other = Leases("other")
+    at = attempt(tmp_path, "other", "env_x")
+    assert other.enter() == ""
+    assert other.write([Promise("env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
+    other.leave()
+    found = desk.admission.take("a", desk.at("a"))
+    assert isinstance(found, Lack)
+    assert found.reason == "gpu_memory"
+    assert "other runs of yours 6000" in found.why

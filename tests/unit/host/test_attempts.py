@@ -1,0 +1,257 @@
+"""Where attempts are in their life, the ends that nobody wrote, retries, and what attempts made together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from comborun.host import attempts, files, judging, process
+from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
+from comborun.host.judging import Rules
+from comborun.rules import records
+
+JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl"], "ranged": True}
+DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start": "never"}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    (tmp_path / "dispatch").mkdir()
+    (tmp_path / "id").write_text("run-1\n")
+    (tmp_path / "dispatch/policy.tsv").write_text("attempts\t3\nretry_error\t1\nwait_error_ms\t60000\nparallel\tmany\n")
+    return RunDirectory(str(tmp_path))
+
+
+def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10, name: str = "s") -> Path:
+    at = run.at(name, number)
+    Path(at.output).mkdir(parents=True)
+    text = records.render(Rules.of_session(JUDGING, first, count).lines())
+    Path(at.claim).write_text(text + record(**DEAD))
+    return Path(at.directory)
+
+
+def record(**fields: object) -> str:
+    return records.render([*fields.items(), ("boot", process.boot_id())])
+
+
+def end(run: RunDirectory, number: int, rows: str, cause: str = "exited", code: int = 1, first: int = 0) -> None:
+    """An attempt that has ended, with these episodes, a letter each: success, failure, errored or nothing."""
+    folder = claim(run, number, first, 10 - first)
+    words = {"s": True, "f": False, "e": None}
+    told = [{"episode": first + at, "success": words[one]} for at, one in enumerate(rows) if one != "."]
+    (folder / "out/r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    at = run.at("s", number)
+    ending = judging.Ending(cause, "", code, "1.0", f"{time.time():.6f}")
+    assert judging.write_end(at, ending, judging.judge(at, code))
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LookupError):
+        RunDirectory(str(tmp_path))
+
+
+def test_the_policy_has_defaults_and_no_value_that_is_none(run: RunDirectory) -> None:
+    assert (run.policy["attempts"], run.policy["parallel"], run.policy["breaker"]) == ("3", "1", "3")
+
+
+def test_the_life_of_an_attempt(run: RunDirectory) -> None:
+    assert run.latest("s") == 0
+    at = run.at("s", 1)
+    Path(at.directory).mkdir(parents=True)
+    assert (run.latest("s"), run.glance("s", 1).life) == (0, QUEUED)
+    Path(at.grant).write_text("gpus=0\n")
+    assert (run.latest("s"), run.glance("s", 1).life) == (1, STARTING)
+    pid, start, _ = process.identity()
+    me = {"supervisor": pid, "supervisor_start": start}
+    Path(at.claim).write_text(record(**me))
+    assert run.glance("s", 1).life == STARTING
+    Path(at.begin).write_text(record(**me))
+    assert run.glance("s", 1).life == RUNNING
+    Path(at.begin).write_text(
+        record(supervisor=1, supervisor_start=2, pid=me["supervisor"], pid_start=me["supervisor_start"])
+    )
+    assert run.look("s", 1).life == ORPHANED
+    Path(at.begin).write_text(record(**DEAD))
+    assert run.look("s", 1).life == LOST
+    lock = files.lock(f"{run.path}/sessions/s/lock")
+    assert (run.glance("s", 1).life, run.look("s", 1).life) == (LOST, ORPHANED)
+    os.close(lock)
+    Path(at.end).write_text("cause=exited\n")
+    assert run.look("s", 1).life == ENDED
+
+
+@pytest.mark.parametrize("text", ["", "\0", "supervisor=\n", "nonsense"])
+def test_a_claim_that_nobody_can_read_is_of_one_that_is_lost(run: RunDirectory, text: str) -> None:
+    Path(claim(run, 1), "claim").write_text(text)
+    assert run.look("s", 1).life == LOST
+
+
+def test_an_end_of_another_start_is_none(run: RunDirectory) -> None:
+    folder = claim(run, 1)
+    with (folder / "claim").open("a") as file:
+        file.write("nonce=mine\n")
+    (folder / "end").write_text("cause=exited\nnonce=another\n")
+    assert run.end("s", 1) == {}
+    (folder / "end").write_text("cause=exited\nnonce=mine\n")
+    assert run.end("s", 1)["cause"] == "exited"
+
+
+def test_what_is_forestalled_never_begins(run: RunDirectory) -> None:
+    assert run.forestall("s", 1, "stopped", "because")
+    assert attempts.outcome_of(run.end("s", 1)) == "cancelled"
+    assert not run.forestall("s", 1, "stopped", "because")
+    claim(run, 2)
+    assert not run.forestall("s", 2, "stopped", "because")
+
+
+def test_a_lost_attempt_is_judged_by_what_it_left(run: RunDirectory) -> None:
+    folder = claim(run, 1)
+    (folder / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
+    (folder / ".watch").write_text("4096\n")
+    assert run.bury("s", 1)
+    told = run.end("s", 1)
+    assert (told["cause"], told["completeness"], told["class"], told["records"]) == ("lost", "partial", "lost", "1")
+    assert (told["peak_memory_kib"], told["code"]) == ("4096", "")
+    assert run.bury("s", 1)
+    assert run.end("s", 1) == told
+
+
+def test_what_a_lost_attempt_left_behind_is_ended(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMBORUN_GRACE_S", "0")
+    claim(run, 1)
+    marked = dict(os.environ, COMBORUN_SESSION="run-1/s/1")
+    with subprocess.Popen(["sleep", "600"], env=marked) as left:
+        while not process.carries(left.pid, "run-1/s/1"):
+            time.sleep(0.01)
+        assert run.bury("s", 1)
+        assert left.wait(10) != 0
+
+
+def test_a_verdict_that_nobody_lived_to_record_keeps_its_reason(run: RunDirectory) -> None:
+    folder = claim(run, 1)
+    (folder / ".verdict").write_text("cause=stalled\nnote=no new line\n")
+    assert run.bury("s", 1)
+    assert run.end("s", 1)["cause"] == "stalled"
+    assert "no new line" in run.end("s", 1)["note"]
+
+
+def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
+    at = run.at("s", 1)
+    folder = claim(run, 1)
+    assert not attempts.stopping(at)
+    (folder / "stop").write_text(record(by="stop", pid=1, start="never"))
+    assert not attempts.stopping(at)
+    (folder / "stop").write_text(record(by="stop", pid=1, start="never", signalled=1))
+    assert attempts.stopping(at)
+    pid, start, _ = process.identity()
+    (folder / "stop").write_text(record(by="stop", pid=pid, start=start))
+    assert attempts.stopping(at)
+    assert run.bury("s", 1)
+    assert run.end("s", 1)["cause"] == "stopped"
+
+
+def test_a_failure_is_followed_by_as_many_attempts_as_its_class_has(run: RunDirectory) -> None:
+    end(run, 1, "s")
+    due = run.due("s", 1)
+    assert due is not None
+    assert due.failure == "error"
+    assert 50 < due.wait_s <= 60
+    end(run, 2, "s")
+    assert run.due("s", 2) is None
+    assert not run.pending("s", 2)
+    assert run.ask("s", 2)
+    assert run.pending("s", 2)
+    end(run, 3, "s")
+    assert run.due("s", 3) is not None
+
+
+def test_what_is_complete_or_stopped_is_not_tried_again(run: RunDirectory) -> None:
+    end(run, 1, "sfsfsfsfsf")
+    assert run.due("s", 1) is None
+    end(run, 2, "s", cause="stopped")
+    assert run.due("s", 2) is None
+
+
+def test_a_tail_is_what_is_missing_at_the_end(run: RunDirectory) -> None:
+    assert run.tail("s") is None
+    end(run, 1, "sfe")
+    assert run.tail("s") == (3, 7)
+    end(run, 2, "ss", first=3)
+    assert run.tail("s") == (5, 5)
+    assert run.told("s").records == 5
+    assert run.accepted("s") == [1, 2]
+    end(run, 3, "..s", first=5)
+    assert run.tail("s") is None  # it did not go through them in order
+
+
+def test_where_rows_say_nothing_certain_all_is_made_again(run: RunDirectory) -> None:
+    end(run, 1, "sf")
+    Path(run.at("s", 1).output, "r.jsonl").write_text('{"success": true}\n')
+    files.remove(run.at("s", 1).end)
+    assert run.tail("s") is None
+
+
+def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
+    end(run, 1, "se..")
+    end(run, 2, "ffff")
+    told = run.told("s")
+    assert (told.records, told.successes, told.failures) == (4, 1, 3)
+
+
+def test_a_complete_attempt_is_accepted_alone(run: RunDirectory) -> None:
+    end(run, 1, "sss")
+    end(run, 2, "sfsfsfsfsf")
+    end(run, 3, "sfsf")
+    assert run.accepted("s") == [2]
+
+
+def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) -> None:
+    end(run, 1, "sfe")
+    end(run, 2, "sssssss", first=3)
+    results = Path(run.layout.results)
+    results.mkdir()
+    (results / "report.txt").touch()
+    (results / "old").symlink_to("nowhere")
+    run.link(["s"])
+    assert sorted(path.name for path in results.iterdir()) == ["report.txt", "s_a2_r.jsonl", "s_r.jsonl"]
+    assert (results / "s_r.jsonl").read_text().count("\n") == 3
+    assert (results / "s_a2_r.jsonl").read_text().count("\n") == 7
+
+
+class Nodes:
+    """Another machine, which says what lives there."""
+
+    def __init__(self, life: str) -> None:
+        self.said = life
+        self.frozen: list[str] = []
+
+    def life(self, at: str, record: object) -> str:
+        assert at
+        return self.said
+
+    def why(self, claim: object) -> tuple[str, str]:
+        assert claim
+        return "preempted", "another job took its node"
+
+    def freeze(self, at: str) -> None:
+        self.frozen.append(at)
+
+
+def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: RunDirectory) -> None:
+    folder = claim(run, 1)
+    lock = files.lock(f"{run.path}/sessions/s/lock")
+    run.nodes = Nodes(RUNNING)
+    assert run.look("s", 1).life == STARTING
+    pid, start, _ = process.identity()
+    (folder / "begin").write_text(record(supervisor=pid, supervisor_start=start))
+    assert run.look("s", 1).life == RUNNING
+    run.nodes = nodes = Nodes(LOST)
+    assert run.look("s", 1).life == LOST
+    assert run.bury("s", 1)
+    os.close(lock)
+    assert (run.end("s", 1)["cause"], nodes.frozen) == ("preempted", [str(folder)])

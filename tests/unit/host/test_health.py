@@ -1,0 +1,268 @@
+"""A model server's readiness and health, and what its clients see of it: real servers on real ports."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from comborun.host import process, served
+from comborun.host.ask import Ask, port_of, taken_by_another, wait
+from comborun.host.health import Health, Lines, Server
+from comborun.host.watch import Job
+
+PROGRAM = """
+import http.server, os, sys, time
+from pathlib import Path
+where = Path(sys.argv[2])
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with (where / "asked").open("a") as file:
+            file.write(f"{self.command} {self.path}\\n")
+        self.send_response(503 if (where / "broken").exists() else 200)
+        body = b'{"data": [{"id": "tiny"}]}'
+        if not (where / "open").exists():
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_GET
+    def log_message(self, *_): pass
+while (where / "slow").exists():
+    time.sleep(0.02)
+print("loaded", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Serving:
+    """A server in a run, and its watch."""
+
+    def __init__(self, folder, *checks, marker="", **settings):
+        self.folder, self.said = folder, []
+        self.job = Job(str(folder / "run"), "grid-1", "servers", "tiny", 1)
+        Path(self.job.at.output).mkdir(parents=True)
+        self.job.tell = self.said.append
+        self.server = Server(free_port(), checks)
+        for name, value in settings.items():
+            setattr(self.server, name, value)
+        environment = {**os.environ, "COMBORUN_SESSION": marker or self.job.marker}
+        with Path(self.job.at.log).open("wb") as log:
+            self.child = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(self.server.port), str(folder)],
+                env=environment, stdout=log, stderr=log,
+            )  # fmt: skip
+        self.job.pid, self.job.start = self.child.pid, process.look(self.child.pid).start
+        self.watch = Health(self.job, self.server)
+
+    def until(self, happened, seconds=20):
+        """The verdict, or None once something has happened."""
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline, "it did not happen"
+            pause = max(0.0, min(self.watch.due(), deadline) - time.monotonic())
+            readable = select.select(self.watch.descriptors(), [], [], min(pause, 0.05))[0]
+            if not readable and time.monotonic() < self.watch.due():
+                continue
+            verdict = self.watch.look()
+            if verdict:
+                return verdict
+        return None
+
+    @property
+    def asked(self):
+        file = self.folder / "asked"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMBORUN_WATCH_S", "0.1")
+    monkeypatch.setenv("COMBORUN_ANSWER_S", "1")
+    started = []
+
+    def start(*checks, **settings):
+        started.append(Serving(tmp_path, *checks, **settings))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.watch.close()
+        one.child.kill()
+        one.child.wait()
+
+
+def told(path):
+    return Path(path).read_text()
+
+
+def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, tmp_path):
+    (tmp_path / "slow").touch()
+    warm_up = ("POST", "/act", "application/json", 5, '{"warm": 1}')
+    one = serve("line ^load", "http 200 /health", "http 200 /v1/models tiny", "tcp", warm_up=warm_up)
+    one.until(lambda: Path(one.job.at.watch).exists())
+    assert not Path(one.job.at.ready).exists()
+    (tmp_path / "slow").unlink()
+    assert one.until(lambda: one.said) is None
+    url = f"http://127.0.0.1:{one.server.port}"
+    assert told(one.job.at.ready).splitlines()[1:] == [f"url={url}", f"port={one.server.port}", "path=/health"]
+    assert told(tmp_path / "run/servers/tiny/url") == f"{url}\n"
+    assert one.asked[-1] == "POST /act"
+    assert one.said == ["ready"]
+    assert "comborun:" not in told(one.job.at.log)
+
+
+def test_an_answer_other_than_that_is_no_check_that_holds(serve):
+    one = serve("http 200 /v1/models large", ready_within_s=1)
+    verdict = one.until(lambda: False)
+    assert (verdict.cause, verdict.note) == (
+        "timed_out",
+        "it was not ready within 1 s; still missing: http 200 /v1/models large",
+    )
+    assert told(one.job.at.verdict).startswith("cause=timed_out\n")
+
+
+def test_a_server_that_refuses_is_unhealthy_and_then_given_up(serve, tmp_path):
+    one = serve("http 200 /health", health_s=0.1, health_misses=3)
+    one.until(lambda: one.said)
+    (tmp_path / "broken").touch()
+    one.until(lambda: Path(one.job.at.unhealthy).exists())
+    (tmp_path / "broken").unlink()
+    one.until(lambda: one.said == ["ready", "ready"])
+    assert not Path(one.job.at.unhealthy).exists()
+    (tmp_path / "broken").touch()
+    verdict = one.until(lambda: False)
+    assert (verdict.cause, verdict.note) == (
+        "stalled",
+        "it did not answer /health: 3 looks in a row, 0.1 s apart",
+    )
+
+
+def test_a_server_that_hangs_is_given_up_and_nobody_waits_for_it(serve):
+    one = serve("http 200 /health", health_s=0.1, health_misses=2)
+    one.until(lambda: one.said)
+    os.kill(one.child.pid, signal.SIGSTOP)
+    longest = 0.0
+    while one.watch.due() != float("inf"):
+        began = time.monotonic()
+        one.watch.look()
+        longest = max(longest, time.monotonic() - began)
+        select.select(one.watch.descriptors(), [], [], 0.02)
+    assert longest < 0.5
+    assert told(one.job.at.verdict).startswith("cause=stalled\n")
+
+
+def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
+    one = serve("tcp", health_s=0)
+    one.until(lambda: one.said)
+    os.kill(one.child.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    assert one.until(lambda: time.monotonic() > began + 1) is None
+
+
+def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):
+    one = serve("tcp", marker="nobody")
+    verdict = one.until(lambda: False)
+    assert (verdict.cause, verdict.note) == (
+        "launch_failed",
+        f"another program listens on its port {one.server.port}",
+    )
+    assert taken_by_another(one.server.port, [])
+    assert not taken_by_another(one.server.port, [one.child.pid])
+    assert not taken_by_another(free_port(), [])
+
+
+def test_a_connection_that_stays_open_ends_with_its_time_and_was_an_answer(serve, tmp_path):
+    (tmp_path / "open").touch()
+    one = serve("tcp")
+    one.until(lambda: one.said)
+    answer = wait(Ask(one.server.port, 5, path="/health"))
+    assert (answer.well, answer.status) == (True, 200)
+    assert answer.answer.endswith(b'"tiny"}]}')
+
+
+def test_where_nobody_listens_the_answer_comes_at_once():
+    began = time.monotonic()
+    refused = wait(Ask(free_port(), 5, path="/health"))
+    assert (refused.connected, refused.well) == (False, False)
+    assert time.monotonic() - began < 2
+
+
+def test_a_port_is_a_number():
+    assert [port_of(text) for text in ("8000", "a[$(touch pwned)]", "0", "99999", "")] == [8000, 0, 0, 0, 0]
+
+
+def test_lines_of_a_log_are_found_whenever_and_in_however_many_pieces_they_come(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"loading\nServer is re")
+    lines = Lines(str(log))
+    assert not lines.find("is ready$")
+    with log.open("ab") as file:
+        file.write(b"ady\rmore\n")
+    assert lines.find("is ready$")
+    assert lines.find("^loading")
+    assert not lines.find("(")
+
+
+# what clients see
+
+
+def record(path, **fields):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
+
+
+def test_a_session_is_told_where_its_servers_are(tmp_path):
+    grant = {"server_tiny-vla": "http://127.0.0.1:8001"}
+    assert served.environment(str(tmp_path), ["tiny-vla"], "0", grant) == {
+        "COMBORUN_SERVER_TINY_VLA_URL": "http://127.0.0.1:8001",
+        "COMBORUN_SERVER_TINY_VLA_HOST": "127.0.0.1",
+        "COMBORUN_SERVER_TINY_VLA_PORT": "8001",
+    }
+    with pytest.raises(LookupError, match="it needs the server tiny, and none is ready"):
+        served.environment(str(tmp_path), ["tiny"], "0", {})
+    for gpu in (0, 1):
+        url = tmp_path / f"servers/tiny-gpu{gpu}/url"
+        url.parent.mkdir(parents=True)
+        url.write_text(f"http://127.0.0.1:800{gpu}\n")
+    assert served.environment(str(tmp_path), ["tiny"], "1,0", {})["COMBORUN_SERVER_TINY_PORT"] == "8001"
+    assert served.environment(str(tmp_path), ["tiny"], "7", {})["COMBORUN_SERVER_TINY_PORT"] == "8000"
+
+
+def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
+    at = tmp_path / "servers/tiny/attempt-2"
+    pid, start, boot = process.identity()
+    record(at / "claim", supervisor=pid, supervisor_start=start, boot=boot)
+    (tmp_path / "id").write_text("grid-1\n")
+    assert served.lost(str(tmp_path), "tiny/2") == ""
+    record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start=start, boot=boot)
+    assert served.lost(str(tmp_path), "tiny/2") == ""
+    record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start="1", boot=boot)
+    assert served.lost(str(tmp_path), "tiny/2") == "its server tiny ended"
+    record(at / "end", cause="signal", code=137)
+    assert served.lost(str(tmp_path), "tiny/2") == "its server tiny ended (signal, code 137)"
+    assert served.lost(str(tmp_path), "") == ""
+
+
+def test_a_server_that_answers_with_an_error_or_not_at_all_is_silent(serve, tmp_path):
+    one = serve("http 200 /health")
+    one.until(lambda: one.said)
+    run = str(tmp_path / "run")
+    assert served.silent(run, "tiny/1", 1.0) == ""
+    (tmp_path / "broken").touch()
+    assert served.silent(run, "tiny/1", 1.0) == "its server tiny does not answer"
+    os.kill(one.child.pid, signal.SIGSTOP)
+    assert served.silent(run, "tiny/1", 0.2) == "its server tiny does not answer"
+    assert served.silent(run, "tiny/7", 0.2) == "", "one that was never ready has nothing to be asked"

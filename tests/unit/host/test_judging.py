@@ -1,0 +1,264 @@
+"""What the files of an attempt say while it runs and at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.host import files, judging
+from comborun.host.judging import Ending, Rules, Watched
+from comborun.rules import globs, records, videos
+from comborun.rules.names import AttemptLayout
+from comborun.rules.words import Completeness
+
+JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.json"]}
+
+
+def attempt(folder: Path, first: int = 0, count: int = 10, **judged: Any) -> AttemptLayout:
+    at = AttemptLayout(str(folder / "attempt-1"))
+    Path(at.output).mkdir(parents=True)
+    rules = Rules.of_session(dict(JUDGING, **judged), first, count)
+    Path(at.claim).write_text(records.render(rules.lines()))
+    return at
+
+
+def row(index: int) -> str:
+    return json.dumps({"episode": index, "success": index % 2 == 0}) + "\n"
+
+
+def write(at: AttemptLayout, text: str, name: str = "r.jsonl") -> Path:
+    path = Path(at.output, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_claim_holds_the_rules_of_its_session(tmp_path: Path) -> None:
+    told = {
+        "line": "made {episodes}",
+        "evidence_files": ["a b.txt"],
+        "videos": ["*.mp4"],
+        "ranged": True,
+        "episode": "ep",
+    }
+    rules = Rules.of(files.read_text(attempt(tmp_path, 3, 4, **told).claim))
+    assert (rules.policy, rules.environment, rules.span) == ("mason", "stairs", (3, 4))
+    assert (rules.line, rules.evidence_files, rules.videos) == ("made 4", ["a b.txt"], ["*.mp4"])
+    assert (rules.files, rules.episode, rules.ranged, rules.records) == (["*.jsonl", "*.json"], "ep", True, True)
+
+
+def test_a_claim_of_bash_tells_the_field_of_its_verdict_and_no_combo() -> None:
+    claim = 'count=3\nsuccess="task\\.ok" *: *(true|1(\\.0*)?) *[,}]\nresults=*.jsonl\nsupervisor=7\n'
+    rules = Rules.of(claim)
+    assert (rules.success, rules.count, rules.records, rules.policy) == ("task.ok", 3, True, "")
+
+
+@pytest.mark.parametrize("text", ["", "count=x\n", "\0\n", "count=99999999999999999999999\n", "results"])
+def test_a_claim_that_is_torn_is_judged_by_what_it_says(tmp_path: Path, text: str) -> None:
+    at = attempt(tmp_path)
+    Path(at.claim).write_text(text)
+    assert judging.judge(at, 0).completeness is Completeness.COMPLETE  # nothing is asked
+    assert judging.judge(at, None).completeness is Completeness.NONE
+
+
+def test_only_new_bytes_are_read_and_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    watched = Watched(at, Rules.of(files.read_text(at.claim)))
+    path = write(at, row(0))
+    assert watched.look().records == 1
+    with path.open("a") as file:
+        file.write(row(1) + '{"episode": 2, "succ')
+    assert watched.look().records == 2
+    with path.open("a") as file:
+        file.write('ess": true}')
+    assert watched.look().records == 3
+    path.write_text(row(5) + row(6) + row(7) + row(8) + row(9))
+    assert watched.look().records == 5
+    path.unlink()
+    assert watched.look().records == 0
+
+
+def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    path = write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
+    assert Watched(at, Rules.of(files.read_text(at.claim))).look().why
+    kept = judging.counts(at)
+    assert (kept.records, kept.refused) == (1, {"policy": 1})
+    with path.open("a") as file:
+        file.write(row(2))
+    assert judging.counts(at).records == 2  # little has to be read, so it is
+
+
+def test_large_results_are_not_read_again_for_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = attempt(tmp_path)
+    path = write(at, row(0))
+    Watched(at, Rules.of(files.read_text(at.claim))).look()
+    monkeypatch.setattr(judging, "READ_ANEW_MOST", 10)
+    with path.open("a") as file:
+        file.write(row(1))
+    assert judging.counts(at).records == 1
+
+
+def test_all_records_are_complete_whatever_the_exit_code(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    write(at, "".join(row(index) for index in range(10)))
+    judged = judging.judge(at, 139)
+    assert judged.completeness is Completeness.COMPLETE
+    assert (judged.counts.records, judged.counts.successes) == (10, 5)
+
+
+def test_a_line_of_the_log_and_files_are_evidence(tmp_path: Path) -> None:
+    at = attempt(tmp_path, files=[], line=r"saved {episodes} (videos|results)$", evidence_files=["s*.txt", "deep/**"])
+    Path(at.log).write_bytes(b"begin\rsaved 1 results\0saved 10 results\nmore")
+    write(at, "x", "summary.txt")
+    assert judging.judge(at, 0).completeness is Completeness.NONE
+    write(at, "x", "deep/er/file")
+    assert judging.judge(at, 0).completeness is Completeness.COMPLETE
+    Path(at.log).write_bytes(b"saved 10 resultss\n")
+    assert judging.judge(at, 0).completeness is Completeness.NONE
+
+
+def test_a_line_is_found_wherever_the_log_grows(tmp_path: Path) -> None:
+    line = judging.LogLine("all 10 done")
+    log = tmp_path / "log"
+    assert not line.look(str(log))
+    for piece in ("x\nall 10", " done", "\n"):
+        with log.open("a") as file:
+            file.write(piece)
+        found = line.look(str(log))
+    assert found
+
+
+def test_a_pattern_that_is_none_is_told_and_holds_never(tmp_path: Path) -> None:
+    judged = judging.judge(attempt(tmp_path, files=[], line="("), 0)
+    assert judged.completeness is Completeness.NONE
+    assert "no pattern" in judged.flaws
+
+
+def test_nothing_that_lies_in_the_folder_raises(tmp_path: Path) -> None:
+    at = attempt(tmp_path, files=["**/*"])
+    out = Path(at.output)
+    os.mkfifo(out / "pipe.jsonl")
+    (out / "gone.jsonl").symlink_to("nowhere")
+    (out / "self").symlink_to(".")
+    (out / "wide.jsonl").write_bytes(row(1).encode("utf-16"))
+    (out / "marked.jsonl").write_bytes(b"\xef\xbb\xbf" + row(2).encode())
+    (out / "packed.jsonl").write_bytes(b"\x1f\x8b" + b"x" * 20)
+    (out / "binary.jsonl").write_bytes(bytes(range(256)) * 50)
+    (out / "empty.jsonl").touch()
+    (out / "deep.json").write_text("[" * 100_000)
+    (out / "video.mp4").write_bytes(b"\0" * 100)
+    (out / os.fsdecode(b"n\xff\n.jsonl")).write_text(row(3))
+    counts = Watched(at, Rules.of(files.read_text(at.claim))).look()
+    assert counts.records == 3
+    assert counts.refused["unreadable"] == 2
+    assert "\n" not in records.render(counts.pairs()).replace("\n", "", len(counts.pairs()))
+
+
+def test_an_end_is_complete_and_old_readers_find_their_fields(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
+    assert judging.reserve(at)
+    ending = Ending("exited", "as \x1b[2Jit\nis", 3, "1.5", "2.5")
+    assert judging.write_end(at, ending, judging.judge(at, 3))
+    end = files.read(at.end)
+    assert (end["attempt"], end["code"], end["class"], end["completeness"]) == ("1", "3", "error", "partial")
+    assert (end["records"], end["successes"], end["note"]) == ("1", "1", "as  [2Jit is")
+    assert end["refused"] == "policy:1"
+    assert "rough" in end["why"]
+    assert not Path(at.directory, ".end").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "signature", "told"),
+    [
+        (0, "exited", "", "no_result"),
+        (137, "signal", "", "killed"),
+        (139, "signal", "", "crashed"),
+        (1, "exited", "gpu_memory", "gpu_memory"),
+        (None, "lost", "", "lost"),
+        (None, "hung", "", "stalled"),
+        (0, "stopped", "gpu_memory", ""),
+        (0, "not_heard_of", "", "error"),
+    ],
+)
+def test_the_class_of_a_failure(tmp_path: Path, code: int | None, cause: str, signature: str, told: str) -> None:
+    at = attempt(tmp_path)
+    ending = Ending(cause, code=code)
+    ending.signature = signature
+    assert judging.write_end(at, ending, judging.judge(at, code))
+    assert files.read(at.end)["class"] == told
+    assert files.read(at.end)["cause"] == cause
+
+
+def test_a_start_with_a_nonce_ends_once(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    with Path(at.claim).open("a") as claim:
+        claim.write("nonce=mine\njob=7_1\n")
+    Path(at.end).write_text("nonce=another\n")
+    judged = judging.judge(at, 0)
+    assert judging.write_end(at, Ending("exited", "first", 0), judged, reserved=False)
+    assert not judging.write_end(at, Ending("exited", "second", 0), judged, reserved=False)
+    end = files.read(at.end)
+    assert (end["note"], end["nonce"], end["job"]) == ("first", "mine", "7_1")
+    assert list(Path(at.directory).glob("end-of-another*"))
+
+
+def mp4(*boxes: tuple[bytes, int]) -> bytes:
+    return b"".join(struct.pack(">I4s", 8 + size, kind) + b"\0" * size for kind, size in boxes)
+
+
+def test_videos_are_listed_with_what_is_wrong(tmp_path: Path) -> None:
+    at = attempt(tmp_path, videos=["**/*.mp4", "*.webm"])
+    contents = {
+        "v/whole.mp4": mp4((b"ftyp", 4), (b"mdat", 9), (b"moov", 3)),
+        "cut.mp4": mp4((b"ftyp", 4), (b"moov", 30))[:-5],
+        "open.mp4": mp4((b"ftyp", 4), (b"mdat", 9)),
+        "text.mp4": b"hello there, this is no video",
+        "empty.mp4": b"",
+        "some.webm": b"x",
+        "tab\there.mp4": b"x",
+    }
+    for name, content in contents.items():
+        path = Path(at.output, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    judged = judging.judge(at, 0)
+    told = {path: word for _, word, path in videos.parse(files.read_text(at.videos))}
+    assert told == {
+        "out/v/whole.mp4": "ok",
+        "out/cut.mp4": "cut",
+        "out/open.mp4": "no_moov",
+        "out/text.mp4": "no_mp4",
+        "out/empty.mp4": "empty",
+        "out/some.webm": "ok",
+    }
+    assert "1 of its videos are not listed" in judged.flaws
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("*.jsonl", ["a.jsonl"]),
+        ("**/*.jsonl", ["a.jsonl", "d/b.jsonl", "d/e/c.jsonl"]),
+        ("d/**", ["d/b.jsonl", "d/e/c.jsonl", "d/e/x y.txt"]),
+        ("**.jsonl", ["a.jsonl"]),
+        ("*/b.jsonl", ["d/b.jsonl", "l/b.jsonl"]),
+        ("./d//e/[^c]*", ["d/e/x y.txt"]),
+        ("d/e/[!x]*.jsonl", ["d/e/c.jsonl"]),
+        ("**/.hidden", []),
+        ("../*", []),
+        ("", []),
+    ],
+)
+def test_which_files_a_pattern_means(tmp_path: Path, pattern: str, wanted: list[str]) -> None:
+    for name in ("a.jsonl", "d/b.jsonl", "d/e/c.jsonl", "d/e/x y.txt", ".hidden", "d/.h/z.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "l").symlink_to("d")
+    assert globs.found(str(tmp_path), [pattern]) == wanted

@@ -1,0 +1,94 @@
+"""A look at a run while it changes."""
+
+from __future__ import annotations
+
+from comborun.host import attempts, process
+from comborun.host.probe import Probe
+
+END = "attempt=1\nstarted=1\nended=2\ncode=0\ncause=exited\ncompleteness=complete\nrecords=0\nsuccesses=0\nnote=\n"
+DEAD = "supervisor=2\nsupervisor_start=1\npid=2\npid_start=1\nboot=gone\n"
+
+
+def run(path, **written):
+    """A run of one session, with these files of its first attempt."""
+    at = path / "sessions/env_one/attempt-1"
+    at.mkdir(parents=True)
+    (path / "dispatch").mkdir()
+    (path / "id").write_text("grid-20260101T000000Z-ab12\n")
+    (path / "dispatch/queue.tsv").write_text("env_one\t0\n")
+    for name, text in written.items():
+        (at / name).write_text(text)
+    return at
+
+
+def look(path, tail=400):
+    document, tails = Probe(str(path), tail).look([0])
+    (told,) = document["attempts"]
+    return told, b"".join(tails)
+
+
+def test_a_session_that_ends_between_two_questions_is_told_as_ended(tmp_path, monkeypatch):
+    at = run(tmp_path, claim=DEAD, begin=DEAD, log="all done\n")
+
+    def ends_meanwhile(path):
+        (at / "end").write_text(END)
+        return False
+
+    monkeypatch.setattr(attempts.files, "held", ends_meanwhile)
+    told, tail = look(tmp_path)
+    assert (told["life"], told["end"]["completeness"], tail) == ("ended", "complete", b"all done\n")
+
+
+def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tmp_path, monkeypatch):
+    at = run(tmp_path, grant="gpus=\n")
+    look_at = attempts.RunDirectory.look
+
+    def begins_meanwhile(self, name, number):
+        seen = look_at(self, name, number)
+        pid, start, boot = process.identity()
+        (at / "begin").write_text(f"supervisor={pid}\nsupervisor_start={start}\nboot={boot}\n")
+        return seen
+
+    monkeypatch.setattr(attempts.RunDirectory, "look", begins_meanwhile)
+    told, _ = look(tmp_path)
+    assert (told["life"], told["claimed"], "begin" in told) == ("starting", False, False)
+
+
+def test_tails_are_as_long_as_is_said_and_not_longer_than_was_asked_for(tmp_path):
+    run(tmp_path, end=END, log="0123456789")
+    assert look(tmp_path, 4)[1] == b"6789"
+    told, tail = look(tmp_path)
+    assert (told["log"]["size"], told["log"]["tail"], tail) == (10, 10, b"0123456789")
+
+
+def test_files_that_are_garbage_are_passed_over(tmp_path):
+    run(tmp_path, claim="\x00=\n=\n", begin="started\n", stalled="x", log="")
+    for name in ("slots", "waiting", "quarantine", "hold", "done", "servers.tsv", "dispatcher", "multiplexer"):
+        (tmp_path / "dispatch" / name).write_bytes(b"\xff\x00\t\t\n\n=\t")
+    (tmp_path / "plan-1.json").mkdir()
+    told, _ = look(tmp_path)
+    assert told["life"] == "lost"
+
+
+def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp_path):
+    at = run(tmp_path, claim="count=9000\nresults=**/*.json\nrecords=1\nverdict=success\n", begin=DEAD)
+    (at / "out").mkdir()
+    for number in range(3000):
+        (at / "out" / f"{number}.json").write_text(f'{{"episode": {number}, "success": true}}')
+    told, _ = look(tmp_path)
+    assert told["counts"]["countable"] == "0"
+    assert "more than 2000 result files" in told["counts"]["why"]
+    (at / ".counts").write_text("records=2990\nsuccesses=2000\nverdicts=2990\n")
+    told, _ = look(tmp_path)
+    assert (told["counts"]["records"], "why" in told["counts"]) == ("2990", False)
+
+
+def test_what_was_left_by_supervisors_has_to_do_when_the_time_is_up(tmp_path):
+    at = run(tmp_path, claim="count=9\nresults=*.jsonl\nrecords=1\nverdict=success\n", begin=DEAD)
+    (at / "out").mkdir()
+    (at / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
+    (at / ".counts").write_text("records=7\nsuccesses=7\nverdicts=7\n")
+    probe = Probe(str(tmp_path), 0)
+    probe.until = 0.0
+    document, _ = probe.look([0])
+    assert document["attempts"][0]["counts"]["records"] == "7"

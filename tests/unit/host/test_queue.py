@@ -1,0 +1,102 @@
+"""Rows of queue.tsv, the numbers that follow from lives, and the messages at the FIFO."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from comborun.host import engines, news
+from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
+
+
+def test_rows_are_read_and_what_is_no_row_is_passed_over() -> None:
+    text = "env_one\t0\nenv_two\t2\tsmoke\t100\n\nbad name\t0\nenv_x\tmany\nenv_three\t1\tdropped\nenv_four\t1\t-\t9"
+    found = [(row.name, row.gpus, row.flag, row.columns) for row in rows(text)]
+    assert found == [
+        ("env_one", 0, "", ()),
+        ("env_two", 2, "smoke", ("100",)),
+        ("env_three", 1, "dropped", ()),
+        ("env_four", 1, "", ("9",)),
+    ]
+
+
+def test_a_session_that_asks_a_model_server_is_known_by_its_row() -> None:
+    columns = "\t".join(["-", *"000", "-", "-", "0", "0", "-"])
+    served, alone, odd = rows(f"a\t0\t{columns}\tpolicy,critic\tk\nb\t0\t{columns}\t-\tk\nc\t0\t{columns}\tNo Server\n")
+    assert (served.served, alone.served, odd.served) == (True, False, False)
+
+
+def test_what_is_left_and_which_slots_are_taken_follows_from_the_lives() -> None:
+    queue = Queue()
+    sessions = [queue.add(name) for name in ("a", "b", "c")]
+    for session in sessions:
+        queue.set_life(session, QUEUED)
+    assert (queue.left, queue.busy, [one.name for one in queue.waiting()]) == (3, 0, ["a", "b", "c"])
+    for life, left, busy in ((STARTING, 3, 1), (RUNNING, 3, 1), (LOST, 3, 1), (CLOSING, 3, 0), (ENDED, 2, 0)):
+        queue.set_life(sessions[0], life)
+        assert (queue.left, queue.busy) == (left, busy)
+    queue.set_life(sessions[2], DROPPED)
+    assert (queue.left, [one.name for one in queue.waiting()]) == (1, ["b"])
+    queue.set_life(sessions[0], QUEUED)
+    assert [one.name for one in queue.waiting()] == ["a", "b"], "one that starts again keeps its place"
+
+
+def test_a_queue_of_after_alone_leaves_the_others_as_they_are() -> None:
+    queue = Queue()
+    queue.set_life(queue.add("a"), ENDED)
+    names = queue.names
+    after = queue.only("after")
+    queue.set_life(after, QUEUED)
+    assert ([one.name for one in queue.waiting()], queue.left) == (["after"], 1)
+    queue.set_life(after, ENDED)
+    queue.restore(names)
+    assert ([one.name for one in queue], queue.left, queue["after"].life) == (["a"], 0, ENDED)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "free", "free a", "free a x", "free x[$(id)] 1", "FREE a 1", "a b 1 2 3", "a b 1 x"]
+)
+def test_what_is_no_message_says_nothing(line: str) -> None:
+    assert news.parse(line) is None
+
+
+def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
+    fifo = news.Fifo(str(tmp_path / "fifo"))
+    (tmp_path / "fifo").write_text("somebody's file")
+    fifo.listen()
+    writer = os.open(tmp_path / "fifo", os.O_WRONLY | os.O_NONBLOCK)
+    os.write(writer, b"free a 1 \nahead b 2 345\nend")
+    assert [(one.what, one.name, one.attempt, one.word) for one in fifo.read()] == [
+        ("free", "a", 1, ""),
+        ("ahead", "b", 2, "345"),
+    ]
+    assert fifo.read() == []
+    os.write(writer, b"ed c 7\n")
+    assert [(one.what, one.name, one.attempt) for one in fifo.read()] == [("ended", "c", 7)]
+    os.close(writer)
+
+
+def test_a_fifo_that_somebody_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
+    fifo = news.Fifo(str(tmp_path / "fifo"))
+    fifo.listen()
+    assert fifo.whole()
+    (tmp_path / "fifo").unlink()
+    assert not fifo.whole()
+    fifo.listen()
+    assert fifo.whole()
+
+
+@pytest.mark.parametrize(("attempt", "expected"), [(1, "stairs_flat_9f3c"), (12, "stairs_flat_9f3c_a12")])
+def test_a_window_is_named_after_its_session_and_its_run(attempt: int, expected: str) -> None:
+    assert engines.window("stairs_flat", attempt, "bench-20260101T000000Z-9f3c") == expected
+
+
+def test_the_multiplexer_is_the_one_that_is_wanted_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = tmp_path / "screen"
+    screen.write_text("#!/bin/sh\n")
+    screen.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert engines.choose() == "screen"
+    assert engines.choose("tmux") == ""

@@ -1,0 +1,262 @@
+"""What a pass over a run on Slurm decides and does, from files and from an answer of squeue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_cluster import RUN, Cluster, cluster, task
+
+from comborun.host import files, settle
+from comborun.host.settle import Settling
+
+__all__ = ["cluster"]
+
+SLURM = {"SLURM_JOB_ID": "99", "SLURM_JOB_PARTITION": "main"}
+
+
+@pytest.fixture
+def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A run of two sessions, looked at in a settle job, where nothing is to be waited for."""
+    for name, value in {**SLURM, "COMBORUN_SETTLE_S": "0", "COMBORUN_LOCK_S": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    queue(cluster, env_one="-", env_two="-")
+    policy = "attempts\t3\nretry_lost\t1\nretry_error\t1\nslurm_array\t500\n"
+    (cluster.run / "dispatch/policy.tsv").write_text(policy)
+    cluster.says("squeue")
+    cluster.says("sbatch", "7\n")
+    cluster.says("scancel")
+    cluster.says("scontrol")
+    return cluster
+
+
+def queue(cluster: Cluster, **flags: str) -> None:
+    (cluster.run / "dispatch/queue.tsv").write_text("".join(f"{name}\t0\t{flag}\n" for name, flag in flags.items()))
+
+
+def end(cluster: Cluster, name: str, number: int = 1, **fields: str) -> None:
+    """A claim and an end of it; complete unless they say otherwise."""
+    at = cluster.run / f"sessions/{name}/attempt-{number}"
+    at.mkdir(parents=True, exist_ok=True)
+    claim = {"nonce": f"feed{number}", "job": fields.pop("job", "7_0"), "restart": "0"}
+    told = {"cause": "exited", "code": "0", "completeness": "complete", "records": "1", "ended": f"{1000 + number}"}
+    files.write(str(at / "claim"), claim.items())
+    files.write(str(at / "end"), {**told, "class": "", **claim, **fields}.items())
+
+
+def submitted(cluster: Cluster, *tasks: str) -> None:
+    """Both sessions were handed over as 7_0 and 7_1, of which squeue has these."""
+    cluster.batch(1, "env_one", "env_two")
+    (cluster.run / "slurm/jobs").write_text("7\t1\t1\t2\t0\n")
+    cluster.says("squeue", "".join(f"{line}\n" for line in tasks))
+
+
+def lives(cluster: Cluster) -> dict[str, str]:
+    settling = Settling(str(cluster.run), person=False)
+    assert settling.look()
+    return {session.name: session.life + (" due" if session.due else "") for session in settling.sessions.values()}
+
+
+def go(cluster: Cluster, *options: str) -> int:
+    return settle.main([str(cluster.run), *options])
+
+
+def done(cluster: Cluster) -> dict[str, str]:
+    return files.read(str(cluster.run / "dispatch/done"))
+
+
+def journal(cluster: Cluster) -> list[str]:
+    """Without the times."""
+    lines = files.read_text(str(cluster.run / "dispatch/journal")).splitlines()
+    return [line.partition(" ")[2] for line in lines]
+
+
+def test_what_is_on_its_way_is_not_due_and_neither_is_what_slurm_starts_again(run: Cluster) -> None:
+    assert lives(run) == {"env_one": "queued due", "env_two": "queued due"}
+    submitted(run, task("7_0", "PENDING"), task("7_1", "PENDING"))
+    assert lives(run) == {"env_one": "sent", "env_two": "sent"}
+    end(run, "env_one", cause="preempted", completeness="none", **{"class": "preempted"})
+    assert lives(run)["env_one"] == "sent"
+    submitted(run, task("7_1", "PENDING"))
+    assert lives(run)["env_one"] == "ended due"
+
+
+def test_what_a_node_lost_and_slurm_starts_again_is_neither_due_nor_cancelled(run: Cluster) -> None:
+    submitted(run, task("7_0", "PENDING", reason="BeginTime"), task("7_1", "RUNNING"))
+    end(run, "env_one", cause="lost", completeness="none", **{"class": "lost"})
+    assert lives(run)["env_one"] == "sent"
+    assert go(run) == 0
+    assert not any(line.startswith(("scancel", "sbatch")) for line in run.told())
+
+
+def test_a_task_that_is_over_does_not_keep_its_session_from_another_one(run: Cluster) -> None:
+    submitted(run, task("7_0", "COMPLETING"), task("7_1", "RUNNING"))
+    end(run, "env_one", cause="exited", code="1", completeness="none", **{"class": "error"})
+    assert lives(run)["env_one"] == "ended due"
+
+
+def test_a_task_that_waits_for_what_has_ended_is_taken_back(run: Cluster) -> None:
+    submitted(run, task("7_0", "PENDING"), task("7_1", "RUNNING"))
+    end(run, "env_one")
+    assert go(run) == 0
+    assert "scancel --state=PENDING 7_0" in run.told()
+
+
+def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert go(run, "--person", "--parallel", "4") == 0
+    assert "submitted 2 of 2 sessions: job 7" in capsys.readouterr().out
+    assert (run.run / "dispatch/slots").read_text() == "4\n"
+    submitted(run, task("7_0", "RUNNING"), task("7_1", "RUNNING"))
+    assert go(run, "--person") == 0
+    assert "2 sessions are on their way; nothing else is due" in capsys.readouterr().out
+    submitted(run)
+    end(run, "env_one")
+    end(run, "env_two")
+    assert go(run) == 0
+    told = done(run)
+    assert (told["succeeded"], told["failed"], told["after"]) == ("2", "0", "")
+    assert journal(run)[-3:] == ["ended env_one 1 succeeded exited 0 ", "ended env_two 1 succeeded exited 0 ", "done"]
+    assert go(run) == 0
+    assert journal(run)[-1] == "done", "what was told is not told again"
+    assert go(run, "--person") == 0
+    assert "nothing is left to do" in capsys.readouterr().out
+
+
+def test_a_failure_is_tried_again_as_often_as_the_grid_says(run: Cluster) -> None:
+    submitted(run, task("7_1", "RUNNING"))
+    end(run, "env_one", cause="exited", code="1", completeness="none", **{"class": "error"})
+    assert go(run) == 0
+    assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"
+    end(run, "env_one", 2, cause="exited", code="1", completeness="none", **{"class": "error"})
+    end(run, "env_two")
+    run.says("squeue")
+    assert go(run) == 0
+    assert done(run)["failed"] == "1"
+
+
+def test_what_was_cancelled_in_slurm_before_it_began_is_cancelled(run: Cluster) -> None:
+    submitted(run)
+    end(run, "env_two")
+    assert go(run) == 0
+    told = files.read(str(run.run / "sessions/env_one/attempt-1/end"))
+    assert (told["cause"], told["note"]) == ("stopped", "its task was cancelled in Slurm before it began")
+    assert done(run)["cancelled"] == "1"
+    assert go(run, "--person") == 0, "a person asks for it again"
+    assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"), [("bash: no such file\n", "launch_failed"), ("task: env_one: the run is held: stopped\n", "")]
+)
+def test_a_task_that_claimed_nothing_is_told_by_its_output(run: Cluster, said: str, cause: str) -> None:
+    submitted(run)
+    end(run, "env_two")
+    (run.run / "slurm/out/7_0").write_text(said)
+    assert go(run) == 0
+    assert files.read(str(run.run / "sessions/env_one/attempt-1/end")).get("cause", "") == cause
+    assert (run.run / "slurm/batch-2.tsv").exists() is (not cause)
+
+
+def test_what_is_lost_is_buried_and_tried_again(run: Cluster) -> None:
+    submitted(run, task("7_1", "RUNNING"))
+    run.claimed()
+    assert go(run) == 0
+    told = files.read(str(run.run / "sessions/env_one/attempt-1/end"))
+    assert (told["cause"], told["class"], told["nonce"]) == ("lost", "lost", "feed")
+    assert "lost env_one 1" in journal(run)
+    assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"
+
+
+def test_a_task_that_holds_its_gpus_waits_for_nothing(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")
+    submitted(run, task("7_1", "RUNNING"))
+    run.claimed()
+    assert go(run) == 0
+    assert not (Path(run.at) / "end").exists()
+
+
+def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Cluster) -> None:
+    queue(run, env_one="smoke", env_two="-")
+    assert go(run, "--person") == 0
+    assert (run.run / "slurm/batch-1.tsv").read_text() == "0\tenv_one\t1\n"
+    end(run, "env_one", cause="exited", code="0", completeness="none", records="0", **{"class": "no_result"})
+    run.says("squeue")
+    assert go(run) == 0
+    assert files.read(str(run.run / "dispatch/hold"))["why"] == "the smoke test left no record: env_one"
+    assert not (run.run / "slurm/batch-2.tsv").exists()
+
+
+def test_a_smoke_test_that_passes_lets_the_others_start(run: Cluster) -> None:
+    queue(run, env_one="smoke", env_two="-")
+    end(run, "env_one")
+    assert go(run) == 0
+    assert "smoke passed" in journal(run)
+    assert (run.run / "slurm/batch-1.tsv").read_text() == "0\tenv_two\t1\n"
+
+
+def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster) -> None:
+    names = [f"env_{number}" for number in range(6)]
+    queue(run, **dict.fromkeys(names, "-"))
+    for name in names[:3]:
+        end(run, name, cause="lost", completeness="none", job="1_0", **{"class": "lost"})
+    submitted(run)
+    assert go(run) == 0
+    assert not files.read(str(run.run / "dispatch/hold"))
+    for name in names[3:]:
+        end(run, name, cause="launch_failed", completeness="none", note="no such folder", **{"class": "launch_failed"})
+    assert go(run) == 0
+    hold = files.read(str(run.run / "dispatch/hold"))
+    assert (hold["kind"], "launch_failed 3 times in a row" in hold["why"]) == ("halted", True)
+
+
+def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
+    run: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.write(str(run.run / "dispatch/hold"), [("kind", "paused"), ("at", "1"), ("why", "by hand")])
+    assert go(run) == 0
+    assert go(run, "--person") == 0
+    assert "the run is paused (by hand)" in capsys.readouterr().out
+    assert not (run.run / "slurm/batch-1.tsv").exists()
+
+
+def test_a_stopped_run_is_left_alone_until_a_person_submits_it(run: Cluster) -> None:
+    (run.run / "dispatch/stopped").touch()
+    assert go(run) == 0
+    assert run.told() == []
+    assert go(run, "--person") == 0
+    assert not (run.run / "dispatch/stopped").exists()
+
+
+def test_a_slurm_that_does_not_answer_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    submitted(run)
+    run.says("squeue", code=1, complaint="squeue: error: Unable to contact slurm controller\n")
+    assert (go(run), go(run, "--person")) == (75, 75)
+    assert "Slurm does not answer: squeue: error: Unable to contact" in capsys.readouterr().err
+    end(run, "env_one")
+    end(run, "env_two")
+    assert go(run) == 0, "all have ended, whatever Slurm has to say"
+    assert done(run)["succeeded"] == "2"
+
+
+def test_what_slurm_refuses_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    run.says("sbatch", code=1, complaint="sbatch: error: Invalid account\n")
+    assert go(run, "--person") == 78
+    assert "Slurm refuses: sbatch: error: Invalid account" in capsys.readouterr().err
+
+
+def test_two_do_not_settle_at_once(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    files.write(str(run.run / "dispatch/slurm.lock"), [("boot", "elsewhere"), ("pid", "1"), ("start", "1")])
+    assert go(run) == 75
+    assert "somebody else" in capsys.readouterr().err
+
+
+def test_words_that_make_no_sense_are_refused(run: Cluster, tmp_path: Path) -> None:
+    assert go(run, "--parallel", "0") == 64
+    assert go(run, "--nonsense") == 64
+    assert settle.main([str(tmp_path)]) == 66
+
+
+def test_a_slurm_job_is_named_for_its_run(run: Cluster) -> None:
+    assert go(run, "--person") == 0
+    assert any(f"--job-name={RUN}.1 " in line for line in run.told())

@@ -1,0 +1,223 @@
+"""The parts of a supervisor: signals and children, what a command leaves behind, its window, its GPUs, its ports."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from comborun.host import container, process, surroundings
+from comborun.host.session import with_output
+
+ROOT = str(Path(__file__).resolve().parents[3])
+
+
+def run(text, timeout=60):
+    """What a program that imports the host program prints."""
+    words = [sys.executable, "-c", text]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COMBORUN_")}
+    done = subprocess.run(
+        words,
+        env={**environment, "PYTHONPATH": ROOT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout,
+        check=False,
+    )
+    return done.stdout.decode()
+
+
+EVENTS = """
+import os, signal, time
+from comborun.host.events import Events
+events = Events()
+"""
+
+
+def test_a_child_that_ends_wakes_whoever_waits_and_its_code_is_known():
+    told = run(
+        EVENTS
+        + """
+codes = {}
+for code in (0, 7):
+    pid = os.fork()
+    if not pid:
+        time.sleep(0.1)
+        os._exit(code)
+    codes[pid] = code
+killed = os.fork()
+if not killed:
+    os.kill(os.getpid(), signal.SIGSEGV)
+began = time.monotonic()
+there = events.until(30, lambda: len(events.status) == 3)
+print(there, events.status == {**codes, killed: 139}, time.monotonic() - began < 5)
+"""
+    )
+    assert told == "True True True\n"
+
+
+def test_signals_are_heard_in_their_order_and_wake_at_once():
+    told = run(
+        EVENTS
+        + """
+child = os.fork()
+if not child:
+    time.sleep(0.2)
+    os.kill(os.getppid(), signal.SIGINT)
+    os.kill(os.getppid(), signal.SIGTERM)
+    os.kill(os.getppid(), signal.SIGHUP)
+    os._exit(0)
+began = time.monotonic()
+while len(events.heard) < 2:
+    events.wait(began + 30)
+print([int(number) for number in events.heard], time.monotonic() - began < 5)
+"""
+    )
+    assert told == "[2, 15] True\n"
+
+
+REMAINS = """
+import os, sys, time
+from comborun.host import process
+from comborun.host.events import Events
+from comborun.host.remains import Remains
+process.become_subreaper()
+events = Events()
+remains = Remains("none/such/%d" % os.getpid(), events.until)
+command = os.fork()
+if not command:
+    os.setsid()
+    {command}
+    os._exit(0)
+events.until(30, lambda: command in events.status)
+"""
+
+
+def test_a_command_that_leaves_nothing_needs_no_search():
+    told = run(REMAINS.format(command="pass") + "print(remains.alone(), remains.find(), remains.end(5, 5))")
+    assert told == "True [] (0, [])\n"
+
+
+def test_a_double_fork_without_the_marker_in_its_environment_is_still_ours():
+    command = (
+        "if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n"
+        '            os.execve("/bin/sleep", ["sleep", "600"], {})\n        os._exit(0)'
+    )
+    text = "left = remains.find()\nprint(len(left), remains.end(0.2, 5), remains.find())"
+    assert run(REMAINS.format(command=command) + text) == "1 (1, []) []\n"
+
+
+def test_what_forks_quickly_into_new_sessions_and_ignores_term_can_not_run_away():
+    fork = "import os,signal,time\nsignal.signal(15, signal.SIG_IGN)\n"
+    fork += "while 1:\n time.sleep(0.02)\n os.fork() and os._exit(0)\n os.setsid()"
+    command = f"os.fork() or os.execv({sys.executable!r}, [{sys.executable!r}, '-c', {fork!r}])"
+    text = "time.sleep(0.5)\nprint(remains.end(0.1, 0.3)[1], remains.find())"
+    assert run(REMAINS.format(command=command) + text) == "[] []\n"
+
+
+@pytest.mark.parametrize(
+    ("pin", "seen"),
+    [
+        ("cvd", {"COMBORUN_GPUS": "2,5", "CUDA_VISIBLE_DEVICES": "GPU-aaaaaaaa,GPU-bbbbbbbb"}),
+        ("both", {"COMBORUN_GPUS": "0,1", "CUDA_VISIBLE_DEVICES": "GPU-aaaaaaaa,GPU-bbbbbbbb"}),
+        ("device-arg", {"COMBORUN_GPUS": "2,5"}),
+        ("none", {"COMBORUN_GPUS": "2,5", "CUDA_VISIBLE_DEVICES": "7"}),
+    ],
+)
+def test_each_pin_mode_tells_of_the_gpus_in_its_own_way(pin, seen):
+    environment = {"CUDA_VISIBLE_DEVICES": "7"}
+    surroundings.Gpus(pin, "2,5", "GPU-aaaaaaaa,GPU-bbbbbbbb").fill(environment)
+    order = {} if pin == "none" else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    first = {"COMBORUN_GPU": seen["COMBORUN_GPUS"][0], "COMBORUN_GPU_COUNT": "2"}
+    assert environment == {**seen, **order, **first}
+
+
+@pytest.mark.parametrize(("gpus", "uuids", "visible"), [("2,5", "GPU-aaaaaaaa", "2,5"), ("2;rm", "", "")])
+def test_a_grant_that_is_torn_names_no_gpu_that_is_not_there(gpus, uuids, visible):
+    assert surroundings.Gpus("cvd", gpus, uuids).visible == visible
+
+
+def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "ports"))
+    taken = [surroundings.take_port() for _ in range(20)]
+    assert len({port for port, _ in taken}) == 20
+    for _, lock in taken:
+        os.close(lock)
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
+    with pytest.raises(surroundings.Missing, match="not a folder of this user"):
+        surroundings.take_port()
+
+
+@pytest.mark.parametrize(
+    ("log", "note"),
+    [
+        ("one\n\nEnvironmentNameNotFound: nope\nYou can list them.\n", ": EnvironmentNameNotFound: nope"),
+        ("only this\n", ": only this"),
+        (
+            "/r/sessions/a/session.sh: line 40: cd: /x: No such file or directory\n",
+            ": cd: /x: No such file or directory",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_setup_that_failed_is_told_with_the_line_of_its_output_that_says_most(tmp_path, log, note):
+    failure = "setup line 2 failed with code 1: conda activate nope"
+    (tmp_path / "log").write_text(log + f"comborun: {failure}\n")
+    assert with_output(failure, str(tmp_path / "log")) == failure + note
+
+
+WHY = "docker: Cannot connect to the Docker daemon. Is the docker daemon running?"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "code", "log", "why"),
+    [
+        ("docker", 125, WHY + "\n\nRun 'docker run --help' for more\n", "docker could not start the container: " + WHY),
+        ("docker", 126, "x\n", "docker could not run the program in the image: x"),
+        ("docker", 1, WHY, ""),
+        ("apptainer", 255, "FATALITY\n", ""),
+        ("apptainer", 255, "FATAL: no image\n", "apptainer could not start the container: FATAL: no image"),
+        ("apptainer", 255, "the program's own\n", ""),
+        ("apptainer", 127, "FATAL: no image\n", ""),
+    ],
+)
+def test_codes_of_a_runtime_mean_something_only_where_it_says_so(tmp_path, runtime, code, log, why):
+    (tmp_path / "log").write_text(log)
+    assert container.why(str(tmp_path / "log"), runtime, code) == why
+
+
+def test_a_window_shows_the_end_of_a_log_that_is_far_ahead_of_it(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("x" * (3 << 20) + "\nlast\n")
+    text = "from comborun.host.window import Window\nwindow = Window({!r}, skips={})\nwindow.show()\nwindow.close(5)"
+    assert run(text.format(str(log), False)) == log.read_text()
+    shown = run(text.format(str(log), True))
+    assert shown.endswith("\nlast\n")
+    assert len(shown) < 1 << 20
+
+
+def test_a_window_that_takes_nothing_holds_nobody_up(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("x" * (1 << 20))
+    read, write = os.pipe()
+    text = (
+        "from comborun.host.window import Window\nwindow = Window({!r}, skips=False)\nwindow.show()\nwindow.close(0.2)"
+    )
+    began = time.monotonic()
+    shown = subprocess.Popen(
+        [sys.executable, "-c", text.format(str(log))], stdout=write, env={**os.environ, "PYTHONPATH": ROOT}
+    )
+    assert shown.wait(30) == 0
+    assert time.monotonic() - began < 20
+    os.close(read)
+    os.close(write)
+
+
+def test_a_supervisor_is_called_by_its_own_name():
+    text = "from comborun.host import process\nprocess.set_name()\nprint(open('/proc/self/comm').read().strip())"
+    assert run(text) == process.NAME + "\n"

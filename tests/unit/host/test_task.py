@@ -1,0 +1,209 @@
+"""Which attempt a start of a task makes, and how it lives and leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from fake_cluster import HOUR, RUN, Cluster, cluster, task
+
+from comborun.host import files
+from comborun.host import task as task_module
+from comborun.host.task import Start
+
+__all__ = ["cluster"]
+
+
+class Became(Exception):  # noqa: N818 - no error: the process is another program from here on
+    """What a process would have become."""
+
+
+@pytest.fixture
+def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A task 7_0 for the first attempt of env_one."""
+    told = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1"}
+    for name, value in {**told, "COMBORUN_SETTLE_S": "0"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("SLURM_RESTART_COUNT", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+
+    def become(program: str, words: list[str], *_: object) -> None:
+        raise Became(" ".join(words))
+
+    monkeypatch.setattr(os, "execv", become)
+    monkeypatch.setattr(os, "execvp", become)
+    cluster.batch(1, "env_one")
+    (cluster.run / "dispatch/queue.tsv").write_text("env_one\t0\t-\n")
+    (cluster.run / "dispatch/policy.tsv").write_text("attempts\t3\nretry_error\t1\n")
+    cluster.answer(task("7_0", "RUNNING"))
+    return cluster
+
+
+def begins(run: Cluster) -> str:
+    """The attempt that the task makes; empty where it leaves."""
+    here = Path.cwd()
+    try:
+        assert task_module.main([str(run.run), "1"]) == 0
+    except Became as became:
+        return str(became).split()[-2]
+    finally:
+        os.chdir(here)
+    return ""
+
+
+def start(run: Cluster, number: int = 1) -> Start:
+    return Start(str(run.run), "env_one", number)
+
+
+def claim(begun: Start) -> bool:
+    begun.open()
+    return begun.claim("count=1\n")
+
+
+def end(run: Cluster, **fields: str) -> None:
+    """An end of the first attempt, which some start has claimed."""
+    told = {"cause": "exited", "completeness": "none", "class": "error", "nonce": "feed", **fields}
+    files.write(f"{run.at}/end", told.items())
+
+
+def test_a_task_makes_the_attempt_that_it_was_submitted_for(run: Cluster) -> None:
+    assert begins(run) == "1"
+
+
+def test_a_task_of_no_array_or_without_a_line_is_told(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert task_module.main([str(run.run), "2"]) == 66
+    assert task_module.main([str(run.run), "x"]) == 64
+    assert task_module.main([str(run.run / "dispatch"), "1"]) == 66
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID")
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert task_module.main([str(run.run), "1"]) == 64
+
+
+@pytest.mark.parametrize("what", ["held", "stopped", "dropped"])
+def test_a_task_leaves_where_its_session_is_not_to_run(
+    run: Cluster, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if what == "held":
+        files.write(str(run.run / "dispatch/hold"), [("kind", "paused"), ("why", "by hand")])
+    elif what == "stopped":
+        (run.run / "dispatch/stopped").touch()
+    else:
+        (run.run / "dispatch/queue.tsv").write_text("env_one\t0\tdropped\n")
+    assert begins(run) == ""
+    said = capsys.readouterr().out
+    assert said.startswith("task: env_one: ")
+    assert (task_module.HELD in said) is (what != "dropped")
+
+
+def test_an_attempt_is_claimed_once(run: Cluster) -> None:
+    one, other = start(run), start(run)
+    assert claim(one)
+    assert not claim(other)
+    assert files.read(f"{run.at}/claim")["nonce"] == one.nonce
+    assert begins(run) == "", "by this start of the task, or a later one"
+
+
+def test_what_was_made_by_another_task_is_not_made_again(run: Cluster) -> None:
+    run.claimed(job="6_0")
+    assert begins(run) == ""
+
+
+def test_a_task_that_is_started_again_closes_what_its_earlier_start_left(
+    run: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.claimed(results="*.jsonl")
+    out = Path(run.at) / "out-feed"
+    out.mkdir()
+    (Path(run.at) / "out").symlink_to(out.name)
+    (Path(run.at) / "log").write_text("begun\n")
+    (out / "records.jsonl").write_text('{"episode": 0, "success": true}\n')
+    (out / "video.mp4").write_text("large")
+    old = (out / "records.jsonl").open("a")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert begins(run) == "2"
+    told = files.read(f"{run.at}/end")
+    assert (told["cause"], told["nonce"], told["job"]) == ("lost", "feed", "7_0")
+    with old:
+        old.write('{"episode": 1, "success": true}\n')
+    shown = Path(run.at) / "out"
+    assert (shown / "records.jsonl").read_text().count("\n") == 1, "what readers see does not grow"
+    assert (shown / "video.mp4").samefile(out / "video.mp4")
+    assert begins(run) == "2", "who comes second finds it closed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"cause": "preempted"}, "2"),
+        ({"cause": "lost"}, "2"),
+        ({"cause": "exited", "class": "error"}, "2"),
+        ({"cause": "exited", "class": "no_result"}, ""),
+        ({"cause": "exited", "completeness": "complete"}, ""),
+        ({"cause": "stopped"}, ""),
+    ],
+)
+def test_another_start_makes_another_attempt_where_the_last_one_calls_for_it(
+    run: Cluster, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], expected: str
+) -> None:
+    run.claimed()
+    end(run, **fields)
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert begins(run) == expected
+
+
+def test_a_start_beats_and_hears_that_it_was_closed(run: Cluster) -> None:
+    begun = start(run)
+    claim(begun)
+    assert begun.beat() == ""
+    assert time.time() - (Path(run.at) / "beat").stat().st_mtime < HOUR
+    end(run)
+    assert begun.beat() == "", "the end of another start is no end"
+    end(run, nonce=begun.nonce)
+    assert begun.beat() == "closed"
+
+
+def test_a_start_that_hears_of_a_stop_says_so_for_whoever_judges(run: Cluster) -> None:
+    begun = start(run)
+    claim(begun)
+    files.write(f"{run.at}/stop", [("pid", "1"), ("boot", "elsewhere")])
+    assert begun.beat() == "", "Slurm may bring the signal"
+    assert begun.beat() == "stop"
+    assert begun.why() == ("stopped", "")
+    assert files.read(f"{run.at}/stop") == {"pid": "1", "boot": "elsewhere", "signalled": "1"}
+
+
+def test_the_gpus_of_the_allocation_are_granted(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert start(run).grant() == {"gpus": "", "slurm_gpus": "", "node": "n1"}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert start(run).grant()["gpus"] == "", "Slurm gave none"
+    monkeypatch.setenv("SLURM_JOB_GPUS", "2,3")
+    assert start(run).grant() == {"gpus": "0,1", "slurm_gpus": "2,3", "node": "n1"}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-abc")
+    assert start(run).grant()["gpus"] == "", "by name they stay as Slurm has put them"
+
+
+@pytest.mark.parametrize(
+    ("fields", "others", "settles"),
+    [
+        ({"cause": "exited", "class": "error"}, True, True),
+        ({"cause": "exited", "completeness": "complete"}, True, False),
+        ({"cause": "exited", "completeness": "complete"}, False, True),
+        ({"cause": "stopped"}, True, False),
+    ],
+)
+def test_a_start_that_failed_or_was_the_last_settles(
+    run: Cluster, fields: dict[str, str], others: bool, settles: bool
+) -> None:
+    rows = "env_one\t0\t-\nenv_two\t0\t-\n" if others else "env_one\t0\t-\n"
+    (run.run / "dispatch/queue.tsv").write_text(rows)
+    begun = start(run)
+    claim(begun)
+    begun.leave()  # closed by another: nothing is on record for this start
+    end(run, nonce=begun.nonce, **fields)
+    if not settles:
+        begun.leave()
+        return
+    with pytest.raises(Became, match=f"comborun_host settle .*{RUN}$"):
+        begun.leave()

@@ -1,0 +1,97 @@
+"""The host while a run lasts, and the report afterwards, count the same rows of the same files."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_runs import RUN, RunDirectory
+
+from comborun.host import judging
+from comborun.host.judging import Rules
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.combo import Counts
+from comborun.reporter.summary import summarize
+from comborun.results import ResultRules
+from comborun.rules import records
+from comborun.rules.names import AttemptLayout
+from comborun.rules.words import Completeness
+from comborun.session.judging import judging as judging_data
+
+TEN = range(10)
+TABLE = {
+    "as documented": ("r.jsonl", [{"episode": at, "success": at % 2 == 0} for at in TEN], (10, 10, 5)),
+    "of another policy": ("r.jsonl", [{"policy": "rough", "episode": at, "success": True} for at in TEN], (0, 0, 0)),
+    "without an index": ("r.jsonl", [{"success": at % 2 == 0} for at in TEN], (0, 0, 0)),
+    "with an index of another name": ("r.jsonl", [{"episode_idx": at, "success": True} for at in TEN], (0, 0, 0)),
+    "counted from 1": ("r.jsonl", [{"episode": at + 1, "success": at % 2 == 0} for at in TEN], (9, 9, 5)),
+    "with a verdict further in": ("r.jsonl", [{"episode": at, "metrics": {"success": True}} for at in TEN], (10, 0, 0)),
+    "one document": ("r.json", {"episodes": [{"episode": at, "success": True} for at in TEN]}, (0, 0, 0)),
+    "one list": ("r.json", [[{"episode": at, "success": True} for at in TEN]], (0, 0, 0)),
+    "one document in a file of rows": ("r.jsonl", {"episodes": [{"episode": at} for at in TEN]}, (0, 0, 0)),
+}
+"""what ten episodes are written as, and how many of them count: records, verdicts, successes"""
+
+
+def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[judging.Judged, Counts, Completeness]:
+    """What the host says of one file of ten planned episodes, and what the report does."""
+    run = RunDirectory(folder)
+    session = run.session("mason", "stairs", count=10, results=rules)
+    run.attempt(session)
+    run.write()
+    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
+    Path(at.output).mkdir(parents=True, exist_ok=True)
+    Path(at.output, name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    Path(at.claim).write_text(records.render(Rules.of_session(judging_data(session), 0, 10).lines()))
+    (combo,) = summarize(collect_run(run.path)).summary.combos
+    assert combo.counts
+    return judging.judge(at, 0), combo.counts, combo.counts.completeness
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_host_and_report_count_alike(tmp_path: Path, case: str) -> None:
+    name, rows, wanted = TABLE[case]
+    lines: list[Any] = rows if isinstance(rows, list) else [rows]
+    text = "".join(json.dumps(row) + "\n" for row in lines)
+    judged, counts, completeness = both(tmp_path, name, text, ResultRules(files=("*.jsonl", "*.json")))
+    told = judged.counts
+    assert (told.records, told.verdicts, told.successes) == wanted
+    assert (counts.completed + counts.errored, counts.completed, counts.successes) == wanted
+    assert judged.completeness is completeness
+    assert (completeness is Completeness.COMPLETE) == (case == "as documented")
+    assert bool(told.why) == (case != "as documented")
+
+
+def test_they_count_alike_whatever_a_program_writes(tmp_path: Path) -> None:
+    draw = random.Random(12)
+    fields = {
+        "episode": [0, 1, 2, 3.0, 9, 10, -1, "ep_4", "x", True, None, 1e300, [5]],
+        "success": [True, False, 1, 0.0, "true", "False", "done", None, 2, {}],
+        "policy": ["mason", "mason", "rough", 7, "", None],
+        "environment": ["stairs", "maze", None],
+        "episode_id": ["a_1"],
+        "completion": [True, 0],
+        "job_name": ["job"],
+        "env_id": [0, 1],
+        "episode_in_env": [0, 1, 2],
+        "outcomes": [{"success": True}, 3],
+    }
+    broken = ["{", "[1, 2]", '"x"', "{}{}", '{"episode": 1} x', "NaN", "", " \r", "\x00", '{"episode": 5, "succ']
+    found = set()
+    for number in range(60):
+        names = draw.sample(sorted(fields), draw.randint(1, 5)) + (
+            ["episode", "success"] if draw.random() < 0.7 else []
+        )
+        lines = []
+        for _ in range(draw.randint(0, 15)):
+            row = {name: draw.choice(fields[name]) for name in names if draw.random() < 0.9}
+            lines.append(draw.choice(broken) if draw.random() < 0.1 else json.dumps(row))
+        text = "\n".join(lines) + draw.choice(["", "\n"])
+        judged, counts, _ = both(tmp_path / str(number), "r.jsonl", text or " ", ResultRules(files=("*.jsonl",)))
+        told = judged.counts.records, judged.counts.verdicts, judged.counts.successes
+        assert told == (counts.completed + counts.errored, counts.completed, counts.successes), text
+        found.add(told)
+    assert len(found) > 10

@@ -1,0 +1,236 @@
+"""What fits on a host, who comes first, and what nobody waits for in vain."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from comborun.rules.order import Line
+from comborun.rules.placement import HEADROOM, Lack, Ledger, Request, Room, for_us, never, others_use
+
+BIG = 1 << 40
+
+
+def ledger(*memory: int, per_gpu: int = 0, cpus: int | None = None, main: int = BIG) -> Ledger:
+    """A host with GPUs of which so much may be promised."""
+    room = Room(range(len(memory)), per_gpu, cpus)
+    room.gpu_memory = dict(enumerate(memory))
+    room.totals = {gpu: mib + HEADROOM for gpu, mib in room.gpu_memory.items()}
+    room.memory = room.memory_total = main
+    return Ledger(room)
+
+
+def reason(found: tuple[int, ...] | Lack) -> str:
+    return found.reason if isinstance(found, Lack) else ""
+
+
+def test_a_job_counts_by_its_use_or_by_the_reserve_whichever_is_more() -> None:
+    assert for_us(80000, 10000, 40000, HEADROOM) == 80000 - 40000 - HEADROOM
+    assert for_us(80000, 50000, 40000, HEADROOM) == 80000 - 50000 - HEADROOM
+
+
+def test_what_others_use_is_told_by_the_driver_or_else_by_what_ours_asked_for() -> None:
+    assert others_use(9000, 4000, 0, None) == 5000
+    assert others_use(3000, 4000, 0, None) == 0, "measured a moment apart"
+    assert others_use(9000, 0, 6000, 1000) == 3000, "at least what ours did not ask for"
+    assert others_use(9000, 0, 9000, 1000) == 1000, "what it was when it was last known"
+    assert others_use(500, 0, 9000, 1000) == 500
+
+
+def test_without_a_gpu_there_is_no_memory_of_one_and_without_a_group_no_cap() -> None:
+    asked = Request(gpu_memory=5, per_gpu=1, per_host=1, only=(1,))
+    assert (asked.gpu_memory, asked.per_gpu, asked.per_host, asked.only, asked.asks) == (0, 0, 0, (), False)
+    assert Request(group="kitchen", per_host=1).asks
+
+
+def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() -> None:
+    host = ledger(10000, 35000, 20000)
+    assert host.choose(Request(gpus=1, gpu_memory=8000)) == (1,)
+    host.take("a", Request(gpus=1, gpu_memory=1000), (1,))
+    assert host.choose(Request(gpus=1, gpu_memory=8000)) == (2,)
+    assert host.choose(Request(gpus=2, gpu_memory=8000)) == (0, 2), "in the order of their numbers"
+    assert host.choose(Request(gpus=1, gpu_memory=30000)) == (1,)
+    assert host.choose(Request(gpus=1, gpu_memory=8000, only=(0,))) == (0,)
+
+
+@pytest.mark.parametrize("there", [Request(gpus=1), Request(gpus=1, gpu_memory=10, alone=True)])
+def test_who_says_no_memory_or_ran_out_of_it_has_its_gpu_alone(there: Request) -> None:
+    host = ledger(10000)
+    host.take("there", there, (0,))
+    assert reason(host.choose(Request(gpus=1, gpu_memory=10))) == "gpu"
+    host.give_back("there")
+    host.take("other", Request(gpus=1, gpu_memory=10), (0,))
+    assert reason(host.choose(there)) == ("alone" if there.alone else "gpu")
+    host.give_back("other")
+    assert host.choose(there) == (0,)
+
+
+def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> None:
+    host = ledger(10000, main=100)
+    host.take("a", Request(gpus=1, gpu_memory=4000, memory=10), (0,))
+    host.charge("a", {0: 7000}, 60)
+    assert host.free(0) == 3000
+    assert reason(host.choose(Request(gpus=1, gpu_memory=3001))) == "gpu_memory"
+    assert reason(host.choose(Request(memory=41))) == "host_memory"
+    host.charge("a", {0: 100}, 0)
+    assert host.free(0) == 6000
+    host.give_back("a")
+    assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
+
+
+def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
+    host = ledger(1000, 1000, cpus=4)
+    mine = Request(gpus=1, gpu_memory=1, cpus=2, tokens=("ray",), group="kitchen", per_gpu=1, per_host=2)
+    host.take("other/a", mine, (0,), foreign="a of the run other")
+    lack = host.choose(Request(tokens=("ray",)))
+    assert isinstance(lack, Lack)
+    assert (lack.reason, lack.of, "a of the run other has it" in lack.why) == ("token", "ray", True)
+    kitchen = Request(gpus=1, gpu_memory=1, group="kitchen", per_gpu=1, per_host=2)
+    assert host.choose(kitchen) == (1,)
+    host.take("b", kitchen, (1,))
+    lack = host.choose(kitchen)
+    assert isinstance(lack, Lack)
+    assert (lack.reason, lack.of) == ("cap", "kitchen")
+    assert reason(host.choose(Request(cpus=3))) == "cpus"
+    assert host.choose(Request(cpus=2)) == ()
+
+
+def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
+    host = ledger(1000, 1000)
+    del host.room.gpu_memory[1]
+    host.room.memory = None
+    asks = Request(gpus=2, gpu_memory=10)
+    assert reason(host.choose(asks)) == "unknown"
+    assert reason(host.choose(Request(memory=1))) == "unknown"
+    assert host.choose(Request(gpus=1, gpu_memory=10)) == (0,)
+    host.room.fresh = False
+    found = host.choose(Request(gpus=1, gpu_memory=10))
+    assert isinstance(found, Lack)
+    assert (found.reason, found.urgent) == ("unknown", True)
+    assert host.choose(Request(gpus=1)) == (0,), "who asks for no memory needs no fresh look"
+
+
+def test_what_was_given_back_counts_until_a_measurement_shows_it() -> None:
+    host = ledger(1000)
+    host.back = {0: 600}
+    found = host.choose(Request(gpus=1, gpu_memory=500))
+    assert isinstance(found, Lack)
+    assert (found.reason, found.urgent) == ("unknown", True)
+    assert host.choose(Request(gpus=1, gpu_memory=400)) == (0,)
+
+
+def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
+    host = ledger(1000, 1000, 1000)
+    host.room.closed = {0: "in quarantine"}
+    host.take("a", Request(gpus=1, gpu_memory=900), (1,))
+    host.take("b", Request(gpus=1, gpu_memory=800), (2,))
+    found = host.choose(Request(gpus=1, gpu_memory=500))
+    assert isinstance(found, Lack)
+    assert (found.reason, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
+
+
+def test_what_can_never_start_is_told_at_once() -> None:
+    room = ledger(1000, 5000, cpus=4, main=100).room
+    assert never(Request(gpus=1, only=(7,)), room) == "it asks for 1 GPU of 7, and may use 0"
+    assert never(Request(gpus=3), room) == "it asks for 3 GPUs, and may use 2"
+    assert never(Request(cpus=5), room) == "it asks for 5 cores, and may use 4"
+    assert "the host has 100" in never(Request(memory=101), room)
+    assert "1 can give that, the largest 5000 MiB" in never(Request(gpus=2, gpu_memory=3000), room)
+    assert not never(Request(gpus=2, gpu_memory=1000, cpus=4, memory=100), room)
+    del room.totals[0]
+    assert not never(Request(gpus=2, gpu_memory=3000), room), "what is not known may be enough"
+
+
+# The order
+
+
+class Queue:
+    """Sessions that come in an order and start when the line lets them; nobody ends by itself."""
+
+    def __init__(self, host: Ledger) -> None:
+        self.host, self.line = host, Line(host)
+        self.waiting: list[tuple[str, Request]] = []
+
+    def round(self) -> list[str]:
+        """Who starts now."""
+        self.line.round()
+        started = []
+        for who, request in list(self.waiting):
+            if request.kind in self.line.refused:
+                continue
+            found = self.host.choose(request, who)
+            if isinstance(found, Lack):
+                self.line.refuse(who, request, found)
+                continue
+            self.waiting.remove((who, request))
+            self.host.take(who, request, found)
+            self.line.started(request)
+            started.append(who)
+        return started
+
+
+def test_who_does_not_fit_is_passed_as_often_as_sessions_ran_and_then_kept_room() -> None:
+    queue = Queue(ledger(10, 10, cpus=64))
+    small, wide = Request(gpus=1, gpu_memory=10), Request(gpus=2, gpu_memory=10)
+    queue.waiting = [("a", small), ("b", small), ("wide", wide), *((f"s{i}", small) for i in range(9))]
+    assert queue.round() == ["a", "b"]
+    queue.host.give_back("a")
+    assert queue.round() == ["s0"]
+    queue.host.give_back("b")
+    assert queue.round() == ["s1"]
+    queue.host.give_back("s0")
+    assert queue.round() == [], "two ran when it had to wait, and two have passed it"
+    assert "kept for wide" in queue.line.refused[small.kind][1].why
+    queue.host.give_back("s1")
+    assert queue.round() == ["wide"]
+
+
+def test_nothing_is_kept_for_who_waits_for_what_others_hold() -> None:
+    queue = Queue(ledger(10, 5))
+    wide, small = Request(gpus=2, gpu_memory=10), Request(gpus=1, gpu_memory=5)
+    queue.waiting = [("wide", wide), *((f"s{i}", small) for i in range(9))]
+    for turn in range(9):
+        for who in [key for key in queue.host.shares if queue.host.shares[key].ours]:
+            queue.host.give_back(who)
+        assert queue.round(), turn
+        if len(queue.waiting) == 1:
+            break
+    assert queue.waiting == [("wide", wide)]
+
+
+def test_a_token_is_kept_for_the_one_that_waited_first() -> None:
+    queue = Queue(ledger())
+    both, one = Request(tokens=("ray", "vulkan")), Request(tokens=("vulkan",))
+    queue.waiting = [("a", Request(tokens=("ray",))), ("both", both), ("one", one)]
+    assert queue.round() == ["a"]
+    assert queue.round() == [], "else those that need one of the two would pass for ever"
+    queue.host.give_back("a")
+    assert queue.round() == ["both"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everybody_that_can_start_does_so_however_many_come_after(seed: int) -> None:
+    chance = random.Random(seed)
+    queue = Queue(ledger(100, 100, 100, cpus=8, main=100))
+
+    def request() -> Request:
+        return Request(
+            gpus=chance.choice([0, 0, 1, 1, 2, 3]),
+            gpu_memory=chance.choice([0, 30, 50, 100]),
+            cpus=chance.choice([0, 1, 4, 8]),
+            memory=chance.choice([0, 20, 100]),
+            tokens=chance.choice([(), (), ("ray",), ("ray", "vulkan")]),
+        )
+
+    first = [(f"first{i}", request()) for i in range(12)]
+    queue.waiting = list(first)
+    running: list[str] = []
+    for turn in range(2000):
+        queue.waiting += [(f"late{turn}.{i}", request()) for i in range(2)]
+        running += queue.round()
+        if running:
+            queue.host.give_back(running.pop(chance.randrange(len(running))))
+        if not {who for who, _ in queue.waiting} & {who for who, _ in first}:
+            return
+    pytest.fail(f"still waiting: {[who for who, _ in queue.waiting if who.startswith('first')]}")

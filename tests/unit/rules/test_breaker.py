@@ -1,0 +1,66 @@
+"""Rows of failures on a GPU and on the host, and which of them are long enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from comborun.rules.breaker import HOST, Breaker
+
+
+def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:
+    return [(trip.where, trip.failure, trip.times) for trip in breaker.heed(failure, gpus)]
+
+
+def test_the_same_failure_in_a_row_trips_the_host_when_a_session_has_no_gpu() -> None:
+    breaker = Breaker(3)
+    assert [trips(breaker, "crashed") for _ in range(3)] == [[], [], [(HOST, "crashed", 3)]]
+
+
+def test_another_failure_and_a_success_begin_a_new_row() -> None:
+    breaker = Breaker(2)
+    assert [trips(breaker, failure) for failure in ("crashed", "killed", "crashed")] == [[], [], []]
+    assert breaker.succeeded(())
+    assert not breaker.succeeded(())
+    assert trips(breaker, "crashed") == []
+
+
+def test_a_gpu_is_closed_once_and_stays_closed() -> None:
+    breaker = Breaker(2)
+    assert [trips(breaker, "gpu_fault", 1) for _ in range(4)] == [[], [("1", "gpu_fault", 2)], [], []]
+    assert breaker.quarantine == {"1": "gpu_fault"}
+    assert trips(breaker, "gpu_fault", 0, 1) == []
+    assert trips(breaker, "gpu_fault", 0, 1) == [("0", "gpu_fault", 2)]
+
+
+@pytest.mark.parametrize("failure", ["host_memory", "disk_full", "launch_failed"])
+def test_what_speaks_of_the_host_counts_there_whichever_gpu_it_was(failure: str) -> None:
+    breaker = Breaker(1)
+    assert trips(breaker, failure, 0, 1) == [(HOST, failure, 1)]
+
+
+@pytest.mark.parametrize("failure", ["error", "no_result", "timed_out", "preempted", "", "garbage"])
+def test_what_the_program_did_itself_counts_nowhere(failure: str) -> None:
+    assert trips(Breaker(1), failure, 0) == []
+
+
+def test_a_limit_of_none_never_trips() -> None:
+    breaker = Breaker(0)
+    assert [trips(breaker, "crashed") for _ in range(9)] == [[]] * 9
+
+
+def test_a_success_on_one_gpu_says_nothing_of_another() -> None:
+    breaker = Breaker(2)
+    trips(breaker, "crashed", 0)
+    assert not breaker.succeeded((1,))
+    assert trips(breaker, "crashed", 0) == [("0", "crashed", 2)]
+
+
+def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> None:
+    before = Breaker(3)
+    for gpu in (0, 0, 12):
+        before.heed("stalled", (gpu,))
+    after = Breaker(3, before.rows() + "x\ty\t1\nhost\tlost\t2\n4\tbad class\t1\n", "7\tlost\t3.5\nx\ty\tz\n\t\n")
+    assert after.counts == {"0": ("stalled", 2), "12": ("stalled", 1), HOST: ("lost", 2)}
+    assert after.quarantine == {"7": "lost"}
+    assert trips(after, "stalled", 0) == [("0", "stalled", 3)]
+    assert after.quarantined("9.5") == "7\tlost\t9.5\n0\tstalled\t9.5\n"

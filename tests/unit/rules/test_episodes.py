@@ -1,0 +1,199 @@
+"""What a row is, and why it does not count."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+
+from comborun.rules import episodes
+from comborun.rules.episodes import Identity, RefusedError, Rows, decode, read_row
+
+MASON = Identity("mason", "stairs")
+
+
+def fed(*lines: object, identity: Identity = MASON, kind: str = episodes.JSONL_ROWS) -> Rows:
+    rows = Rows(identity, kind)
+    rows.feed("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines).encode())
+    return rows.last()
+
+
+def reason(row: object, identity: Identity = MASON) -> str:
+    with pytest.raises(RefusedError) as refused:
+        read_row(row, identity)
+    return refused.value.reason
+
+
+def test_a_row_names_its_own_combo_or_none() -> None:
+    row = {"episode": 3, "success": True}
+    assert read_row(row, MASON).policy == "mason"
+    assert read_row(dict(row, policy="mason", environment="stairs"), MASON).index == 3
+    assert reason(dict(row, policy="rough")) == episodes.POLICY
+    assert reason(dict(row, environment=7)) == episodes.ENVIRONMENT
+    assert read_row(dict(row, policy=7), Identity("7", "stairs")).policy == "7"
+
+
+def test_rows_of_a_folder_must_name_their_combo() -> None:
+    nobody = Identity(None, None)
+    assert reason({"episode": 1, "success": 1, "environment": "stairs"}, nobody) == episodes.POLICY
+    assert read_row({"episode": 1, "policy": "a", "environment": "b"}, nobody).environment == "b"
+
+
+def test_where_the_combo_is_not_known_nothing_is_asked() -> None:
+    assert read_row({"episode": 1, "policy": "rough"}, Identity("", "")).policy == "rough"
+
+
+@pytest.mark.parametrize(
+    ("value", "index"), [(7, 7), (7.0, 7), ("stairs_ep0007", 7), ("7", 7), (0, 0), (10**30, 10**30)]
+)
+def test_what_is_an_index(value: object, index: int) -> None:
+    assert read_row({"episode": value, "success": 1}, MASON).index == index
+
+
+@pytest.mark.parametrize("value", [True, 7.5, -1, None, "seven", [7], {}, float("nan"), float("inf"), 1e400])
+def test_what_is_no_index(value: object) -> None:
+    assert reason({"episode": value, "success": 1}) == episodes.INDEX
+    assert reason({"success": 1}) == episodes.INDEX
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (True, True),
+        (0, False),
+        (1.0, True),
+        ("True", True),
+        (" false ", False),
+        (None, None),
+        (0.5, None),
+        ("done", None),
+    ],
+)
+def test_what_is_a_verdict(value: object, verdict: bool | None) -> None:
+    assert read_row({"episode": 1, "success": value}, MASON).verdict is verdict
+
+
+def test_a_verdict_that_is_missing_by_mistake_is_told_and_null_is_none() -> None:
+    assert "no field 'success'" in read_row({"episode": 1}, MASON).complaint
+    assert "neither true nor false" in read_row({"episode": 1, "success": 2}, MASON).complaint
+    assert read_row({"episode": 1, "success": None}, MASON).complaint == ""
+
+
+def test_the_first_verdict_of_an_episode_counts_whatever_it_is() -> None:
+    rows = fed({"episode": 1}, {"episode": 1, "success": 0}, {"episode": 1, "success": 1})
+    assert rows.episodes == {1: False}
+    assert (rows.rows, rows.taken) == (3, 3)
+
+
+def test_a_whole_record_at_the_end_counts_without_its_newline_and_a_torn_one_does_not() -> None:
+    rows = Rows(MASON, episodes.JSONL_ROWS)
+    rows.feed(b'{"episode": 0, "success": true}\n{"episode": 1, "success"')
+    assert rows.last().episodes == {0: True}
+    assert set(rows.last().refused) == {episodes.TORN}
+    rows.feed(b": true}")
+    assert rows.last().episodes == {0: True, 1: True}
+    assert not rows.last().refused
+    rows.feed(b"\n")
+    assert rows.last().rows == 2
+
+
+def test_bytes_may_come_in_any_pieces() -> None:
+    lines = [{"episode": at, "success": at % 3 == 0, "note": "ä€𐍈"} for at in range(50)]
+    data = "\r\n".join(json.dumps(line, ensure_ascii=False) for line in lines).encode()
+    whole = Rows(MASON, episodes.JSONL_ROWS)
+    whole.feed(data)
+    pieces = Rows(MASON, episodes.JSONL_ROWS)
+    draw, at = random.Random(4), 0
+    while at < len(data):
+        step = draw.randint(1, 40)
+        pieces.feed(data[at : at + step])
+        at += step
+    assert pieces.last().episodes == whole.last().episodes == {at: at % 3 == 0 for at in range(50)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"episode": ' + "9" * 100_000 + "}",
+        '{"episode": 1, "x": 1e400, "y": NaN, "success": -Infinity}',
+        "\x00\x01\x02",
+        '{"episode": {"a": 1}, "success": [[]]}',
+        '"text"',
+        "nul",
+        '{"episode": 1',
+    ],
+)
+def test_no_line_raises_and_none_costs_its_neighbours(line: str) -> None:
+    began = time.monotonic()
+    rows = fed({"episode": 8, "success": True}, line, {"episode": 9, "success": True})
+    assert rows.episodes[8] is True
+    assert rows.episodes[9] is True
+    assert time.monotonic() - began < 5
+
+
+def test_bytes_that_are_no_text_raise_nothing() -> None:
+    draw = random.Random(7)
+    for _ in range(300):
+        rows = Rows(MASON, draw.choice(episodes.ROW_FORMATS))
+        rows.feed(bytes(draw.choice(b'{}[]",:0123e+-\n\xff\x00 truefalsn') for _ in range(200)))
+        rows.last()
+
+
+def test_a_line_that_is_far_too_long_is_passed_over() -> None:
+    rows = Rows(MASON, episodes.JSONL_ROWS)
+    rows.feed(b'{"episode": 0, "success": true}\n')
+    for _ in range(18):
+        rows.feed(b"x" * (1 << 20))
+    rows.feed(b'\n{"episode": 1, "success": true}\n')
+    assert rows.last().episodes == {0: True, 1: True}
+    assert rows.last().refused[episodes.NO_RECORD].count == 1
+
+
+def test_several_objects_on_a_line_are_several_rows_up_to_the_first_fault() -> None:
+    values, fault = decode('{"a": 1} {"b": 2} oops {"c": 3}')
+    assert (len(values), fault) == (2, "not JSON after a whole record")
+
+
+def test_formats_are_told_by_the_first_object() -> None:
+    assert episodes.row_format(b"torn\n\n{}\n" + b'{"episode_id": "e_1", "completion": 0}', MASON) == "completion-rows"
+    assert episodes.row_format(b'{"job_name": "j", "env_id": 1}', MASON) == "job-rows"
+    assert episodes.row_format(b'{"x": 1}', MASON) == "jsonl-rows"
+    assert episodes.row_format(b'{"x": ', MASON) == ""
+
+
+def test_completion_rows_have_words_of_their_own() -> None:
+    rows = fed({"episode_id": "stairs_ep0006", "completion": True}, kind=episodes.COMPLETION_ROWS)
+    assert rows.episodes == {6: True}
+
+
+def test_job_rows_are_numbered_as_they_came_where_they_have_no_index() -> None:
+    row = {"job_name": "j", "env_id": 0, "episode_in_env": 0, "outcomes": {"success": True}}
+    rows = fed(row, dict(row, env_id=1), row, dict(row, episode_idx=9), kind=episodes.JOB_ROWS)
+    assert rows.numbered == {0: True, 1: True}
+    assert rows.episodes == {9: True}
+    assert rows.copies == 2
+
+
+def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
+    def told(path: str, head: bytes) -> str | None:
+        return episodes.file_format(path, head, MASON)
+
+    assert told("a/r.jsonl", b"") == ""
+    assert told("a/r.json", b'{"episodes": []}') is None
+    assert told("a/eval_info.json", b'{"per_task": []}') == episodes.EVAL_INFO
+    assert told("a/episode_3_res.json", b"{") == episodes.PER_FILE
+    assert told("a/summary.json", b"{}") == episodes.SUMMARY
+    assert told("a/run.log", b"# episodes") == "log"
+    assert told("a/rows.txt", b'{"episode": 1}') is None
+    assert told("a/rows.csv", b"episode,success") is None
+    assert episodes.file_format("a/rows.csv", b"", MASON, "jsonl-rows") == "jsonl-rows"
+
+
+def test_a_document_of_no_known_format_is_described() -> None:
+    assert "one JSON document with 2 episodes" in episodes.describe('{"episodes": [1, 2], "n": [3]}')
+    assert "one JSON list of 3 entries" in episodes.describe("[1, 2, 3]")
+    assert episodes.describe("{") == "of no format that is known"

@@ -1,0 +1,98 @@
+"""What a notice says, and how often news of one kind are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from comborun.rules.notices import Span, Throttle, contents, finished, last_lines, sums
+
+
+def test_news_of_a_kind_wait_and_are_named_with_the_next_of_it() -> None:
+    throttle = Throttle(60.0)
+    assert not throttle.waits("failed", 100.0)
+    assert throttle.send("failed", 100.0) == []
+    assert throttle.waits("failed", 159.0)
+    assert not throttle.waits("host", 159.0)
+    throttle.hold_back("failed", "env_one")
+    throttle.hold_back("failed", "")
+    assert throttle.due(159.0) == []
+    assert throttle.due(160.0) == ["failed"]
+    assert throttle.send("failed", 160.0) == ["env_one", "-"]
+    assert throttle.due(999.0) == []
+
+
+def test_what_was_held_back_outlives_the_dispatcher() -> None:
+    before = Throttle(60.0)
+    before.send("failed", 100.5)
+    before.hold_back("failed", "env_one")
+    after = Throttle(60.0, before.rows() + "garbage\t1\tx\nstalled\tno time\t\nhost\t7.5\t$(touch pwned)\n")
+    assert after.waits("failed", 160.0)
+    assert after.send("failed", 161.0) == ["env_one"]
+    assert set(after.told) == {"failed"}
+
+
+def test_a_run_that_is_done_is_told_in_any_case() -> None:
+    throttle = Throttle(60.0)
+    throttle.send("finished", 100.0)
+    assert not throttle.waits("finished", 100.0)
+    assert throttle.rows() == ""
+
+
+def test_a_clock_that_was_set_back_holds_back_nothing() -> None:
+    throttle = Throttle(60.0, "failed\t5000.0\t\n")
+    assert not throttle.waits("failed", 100.0)
+
+
+def test_an_episode_counts_once_and_never_more_than_were_planned() -> None:
+    spans = [
+        Span("maze_good_e0-4", 0, 5, 5, 2),
+        Span("maze_good_e3-9", 3, 7, 7, 7),
+        Span("field_good_e0-9", 0, 10, 4, 1),
+        Span("field_good_e10-19", 10, 10, 0, 0, needed=False),
+    ]
+    assert sums(spans) == {"records": 14, "planned": 20, "successes": None, "lines_beyond_plan": 2}
+
+
+def test_where_all_lines_beyond_the_plan_are_alike_the_successes_are_known() -> None:
+    assert sums([Span("a_b", 0, 2, 3, 0)])["successes"] == 0
+    assert sums([Span("a_b", 0, 2, 3, 3)])["successes"] == 2
+    assert sums([Span("a_b", 0, 0, 3, 1)]) == {"records": 3, "planned": 0, "successes": 1, "lines_beyond_plan": 0}
+    assert sums([]) == {"records": 0, "planned": 0, "successes": 0, "lines_beyond_plan": 0}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"one\ntwo\n", ["one", "two"]),
+        (b"one\ntorn", ["one", "torn"]),
+        (b"10%\r55%\r99%\r\n", ["99%"]),
+        (b'one \\ "two"\ttab\n\033[31mred\033[0m \377\376 \303\251\n', ['one \\ "two"\ttab', "[31mred[0m  é"]),
+        (b"caf\303\251 \342\202\254 \360\237\244\226\ntorn \303", ["café € 🤖", "torn "]),
+        (b"bad\300\200 \355\240\200surrogate\a\177\0", ["bad surrogate"]),
+        (b"x" * 600, ["x" * 500]),
+        (b"\n".join(b"%d" % i for i in range(30)), [str(i) for i in range(10, 30)]),
+    ],
+)
+def test_the_last_lines_of_a_log_hold_what_is_seen(data: bytes, expected: list[str]) -> None:
+    assert last_lines(data) == expected
+    assert json.loads(json.dumps(last_lines(data))) == expected
+
+
+def test_a_notice_names_the_run_its_grid_and_what_was_held_back() -> None:
+    run = {"id": "a-b-20260101T000000Z-9f3c", "host": "box", "at": "now", "directory": "/r", "resume": "bash x"}
+    told = contents("failed", run, {"session": "env_one"}, {"records": 3}, ["env_two", "-"])
+    assert (told["schema"], told["kind"], told["run"], told["grid"]) == (1, "failed", run["id"], "a-b")
+    assert (told["suppressed"], told["sessions"], told["session"], told["records"]) == (
+        2,
+        ["env_two", "-"],
+        "env_one",
+        3,
+    )
+
+
+@pytest.mark.parametrize(("total", "expected"), [(1, "1 of 1 session succeeded"), (3, "1 of 3 sessions succeeded")])
+def test_a_run_that_is_done_says_how_many_succeeded(total: int, expected: str) -> None:
+    assert finished(1, total) == expected

@@ -1,0 +1,49 @@
+"""Patterns of log lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from comborun.rules.patterns import PatternError, compiled, explodes, matches, unhurried
+
+
+@pytest.mark.parametrize("text", ["Saved to .*/summary", r"\d+ episodes", "(a|b){2,5}", r"[][a-z]+x", "x+?y"])
+def test_python_patterns_are_taken(text: str) -> None:
+    assert compiled(text).pattern == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[[:digit:]]+", "[0-9]"),
+        ("x[^[:space:]]", "\\s"),
+        (r"\<word", "\\b"),
+        ("(?>a)b", "without"),
+        ("a++b", "without"),
+        ("(", "\\("),
+        ("{policy} failed", "\\{"),
+        ("a*", "word"),
+        ("", "word"),
+    ],
+)
+def test_what_is_not_read_alike_everywhere_is_refused_with_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(PatternError) as error:
+        compiled(text)
+    assert hint in error.value.hint
+
+
+def test_of_a_very_long_line_the_beginning_is_looked_at() -> None:
+    assert matches(compiled("end"), "x end")
+    assert not matches(compiled("end"), "x" * 100_000 + "end")
+
+
+@pytest.mark.parametrize("text", ["(a+)+$", "(a*)*b", r"(\s*\w+)+x", "(a|b+)+c", r"x((\d+)?)*y", "(?:a+){30,}b"])
+def test_a_repeat_of_a_repeat_may_take_for_ever(text: str) -> None:
+    assert explodes(text)
+    with pytest.raises(PatternError, match="repeats what repeats already"):
+        unhurried(text)
+
+
+@pytest.mark.parametrize("text", [r"(\w+ )+done", r"(\d+\.)+\d+", "(a|b){2,5}", "x+?y", "(abc)+", r"\[ *(\d+)/(\d+)\]"])
+def test_repeats_with_something_between_them_do_not(text: str) -> None:
+    assert not explodes(text)

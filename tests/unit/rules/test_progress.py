@@ -1,0 +1,148 @@
+"""When a command that runs has done something, stalls, hangs with its work done, or takes too long."""
+
+from __future__ import annotations
+
+from comborun.rules.progress import Course, Limits, Seen
+from comborun.rules.repetition import Repetition
+
+
+def course(**limits: float) -> Course:
+    return Course(Limits(**limits), Repetition())
+
+
+def live(one: Course, seconds: float, **seen: float) -> None:
+    """So many seconds, looked at every one of them."""
+    for _ in range(int(seconds)):
+        one.look(Seen(1.0, cpu=seen.get("cpu", 0.0)))
+
+
+def test_a_command_that_does_nothing_is_stalled() -> None:
+    one = course(stall=10)
+    live(one, 9)
+    assert not one.stalled
+    live(one, 1)
+    assert one.stalled
+    assert one.why_stalled() == "no new result, no new line and 0 % of a core for 10 s"
+    assert one.why_stalled(2).endswith("; 2 of its processes are stopped by a signal")
+
+
+def test_without_a_limit_it_is_told_after_a_time_of_its_own() -> None:
+    one = course(tell=20)
+    live(one, 19)
+    assert not one.stalled
+    live(one, 1)
+    assert one.stalled
+
+
+def test_results_new_lines_and_cpu_time_are_progress() -> None:
+    one = course(stall=10)
+    for seen in (Seen(1.0, results=True), Seen(1.0, news=True), Seen(1.0, cpu=0.5)):
+        live(one, 9)
+        assert one.look(seen)
+        assert one.silent == 0
+    live(one, 20, cpu=0.02)
+    assert one.stalled, "a look at the clock now and then is no work"
+
+
+def test_a_log_that_grows_and_says_nothing_new_is_no_progress() -> None:
+    one = course(stall=10)
+    for _ in range(10):
+        assert not one.look(Seen(1.0, news=False))
+    assert one.stalled
+
+
+def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_or_gpu_until_it_is_silent() -> None:
+    one = course(stall=10)
+    assert one.look(Seen(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False)))
+    assert one.complains
+    for _ in range(10):
+        assert not one.look(Seen(1.0, news=False, cpu=1.0))
+    one.used_gpu()
+    assert one.stalled
+    assert one.why_stalled() == "no new result for 10 s, and the same line at least 30 times: connection refused"
+    live(one, 5, cpu=1.0)
+    assert not one.complains, "it may compute in silence now"
+    assert one.silent < 2
+
+
+def test_a_result_ends_what_looked_like_a_loop() -> None:
+    one = course(stall=10)
+    one.look(Seen(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False)))
+    one.look(Seen(1.0, results=True))
+    assert not one.complains
+
+
+def test_a_gpu_that_works_is_asked_for_when_half_of_the_silence_has_passed_and_speaks_for_it() -> None:
+    one = course(stall=10)
+    live(one, 4)
+    assert not one.asks_gpu
+    live(one, 6)
+    assert one.asks_gpu
+    assert one.stalled
+    one.used_gpu()
+    assert not one.stalled
+
+
+def test_a_program_that_is_done_and_writes_nothing_more_hangs() -> None:
+    one = course(hang=10)
+    live(one, 4, cpu=1.0)
+    assert not one.asks_evidence
+    live(one, 1, cpu=1.0)
+    assert one.asks_evidence
+    one.judged(complete=True)
+    assert not one.asks_evidence
+    assert one.done
+    live(one, 4, cpu=1.0)
+    assert not one.hung
+    live(one, 1, cpu=1.0)
+    assert one.hung, "CPU time is not what is waited for"
+
+
+def test_while_evidence_lacks_it_does_not_hang_and_is_judged_again_after_something_new() -> None:
+    one = course(hang=10)
+    live(one, 5)
+    one.judged(complete=False)
+    live(one, 100)
+    assert not one.hung
+    assert not one.asks_evidence
+    one.look(Seen(1.0, news=True))
+    live(one, 5)
+    assert one.asks_evidence
+
+
+def test_whoever_is_done_and_still_writes_its_output_does_not_hang() -> None:
+    one = course(hang=10)
+    live(one, 5)
+    one.judged(complete=True)
+    live(one, 4)
+    one.look(Seen(1.0, output=True))
+    assert not one.hung
+    live(one, 10)
+    assert one.hung
+
+
+def test_a_hang_limit_of_0_lets_it() -> None:
+    one = course(hang=0)
+    live(one, 1000)
+    assert not one.asks_evidence
+    one.judged(complete=True)
+    assert not one.hung
+
+
+def test_a_limit_of_time_counts_what_it_lived_through() -> None:
+    one = course(most=10)
+    live(one, 9)
+    assert not one.overtime
+    one.look(Seen(1.0, news=True))
+    assert one.overtime
+
+
+def test_before_it_is_judged_nothing_may_be_overlooked() -> None:
+    one = course(hang=10, stall=20)
+    live(one, 8)
+    assert not one.ripe(1.0)
+    assert one.ripe(2.0)
+    one.look(Seen(1.0, news=True))
+    live(one, 9)
+    assert one.ripe(1.0)
+    assert course(hang=0, stall=5).ripe(5.0)

@@ -1,0 +1,70 @@
+"""The class of a failure, as the lines of a log tell it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from comborun.rules.counting import lines
+from comborun.rules.signatures import BUILTIN, find, flaws
+from comborun.rules.words import Failure
+
+
+def told(*log: str, own: tuple[tuple[str, str], ...] = (), records: int = 0) -> tuple[str, str]:
+    found = find(log, own, records=records)
+    return found.failure, found.line
+
+
+def test_the_signature_that_comes_first_wins_with_the_last_line_that_matches_it() -> None:
+    log = ("step 1", "Segmentation fault", "CUDA out of memory: 1", "CUDA out of memory: 2", "bye")
+    assert told(*log) == ("gpu_memory", "CUDA out of memory: 2")
+    assert told(*log, own=(("error", "^bye$"),)) == ("error", "bye")
+
+
+def test_a_log_without_a_signature_tells_nothing() -> None:
+    assert told("all good") == ("", "")
+    assert told() == ("", "")
+
+
+def test_what_is_ignored_is_looked_at_by_no_other_pattern_whatever_comes_first() -> None:
+    assert told("vkCreateInstance failed: GPU is lost") == ("", "")
+    own = (("gpu_fault", "GPU is lost"), ("ignore", "harmless here"))
+    log = ("GPU is lost (harmless here)", "No space left on device")
+    assert told(*log, own=own) == ("disk_full", "No space left on device")
+
+
+def test_what_has_left_records_was_launched_and_a_port_in_use_is_anothers() -> None:
+    assert told("OSError: Address already in use")[0] == "launch_failed"
+    assert told("OSError: Address already in use", records=2) == ("", "")
+    assert told("no licence", records=2, own=(("launch_failed", "licence"),))[0] == "launch_failed"
+
+
+def test_lines_begin_and_end_where_the_program_ended_them() -> None:
+    log = list(lines(b"10%|#   |\rCUDA error: out of memory\r20%\x1b[0m\0MemoryError: x"))
+    assert log == ["10%|#   |", "CUDA error: out of memory", "20%", "MemoryError: x"]
+    assert told(*log)[0] == "gpu_memory"
+    assert told("a MemoryError") == ("", "")
+    assert told("MemoryError") == ("host_memory", "MemoryError")
+
+
+def test_every_pattern_of_the_table_is_a_regular_expression_of_a_class_that_there_is() -> None:
+    assert {failure for failure, _ in BUILTIN} <= {*map(str, Failure), "ignore"}
+    assert flaws([(failure, pattern) for failure, wordings in BUILTIN for pattern in wordings]) == []
+    for failure, wordings in BUILTIN:
+        for wording in wordings:
+            assert not re.search(wording, ""), wording
+            if failure != "ignore" and not set(wording) & set("\\^$*+?{}[]|()"):
+                assert told(f"... {wording} ...")[0] == failure
+
+
+def test_a_pattern_that_is_none_is_named_and_finds_nothing() -> None:
+    own = (("error", "("), ("error", "fine"))
+    assert [flaw.partition(":")[0] for flaw in flaws(own)] == ["the signature `(` is no regular expression"]
+    assert told("CUDA out of memory (", own=own)[0] == "gpu_memory"
+
+
+def test_a_long_log_is_searched_quickly() -> None:
+    log = [f"[{i:6d}] step of an episode that says nothing, with some numbers {i * 3.14:.6f}" for i in range(2000)]
+    began = time.process_time()
+    assert told(*log, own=(("error", r"licence .* busy"),)) == ("", "")
+    assert time.process_time() - began < 0.1

@@ -1,0 +1,94 @@
+"""When sessions start beside others, what an out-of-memory teaches, and how often a server is started again."""
+
+from __future__ import annotations
+
+import math
+
+from comborun.rules.placement import Request
+from comborun.rules.restarts import Past, failures, wait_s
+from comborun.rules.starts import Fewer, Spacing, WarmUp, ask_for_more
+
+
+def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
+    spacing = Spacing(5.0)
+    spacing.started((0, 1), 10.0)
+    spacing.started((), 12.0)
+    assert [spacing.left(where, 13.0) for where in (0, 1, 2, None)] == [2.0, 2.0, 0.0, 4.0]
+    assert (spacing.next(13.0), spacing.next(15.0), spacing.next(17.0)) == (15.0, 17.0, math.inf)
+    assert Spacing(0.0).next(0.0) == math.inf
+
+
+def test_the_first_of_a_program_is_waited_for_until_it_makes_progress() -> None:
+    warm = WarmUp(60.0)
+    assert warm.started("a", "p", 0.0)
+    assert not warm.started("b", "p", 0.0)
+    assert (warm.waits_for("b", "p"), warm.waits_for("a", "p"), warm.waits_for("c", "q")) == ("a", "", "")
+    assert warm.reached("a", "p")
+    assert not warm.waits_for("b", "p")
+    assert not warm.started("b", "p", 1.0), "it is warm"
+
+
+def test_one_that_fails_leaves_the_place_to_the_next_and_one_that_takes_too_long_keeps_nobody() -> None:
+    warm = WarmUp(60.0)
+    warm.started("a", "p", 0.0)
+    warm.failed("a", "p")
+    assert warm.started("b", "p", 5.0)
+    assert (warm.due(), warm.late(64.0), warm.late(65.0), warm.late(66.0)) == (65.0, [], ["b"], [])
+    assert warm.due() == math.inf
+    assert not warm.waits_for("c", "p")
+
+
+def test_without_a_warm_up_nobody_waits() -> None:
+    warm = WarmUp(0.0)
+    assert not warm.started("a", "p", 0.0)
+    assert not warm.waits_for("b", "p")
+
+
+def test_those_that_fail_together_take_away_what_failed_and_half_at_most() -> None:
+    fewer = Fewer()
+    assert fewer.heed(0, 6, 0.0, 100.0)
+    assert fewer.most == {0: 5}
+    for number in range(5):
+        fewer.heed(0, 5 - number, 0.0, 101.0 + number)
+    assert fewer.most == {0: 3}
+    assert not fewer.alone(0)
+    assert fewer.heed(0, 3, 50.0, 200.0), "another event"
+    assert fewer.most == {0: 2}
+    assert not fewer.heed(0, 4, 150.0, 300.0), "it never grows by itself"
+    assert fewer.most == {0: 2}
+
+
+def test_one_that_had_the_gpu_to_itself_was_not_one_too_many() -> None:
+    fewer = Fewer()
+    assert not fewer.heed(0, 1, 0.0, 1.0)
+    assert (fewer.most, fewer.alone(0)) == ({}, True)
+    fewer.heed(1, 2, 0.0, 1.0)
+    fewer.heed(1, 1, 0.0, 2.0)
+    assert not fewer.alone(1), "the last of those that failed together was not alone"
+    fewer.heed(1, 1, 1.5, 3.0)
+    assert fewer.alone(1), "it began when the others had failed"
+
+
+def test_who_ran_out_of_memory_asks_for_twice_as_much_or_starts_alone() -> None:
+    asked = Request(gpus=1, gpu_memory=4000)
+    twice = ask_for_more(asked, 3000, 20000)
+    assert (twice.gpu_memory, twice.alone) == (8000, False)
+    held = ask_for_more(asked, 9000, 20000)
+    assert (held.gpu_memory, held.alone) == (18000, False)
+    for alone in (ask_for_more(asked, 11000, 20000), ask_for_more(Request(gpus=1), 3000, 20000)):
+        assert alone.alone
+        assert alone.gpu_memory in (0, 4000)
+
+
+def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:
+    failed = Past(100.0)
+    assert failures([]) == (0, 0.0)
+    assert failures([Past(300.0), Past(200.0), failed]) == (3, 300.0)
+    assert failures([Past(9000.0), Past(8000.0, ready=5000.0), failed]) == (1, 9000.0), "that one was proven"
+    assert failures([Past(9000.0, ready=100.0), failed]) == (2, 9000.0)
+    assert failures([Past(300.0), Past(None), failed]) == (1, 300.0), "a person ended it"
+    assert failures([Past(300.0), Past(200.0, forgiven=True), failed]) == (1, 300.0)
+
+
+def test_the_wait_for_a_server_doubles() -> None:
+    assert [wait_s(count, 2.0) for count in (0, 1, 2, 3, 8, 99)] == [0.0, 2.0, 4.0, 8.0, 256.0, 256.0]

@@ -1,0 +1,204 @@
+"""Counts of attempts and of sessions, and the sentence that says why rows don't count."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from comborun.rules import evidence, records, tally
+from comborun.rules.episodes import FORMAT, Identity, RefusedError, Rows
+from comborun.rules.tally import Counts, Files
+from comborun.rules.words import Completeness
+
+MASON = Identity("mason", "stairs")
+TEN = (0, 10)
+
+
+def files(*rows: object, kind: str = "jsonl-rows", path: str = "r.jsonl") -> Files:
+    read = Rows(MASON, kind)
+    read.feed("".join(json.dumps(row) + "\n" for row in rows).encode())
+    told = Files()
+    told.rows.append((path, read.last()))
+    return told
+
+
+def counted(*rows: object) -> Counts:
+    return tally.tally(files(*rows), MASON, TEN)
+
+
+def row(index: int, **fields: object) -> dict[str, object]:
+    return dict({"episode": index, "success": index % 2 == 0}, **fields)
+
+
+def test_rows_of_another_policy_do_not_count_and_the_sentence_names_both() -> None:
+    counts = counted(*(row(at, policy="rough") for at in range(10)))
+    assert (counts.records, counts.refused) == (0, {"policy": 10})
+    assert counts.why == "all 10 rows say policy 'rough', this session is 'mason'"
+
+
+def test_of_several_other_policies_none_is_named() -> None:
+    counts = counted(row(0), row(1, policy="a"), row(2, policy="b"))
+    assert counts.records == 1
+    assert counts.why == "2 of 3 rows say another policy, this session is 'mason'"
+
+
+def test_rows_without_an_index_tell_what_they_have() -> None:
+    counts = counted(*({"episode_idx": at, "success": True} for at in range(10)))
+    assert counts.records == 0
+    assert "no field 'episode'" in counts.why
+    assert "episode_idx" in counts.why
+
+
+def test_an_episode_that_is_not_planned_is_told_and_not_counted() -> None:
+    counts = counted(*(row(at + 1) for at in range(10)))
+    assert (counts.records, counts.verdicts, counts.refused) == (9, 9, {"outside": 1})
+    assert "10" in counts.why
+    assert "0 to 9" in counts.why
+
+
+def test_records_without_a_verdict_are_errored() -> None:
+    counts = counted(*({"episode": at, "metrics": {"success": True}} for at in range(10)))
+    assert (counts.records, counts.errored, counts.successes) == (10, 10, 0)
+    assert "no field 'success'" in counts.why
+
+
+def test_null_is_no_mistake() -> None:
+    counts = counted(row(0, success=None), row(1))
+    assert (counts.records, counts.errored, counts.why) == (2, 1, "")
+
+
+def test_a_repeated_row_counts_once() -> None:
+    counts = counted(row(0), row(0), row(1))
+    assert (counts.records, counts.successes, counts.refused) == (2, 1, {"repeated": 1})
+
+
+def test_a_file_that_holds_no_rows_is_named() -> None:
+    told = Files()
+    told.refused.append(("r.json", RefusedError(FORMAT, "one JSON list of 10 entries, of no format that is known")))
+    counts = tally.tally(told, MASON, TEN)
+    assert counts.why == "r.json: one JSON list of 10 entries, of no format that is known"
+    assert counts.countable
+
+
+def test_what_only_the_report_reads_is_not_countable_unless_rows_are_there() -> None:
+    told = Files()
+    told.foreign.append(("eval_info.json", "eval-info"))
+    counts = tally.tally(told, MASON, TEN)
+    assert not counts.countable
+    assert counts.why == "eval_info.json: eval-info, which is counted when the run is reported"
+    beside = files(row(1))
+    beside.foreign.append(("eval_info.json", "eval-info"))
+    assert tally.tally(beside, MASON, TEN).countable
+
+
+def test_a_rebuilt_scene_goes_on_counting() -> None:
+    def job(copy: int, order: int) -> dict[str, object]:
+        return {"job_name": "j", "env_id": copy, "episode_in_env": order, "success": True}
+
+    told = files(job(0, 0), job(1, 0), kind="job-rows", path="a/episode_results.jsonl")
+    told.rows += files(job(0, 0), job(1, 0), kind="job-rows", path="a/episode_results_rebuild1.jsonl").rows
+    counts = tally.tally(told, MASON, TEN)
+    assert counts.records == 4
+    assert counts.ordered
+
+
+def test_counts_travel_in_a_record() -> None:
+    counts = counted(row(0), row(3), row(4, policy="x"), row(7, success=None))
+    back = Counts.of(records.parse(records.render(counts.pairs())))
+    assert back.pairs() == counts.pairs()
+    assert back.errored == 1
+
+
+def test_an_end_of_an_older_version_tells_what_it_can() -> None:
+    counts = Counts.of({"records": "7", "successes": "3"})
+    assert (counts.records, counts.verdicts, counts.successes) == (7, 7, 3)
+
+
+def test_a_smoke_test_passes_by_a_verdict_or_by_all_its_evidence() -> None:
+    assert tally.proven({"completeness": "complete", "records": "0"})
+    assert tally.proven({"completeness": "partial", "records": "2", "verdicts": "1"})
+    assert not tally.proven({"completeness": "partial", "records": "2", "verdicts": "0"})
+    assert not tally.proven({})
+
+
+def test_marks_hold_every_episode_with_its_verdict() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        first = draw.choice([0, 5, 1000])
+        count = draw.choice([1, 10, 301])
+        verdicts = {at: draw.choice([None, True, False]) for at in range(first, first + count) if draw.random() < 0.6}
+        assert tally.unmarked(tally.marked(verdicts, (first, count)), (first, count)) == verdicts
+    assert tally.marked({}, TEN) == ""
+    assert tally.unmarked("\u00e4!?", TEN) == {}
+    assert tally.marked({10**9: True}, (0, 0)) == ""
+
+
+def part(span: tuple[int, int], *rows: object) -> tuple[tuple[int, int], Counts]:
+    return span, tally.tally(files(*rows), MASON, span)
+
+
+def test_attempts_together_count_as_in_the_report() -> None:
+    first = part(TEN, row(0), row(1), row(2, success=None), row(3, success=True))
+    tail = part((2, 8), row(2), row(3, success=False), row(4))
+    counts = tally.joined([first, tail], TEN)
+    assert tally.unmarked(counts.marks, TEN) == {0: True, 1: False, 2: True, 3: True, 4: True}
+
+
+def test_of_attempts_that_number_episodes_as_they_ended_one_counts_as_a_whole() -> None:
+    few, more = part(TEN, row(0, success=True)), part(TEN, row(0, success=False), row(1, success=False))
+    for _, one in (few, more):
+        one.ordered = True
+    counts = tally.joined([few, more], TEN)
+    assert (counts.records, counts.successes) == (2, 0)
+
+
+def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
+    old = Counts.of({"records": "6", "successes": "2"})
+    assert tally.joined([(TEN, old), part(TEN, row(0))], TEN).records == 6
+
+
+def judged(counts: Counts, code: int | None = 0, **asked: object) -> Completeness:
+    wanted = evidence.Asked(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
+    return evidence.completeness(wanted, counts, 0, 1, code)
+
+
+def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code() -> None:
+    assert judged(counted(*(row(at) for at in range(10))), 139) is Completeness.COMPLETE
+    assert judged(counted(*(row(at) for at in range(9))), 0) is Completeness.PARTIAL
+    assert judged(counted(), 0) is Completeness.NONE
+
+
+def test_without_any_verdict_nothing_is_complete() -> None:
+    none = counted(*({"episode": at} for at in range(10)))
+    assert judged(none) is Completeness.PARTIAL
+    some = counted(*({"episode": at} for at in range(9)), row(9))
+    assert judged(some) is Completeness.COMPLETE
+
+
+def test_where_the_program_decides_how_many_its_end_vouches() -> None:
+    some = counted(row(0))
+    assert judged(some, 0, planned=0) is Completeness.COMPLETE
+    assert judged(some, None, planned=0) is Completeness.PARTIAL
+
+
+def test_other_evidence_must_hold_as_well() -> None:
+    whole = counted(*(row(at) for at in range(10)))
+    asked = evidence.Asked(10, True, 1)
+    assert evidence.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
+    assert evidence.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
+
+
+def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_file() -> None:
+    told = Files()
+    told.foreign.append(("run.log", "log"))
+    unknown = tally.tally(told, MASON, TEN)
+    asked = evidence.Asked(10, True)
+    assert evidence.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
+    assert evidence.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
+    assert evidence.completeness(evidence.Asked(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
+
+
+def test_steps_are_rows() -> None:
+    counts = tally.steps(files({"loss": 1}, {"loss": 2}, 7))
+    assert counts.records == 2
+    assert judged(counts, 1, planned=2, verdicts=False) is Completeness.COMPLETE
