@@ -15,9 +15,9 @@ import click
 from link_bed import EPISODES, Bed
 
 from comborun.amounts import MIB
+from comborun.cli.options import Where
 from comborun.cli.request import Request
 from comborun.cli.starting import Launched, start_run
-from comborun.cli.where import Where
 from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source

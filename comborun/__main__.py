@@ -19,7 +19,7 @@ def monitor() -> None:
     """The program `combo-monitor`: the same as `combo monitor`."""
     try:
         from comborun.cli import guarded
-        from comborun.cli.watching import monitor as command
+        from comborun.cli.status import monitor as command
 
         sys.exit(guarded(command))
     except KeyboardInterrupt:

@@ -1,7 +1,4 @@
-"""How long a grid's episodes took in its earlier runs, as far as this machine holds their records: no host is asked.
-
-Runs of this machine are read where they are; of runs elsewhere the copy that `combo monitor` and `combo report` keep.
-"""
+"""What is known of a grid's work before it runs: its calibration, else the records of earlier runs on this machine."""
 
 from __future__ import annotations
 
@@ -12,19 +9,27 @@ from typing import TYPE_CHECKING
 
 from comborun.amounts import MIB
 from comborun.attempt import End
-from comborun.errors import HostError
+from comborun.errors import HostError, UserError
+from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
+from comborun.forecast.outlook import outlook
 from comborun.plan import Plan
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, pace_key
+from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
 from comborun.remote.fetch.transfer import mirror_directory
 from comborun.remote.runs import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from comborun.facts import HostFacts
+    from comborun.forecast.calibration import Calibration
+    from comborun.grid import Grid
     from comborun.plan import Session
+
 
 _RUNS = 3
 """that are looked at, the latest first"""
+
+
 _LARGEST = 64 << 20
 """bytes of a plan that is read for this"""
 
@@ -93,3 +98,46 @@ def _newest_plan(directory: Path) -> Plan:
     if path.stat().st_size > _LARGEST:
         raise ValueError(path)
     return Plan.from_json(path.read_text(encoding="utf-8"))
+
+
+def known_of(grid: Grid, host: HostFacts) -> Knowledge:
+    """What a calibration of this grid on this host tells; else what earlier runs do, where their records are here."""
+    sessions = lay_out(grid, host).sessions
+    path = calibration_path(grid.path)
+    for calibration in reversed(read_calibrations(grid)):
+        if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
+            return found
+
+    return earlier(host.host, grid.name, sessions)
+
+
+def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
+    """Of the file beside the grid; none where there is none. Raises UserError for one that can't be read."""
+    path = calibration_path(grid.path)
+    try:
+        return calibrations(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} can't be read: {error}", "") from None
+
+
+def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
+    """What a new run goes by that the grid doesn't say: a sentence, where something was measured."""
+    if plan.slurm:  # a login node may have no GPUs at all, so the grid is not laid out for it
+        return ()
+    known = known_of(grid, host)
+    if known.source != "calibration":
+        return ()
+    filled = list(outlook(plan, grid, host, known).filled)
+    if not grid.limits.parallel:
+        filled.append(f"limits.parallel {plan.limits.parallel}")
+    name = calibration_path(grid.path).name
+    return (f"{', '.join(filled)}: as measured, by {name}",) if filled else ()
+
+
+def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None = None, *, slurm: bool) -> Plan:
+    """The plan for the engine that was asked for; without `known`, with all that is."""
+    if slurm:
+        return lay_out_on_slurm(grid, host, shipped)
+    return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)

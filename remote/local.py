@@ -19,6 +19,8 @@ from comborun.transport import Completed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LOCAL = "local"
+"""the name of this machine as a host"""
 _CHUNK = 1 << 16
 _LONGEST_ARGUMENT = 100_000
 """bytes; Linux takes 128 KiB"""
@@ -29,7 +31,7 @@ _LINGER_S = 0.2
 class LocalTransport:
     """Runs scripts here. Both streams are drained together, so neither can block the other."""
 
-    host = "local"
+    host = LOCAL
     warnings: tuple[str, ...] = ()
     """sentences for people, as ssh's transports have them"""
 

@@ -8,37 +8,37 @@ from importlib import import_module
 import click
 
 from comborun import __version__
-from comborun.cli.frame import guarded
+from comborun.cli.terminal import guarded
 
 _COMMANDS = {
     "Write a grid": {
-        "init": ("grids", "Write a starter grid with comments."),
+        "init": ("check", "Write a starter grid with comments."),
         "presets": ("presets", "List the evaluation programs that a grid can name."),
-        "check": ("grids", "Find every mistake in a grid file."),
-        "schema": ("grids", "Write the JSON Schema of a grid file, for editors."),
-        "export": ("exporting", "Write the plan for another program, such as docker compose."),
+        "check": ("check", "Find every mistake in a grid file."),
+        "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
+        "export": ("export", "Write the plan for another program, such as docker compose."),
     },
     "Look ahead": {
         "doctor": ("doctor", "Look for what would hurt on a host."),
-        "plan": ("grids", "Show what a new run would do."),
+        "plan": ("plan", "Show what a new run would do."),
         "calibrate": ("calibrating", "Measure what sessions need, with a short trial."),
     },
     "Run": {
         "run": ("launching", "Launch a grid, watch it, and report at its end."),
         "launch": ("launching", "Start a grid's sessions and return."),
-        "resume": ("resuming", "Go on with a run: what is missing runs."),
+        "resume": ("resume", "Go on with a run: what is missing runs."),
         "canary": ("canary", "Run the first episodes once more, alone, and compare."),
     },
     "Watch": {
-        "monitor": ("watching", "Watch a run in a live table, and report at its end."),
-        "status": ("watching", "Show the table of a run once."),
-        "runs": ("looking", "List the runs on a host, newest first."),
-        "explain": ("explaining", "Say why a session waits, runs or has ended."),
-        "logs": ("looking", "Show the end of a session's log."),
-        "attach": ("attaching", "Open a session's window."),
+        "monitor": ("status", "Watch a run in a live table, and report at its end."),
+        "status": ("status", "Show the table of a run once."),
+        "runs": ("logs", "List the runs on a host, newest first."),
+        "explain": ("explain", "Say why a session waits, runs or has ended."),
+        "logs": ("logs", "Show the end of a session's log."),
+        "attach": ("attach", "Open a session's window."),
     },
     "Steer": {
-        "stop": ("stopping", "End a run, or sessions of it."),
+        "stop": ("stop", "End a run, or sessions of it."),
         "retry": ("control", "Start sessions again that have failed."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),
@@ -46,7 +46,7 @@ _COMMANDS = {
         "notify": ("control", "Send a test notice."),
     },
     "Tell": {
-        "report": ("ending", "Report on a run, or on any folder of result files."),
+        "report": ("report", "Report on a run, or on any folder of result files."),
     },
 }
 """heading -> command -> its module, and its line in `combo --help`"""

@@ -15,12 +15,11 @@ from rich.text import Text
 
 from comborun import __version__
 from comborun.amounts import several
-from comborun.cli.frame import answer, grid_argument, json_option, program
+from comborun.cli.check import check_setup
 from comborun.cli.globbing import with_policies
-from comborun.cli.grids import check_setup, warn
-from comborun.cli.knowing import read_calibrations
+from comborun.cli.options import grid_argument, json_option, where_options
+from comborun.cli.terminal import answer, program, warn
 from comborun.cli.trying import Bench
-from comborun.cli.where import where_options
 from comborun.errors import UserError
 from comborun.forecast.calibrating import (
     LENGTH_S,
@@ -41,6 +40,7 @@ from comborun.grid import load_grid
 from comborun.plaintext import harmless
 from comborun.planner import lay_out
 from comborun.planner.furnished import with_threads
+from comborun.remote.earlier import read_calibrations
 from comborun.remote.host import ask, check
 from comborun.remote.secrets import asked_of_host, check_host, from_laptop
 from comborun.remote.shipping.survey import digest_of, survey
@@ -50,7 +50,7 @@ from comborun.remote.shipping.sync import deliver
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.cli.where import Where
+    from comborun.cli.options import Where
     from comborun.facts import HostFacts
     from comborun.forecast.calibrating import Trial
     from comborun.forecast.calibration import Measured

@@ -10,11 +10,11 @@ from rich.console import Console
 from comborun import __version__
 from comborun.again.canary import OF, canary_plan
 from comborun.amounts import several
-from comborun.cli.beginning import await_beginning
-from comborun.cli.frame import SOME_DID_NOT, answer, json_option, program, run_argument, tell
-from comborun.cli.reporting import bring
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
+from comborun.cli.report import bring
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
 from comborun.errors import HostError, UserError
+from comborun.monitor.beginning import await_beginning
 from comborun.monitor.observe import load_run
 from comborun.monitor.showing.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Settings, Source, SystemClock, once, watch

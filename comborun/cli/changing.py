@@ -10,7 +10,7 @@ import click
 
 from comborun.again.amend import Kind
 from comborun.amounts import several
-from comborun.cli.frame import program
+from comborun.cli.terminal import program
 from comborun.errors import UserError
 from comborun.plaintext import harmless
 from comborun.planner import name_of_combo

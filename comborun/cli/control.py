@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, json_option, program, repeatable, run_argument, run_option
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import SLOTS, Where, json_option, root_option, run_argument, run_option, where_options
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.reasons.explain_server import server_names

@@ -12,13 +12,14 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.frame import SOME_DID_NOT, answer, json_option
 from comborun.cli.globbing import with_policies
-from comborun.cli.where import LOCAL, Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, where_options
+from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
 from comborun.remote.doctor.examine import Examination, examine
 from comborun.remote.doctor.finding import Facts, Finding, Level, size
 from comborun.remote.doctor.grid import named_files, needed_programs
+from comborun.remote.local import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import click
 from comborun.again.smoke import smoke_sessions
 from comborun.amounts import several
 from comborun.cli.changing import changed_option
-from comborun.cli.frame import SLOTS, SOME_DID_NOT, answer, grid_argument, json_option, program, tell
 from comborun.cli.on_slurm import slurm_option
+from comborun.cli.options import SLOTS, grid_argument, json_option, where_options
 from comborun.cli.request import Request
 from comborun.cli.smoking import smoke_test
 from comborun.cli.starting import start_run
-from comborun.cli.watching import Watching, watch_until_the_end
-from comborun.cli.where import where_options
+from comborun.cli.status import Watching, watch_until_the_end
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
 from comborun.plaintext import harmless
 
 if TYPE_CHECKING:

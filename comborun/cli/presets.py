@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.frame import answer, json_option, tell
+from comborun.cli.options import json_option
+from comborun.cli.terminal import answer, tell
 from comborun.errors import UserError
 from comborun.grid import Preset, read_preset, settings_text
 from comborun.preset import SHIPPED, find_preset, known_presets

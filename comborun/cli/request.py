@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.again.amend import Choice
-    from comborun.cli.where import Where
+    from comborun.cli.options import Where
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.again.smoke import smoke_sessions
-from comborun.cli.frame import program, tell
+from comborun.cli.terminal import program, tell
 from comborun.monitor.observe import load_run
 from comborun.monitor.status import SMOKE
 from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered

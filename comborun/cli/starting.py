@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.again.smoke import smoke_sessions
-from comborun.cli.beginning import await_beginning
-from comborun.cli.frame import program
+from comborun.cli.check import check_setup, warn_of_host
 from comborun.cli.globbing import with_policies
-from comborun.cli.grids import check_setup, warn, warn_of_host
-from comborun.cli.knowing import measured_notes
-from comborun.cli.lacking import lacking
-from comborun.cli.on_slurm import check_cluster, laid_out, lines_said, refuse_options
+from comborun.cli.on_slurm import check_cluster, lines_said, refuse_options
 from comborun.cli.settling import Settled, settle
+from comborun.cli.terminal import program, warn
 from comborun.grid import load_grid, parse_grid
 from comborun.monitor.answer.holds import HALTED, Hold
+from comborun.monitor.beginning import await_beginning, lacking
 from comborun.monitor.reasons.hints import held
 from comborun.remote.control import steer
+from comborun.remote.earlier import laid_out, measured_notes
 from comborun.remote.host import ask, check
 from comborun.remote.launch import StartOptions, await_added, start
 from comborun.remote.program import Python

@@ -9,9 +9,9 @@ import click
 
 from comborun import __version__
 from comborun.amounts import KIB, MIB
-from comborun.cli.beginning import await_beginning, first_wait, refuse_halted
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import Seen, Trial
+from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History
 from comborun.monitor.observe import load_run

@@ -15,9 +15,9 @@ from box import until
 from desk import Desk, desk
 
 from comborun.amounts import MIB
+from comborun.cli.options import Where
 from comborun.cli.request import Request
 from comborun.cli.starting import start_run
-from comborun.cli.where import Where
 from comborun.remote.local import LocalTransport
 from comborun.transport import Completed
 
@@ -175,7 +175,7 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
 ) -> None:
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("comborun.cli.where.LocalTransport", Counting)
+    monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
     request = Request(desk.home / "grid.yaml", Where(None, "ssh", accept_new=False), None, None, new=True)
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):

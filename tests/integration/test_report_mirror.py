@@ -11,9 +11,9 @@ from box import put_library
 from click.testing import CliRunner
 from report_runs import RUN, RunDirectory, row
 
-from comborun.cli.frame import INTERRUPTED
-from comborun.cli.reporting import report_on
-from comborun.cli.watching import Watching, monitor, status, watch_until_the_end
+from comborun.cli.report import report_on
+from comborun.cli.status import Watching, monitor, status, watch_until_the_end
+from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
 from comborun.remote.local import LocalTransport
 from comborun.results import ResultRules

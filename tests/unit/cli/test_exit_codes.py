@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 
-from comborun.cli.watching import exit_code
+from comborun.cli.status import exit_code
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History, fold

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from comborun.cli import starting
+from comborun.cli.options import Where
 from comborun.cli.request import Request
-from comborun.cli.where import Where
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from comborun.cli import combo
-from comborun.cli.frame import INTERRUPTED, guarded
-from comborun.cli.where import Where
+from comborun.cli.options import Where
+from comborun.cli.terminal import INTERRUPTED, guarded
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.cli.calibrating import _tell
-from comborun.cli.comparing import tell_between
+from comborun.cli.report import tell_between
 from comborun.forecast.calibration import Calibration, Measured, Step
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs

@@ -12,7 +12,7 @@ import pytest
 from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
-from comborun.cli.reporting import tell_report
+from comborun.cli.report import tell_report
 from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.page import page
 from comborun.reporter.render import html

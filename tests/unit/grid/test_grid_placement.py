@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.cli.placing import placement_lines
+from comborun.cli.plan import placement_lines
 from comborun.errors import GridError, UserError
 from comborun.facts import Card, HostFacts
 from comborun.grid import Grid, parse_grid

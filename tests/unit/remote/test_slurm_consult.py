@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from monitor_stage import StagedHost
 
-from comborun.cli.on_slurm import show_on_slurm
+from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
 from comborun.facts import HostFacts
 from comborun.grid import parse_grid

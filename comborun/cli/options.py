@@ -1,4 +1,4 @@
-"""Which host a command is about, and the way there."""
+"""Arguments and options that commands share, and the host that they name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.plaintext import harmless
-from comborun.remote.local import LocalTransport
+from comborun.remote.local import LOCAL, LocalTransport
 from comborun.remote.runs import Launch, Run, choose, list_runs, remembered
 from comborun.rules.names import DEFAULT_ROOT
 
@@ -22,13 +22,30 @@ if TYPE_CHECKING:
     from comborun.remote.ssh.exchange import ShellTransport
     from comborun.transport import Transport
 
-LOCAL = "local"
 
-_OPTIONS = (
+SLOTS = click.IntRange(1, 999_999)
+"""what the host reads as a number of sessions at once: six digits"""
+
+
+grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
+
+
+run_argument = click.argument("run", required=False, metavar="[RUN]")
+
+
+run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
+
+
+_WHERE_OPTIONS = (
     click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
+
+
 root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 
 
@@ -90,7 +107,7 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_where(*args: Any, host: str | None, transport: Any, accept_new: bool, **others: Any) -> Any:
         return command(*args, where=Where(host, transport, accept_new), **others)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(_WHERE_OPTIONS):
         with_where = option(with_where)
     return with_where
 

@@ -1,7 +1,8 @@
-"""Making the report of a run, wherever the run is."""
+"""combo report: report on a run or a folder, or compare two of them."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -9,11 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from comborun.cli.frame import answer, tell
-from comborun.cli.where import LOCAL
+from comborun.cli.options import Where, json_option, root_option, where_options
+from comborun.cli.terminal import answer, tell
+from comborun.errors import UserError
+from comborun.names import clean
 from comborun.plaintext import harmless, printable
+from comborun.remote.local import LOCAL
 from comborun.rules.words import Life
 
 if TYPE_CHECKING:
@@ -22,13 +27,105 @@ if TYPE_CHECKING:
     from comborun.monitor.status import RunStatus
     from comborun.remote.fetch.answer import Skipped
     from comborun.remote.fetch.transfer import Fetched
+    from comborun.reporter.collected import Collected
     from comborun.reporter.summary import Summary
     from comborun.transport import Transport
 
     Patience = Callable[[Callable[[], Fetched]], Fetched]
     """how a fetch is made: once, or until the host answers"""
+    from comborun.reporter.comparing.between import Between
+
+
+@click.command()
+@click.argument("run", required=False, metavar="[RUN|FOLDER]")
+@where_options
+@root_option
+@click.option(
+    "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
+)
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
+@click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
+@json_option
+def report(
+    run: str | None,
+    where: Where,
+    root: str | None,
+    *,
+    pair: tuple[str, str] | None,
+    output: Path | None,
+    max_size: str | None,
+    as_json: bool,
+) -> None:
+    """Report on a run, or on any folder of result files.
+
+    \b
+    combo report
+    combo report ~/old_results
+    combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
+    """
+    if pair:
+        if run:
+            raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
+        _compare(pair, where, root, output, as_json=as_json)
+        return
+    if run and _is_folder(run, where, root):
+        from comborun.reporter import report_folder
+
+        target = output or Path(run) / "report"
+        summary = report_folder(Path(run), target)
+    else:
+        transport, found = where.find(run, root)
+        summary, target = report_on(transport, found.id, found.directory, output, most=_size(max_size))
+    tell_report(summary, target, as_json=as_json)
+
+
+def _size(text: str | None) -> int | None:
+    """Bytes, as `2 GiB` tells them."""
+    if text is None:
+        return None
+    from comborun.grid.keys.quantity import parse_size
+
+    return parse_size(text)
+
+
+def _compare(pair: tuple[str, str], where: Where, root: str | None, output: Path | None, *, as_json: bool) -> None:
+    """Report two runs, or folders of results, against each other."""
+    from comborun.reporter import report_between
+
+    (first, _), (second, source) = (_collect(word, where, root) for word in pair)
+    target = output or source / "report" / f"against-{clean(first.name)}"
+    between = report_between(first, second, target)
+    tell_between(between, target, as_json=as_json)
+
+
+def _collect(word: str, where: Where, root: str | None) -> tuple[Collected, Path]:
+    """All that a run or a folder holds, and where it is on this machine."""
+    from comborun.reporter.collect import collect_folder, collect_run
+
+    if _is_folder(word, where, root):
+        return collect_folder(Path(word)), Path(word)
+    transport, found = where.find(word, root)
+    source, skipped = bring(transport, found.id, found.directory)
+    return collect_run(source, dict(skipped)), source
+
+
+def _is_folder(word: str, where: Where, root: str | None) -> bool:
+    """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
+    folder = Path(word)
+    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
+        return False
+    if "/" in word or word in {".", ".."}:
+        return True
+    try:
+        _, run = where.find(word, root)
+    except UserError:
+        return True
+    return word not in {run.id, run.id.rsplit("-", 2)[0]}
+
 
 _MOST_SKIPPED = 5
+
+
 _CLAIM_LINES = 6
 """for what the comparisons say, so that the files below stay on the screen with it"""
 
@@ -81,7 +178,7 @@ def bring(
     return mirror, skipped
 
 
-def _files(target: Path) -> Iterator[str]:
+def _report_files(target: Path) -> Iterator[str]:
     """Names relative to the report's folder, those of its own folders too."""
     for name in _PURPOSES:
         for path in sorted((target / name).iterdir()) if (target / name).is_dir() else [target / name]:
@@ -96,7 +193,7 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
             {
                 "run": summary.run,
                 "report": str(target),
-                "files": list(_files(target)),
+                "files": list(_report_files(target)),
             }
         )
         return
@@ -151,3 +248,24 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
         if alone and session.life is Life.ENDED and reported not in {None, session.outcome}:
             lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
     return lines
+
+
+def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
+    """A row per combo, what is decided, and where the files are."""
+    from comborun.reporter.pages.between_files import HEADS, NAMES, cells
+
+    if as_json:
+        answer({"report": str(target), **json.loads((target / "comparison.json").read_text("utf-8"))})
+        return
+    click.echo(harmless(f"{between.after} against {between.before}"))
+    table = Table(box=None, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head, header_style="dim")
+    for policy, one in between.rows:
+        style = "" if not one.decided else "green" if one.difference > 0 else "red"
+        table.add_row(*(Text(harmless(cell, keep="")) for cell in cells(policy, one)), style=style)
+    Console(highlight=False).print(table)
+    for sentence in (*between.sentences, *between.notes):
+        click.echo(harmless(sentence))
+    click.echo(f"\nReport: {click.style(str(target), bold=True)}")
+    tell(dict(zip(NAMES, ("for reading; one file, opens offline", "for pasting", "for programs"), strict=True)))

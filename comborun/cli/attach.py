@@ -1,4 +1,4 @@
-"""combo attach: the windows of sessions, and what shows those that have none. It changes and ends nothing."""
+"""combo attach: the windows of sessions, or the log of a session that has none."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.attempt import SLURM
-from comborun.cli.frame import run_option
-from comborun.cli.looking import print_log
-from comborun.cli.where import LOCAL, Where, root_option, where_options
+from comborun.cli.options import Where, root_option, run_option, where_options
+from comborun.cli.terminal import print_log
 from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
 from comborun.remote.attempts import Latest, attach_command, begins, latest, step_command
 from comborun.remote.follow import follow as follow_log
+from comborun.remote.local import LOCAL
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:

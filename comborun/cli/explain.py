@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.frame import answer, json_option, program, run_option
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, run_option, where_options
+from comborun.cli.terminal import answer, program
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History

@@ -1,4 +1,4 @@
-"""combo resume: go on with a run, for what has no record yet and for nothing else."""
+"""combo resume: go on with a run, for the episodes that have no record yet and for nothing else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 
 from comborun.again.amend import Amended
 from comborun.again.resumption import resumption, still_to_come
-from comborun.cli.frame import answer, json_option, repeatable, run_argument
-from comborun.cli.reporting import bring
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
+from comborun.cli.report import bring
+from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once

@@ -1,19 +1,20 @@
-"""What a run's report came to, where it is made already: it reads formats that nobody counts while they are written."""
+"""The outcomes of a run's report, where it has been made: it reads formats that the host does not count."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from comborun.cli.where import LOCAL
+from comborun.remote.local import LOCAL, Any
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comborun.monitor.status import RunStatus, SessionStatus
+
 
 _REPORT = Path("report", "final_benchmark_report.json")
 

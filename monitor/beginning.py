@@ -1,10 +1,10 @@
-"""What follows a start: a session has begun, or what the first waits for, or why none will begin."""
+"""What follows a start: a session has begun, or what the first one waits for, or why none will begin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.cli.frame import program
+from comborun.amounts import several
 from comborun.errors import UserError
 from comborun.monitor.answer.holds import HALTED
 from comborun.monitor.classify import classify
@@ -14,7 +14,7 @@ from comborun.monitor.reasons.hints import held
 from comborun.monitor.reasons.turn import Question, queued
 from comborun.monitor.reasons.waits import SMOKE
 from comborun.monitor.showing.serverline import happening
-from comborun.monitor.watch import Source
+from comborun.monitor.watch import Source, once
 from comborun.plaintext import harmless
 from comborun.remote.launch import Beginning, await_first, first_s, said_by_dispatcher
 from comborun.rules.words import Life, Outcome
@@ -58,7 +58,7 @@ def refuse_ended(status: RunStatus) -> None:
         why = next((one.note for one in ended if one.note), "no cause is on record")
         raise UserError(
             f"no session of the run {status.run} could be started: {harmless(why)}",
-            f"`{program()} explain {ended[0].name} --run {status.run}` says more",
+            f"`combo explain {ended[0].name} --run {status.run}` says more",
         )
 
 
@@ -69,8 +69,8 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
     ended = [one for one in status.servers if one.state == "ended"]
     known = [one for one in ended if one.why and one.why in status.hold.why]
     told = [f"\n  the server {one.name} {happening(one, status.now)}" for one in ended if one not in known]
-    log = f"`{program()} logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
-    again = f"`{program()} resume {status.run}{options}` goes on when that is mended"
+    log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
+    again = f"`combo resume {status.run}{options}` goes on when that is mended"
     raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(told))}", log + again)
 
 
@@ -92,3 +92,20 @@ def _first(status: RunStatus) -> SessionStatus | None:
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
     return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE, default=None)
+
+
+def lacking(transport: Transport, directory: str) -> str:
+    """A sentence about what has not been done; empty where all has."""
+    return lacking_sentence(once(Source(transport, load_run(transport, directory))))
+
+
+def lacking_sentence(seen: RunStatus) -> str:
+    """Pure. A session that did not do all of its work may have had others do the rest since."""
+    missing = seen.planned - seen.done
+    short = [one for one in seen.proper if not one.done_with]
+    if not missing and all(one.done is not None for one in short):
+        return ""
+    units = {one.unit for one in seen.proper}
+    noun = f"{units.pop()}s" if len(units) == 1 else "episodes and steps"
+    missed = f", and {missing} of {seen.planned} {noun} are missing" if missing else ""
+    return f"{len(short)} of {several(len(seen.proper), 'session')} did not succeed{missed}"

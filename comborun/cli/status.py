@@ -1,28 +1,38 @@
-"""combo monitor and combo status; and what follows when all sessions have exited."""
+"""combo monitor and combo status, and the report when all sessions have ended."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from comborun.cli.deciding import Deciding
-from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, json_option, program, run_argument, tell
-from comborun.cli.reported import as_reported, last_report
-from comborun.cli.reporting import differences, report_on, tell_report
-from comborun.cli.where import Where, root_option, where_options
+from comborun.amounts import several
+from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
+from comborun.cli.report import differences, report_on, tell_report
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, program, tell
+from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
+from comborun.monitor.report_file import as_reported, last_report
 from comborun.monitor.showing.jsonform import to_json
 from comborun.monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.plaintext import harmless
+from comborun.remote.control import tell_decided
+from comborun.remote.local import LOCAL, Any
+from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
-    from comborun.cli.reporting import Patience
+    from collections.abc import Sequence
+
+    from comborun.cli.report import Patience
     from comborun.monitor.status import Link, RunStatus
+    from comborun.remote.fetch.answer import Skipped
+    from comborun.reporter.comparing.stopping import Standing
     from comborun.transport import Transport
 
 
@@ -88,7 +98,7 @@ def watch_until_the_end(transport: Transport, watching: Watching) -> int:
     try:
         source = Source(transport, load_run(transport, watching.directory))
         settings = Settings(watching.interval or source.view.plan.poll)
-        heed = Deciding(transport, watching.run, watching.directory) if source.view.plan.stop_early else None
+        heed = StopEarly(transport, watching.run, watching.directory) if source.view.plan.stop_early else None
         ended = watch(source, watching.screen(), SystemClock(), settings, heed)
         summary, target = report_on(transport, watching.run, watching.directory, patience=_patience(settings))
     except KeyboardInterrupt:
@@ -120,7 +130,7 @@ def _look_once(transport: Transport, watching: Watching) -> int:
     view = load_run(transport, watching.directory)
     seen = once(Source(transport, view))
     if view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=Deciding(transport, watching.run, watching.directory).undecided())
+        seen = replace(seen, undecided=StopEarly(transport, watching.run, watching.directory).undecided())
     if seen.finished:
         seen = as_reported(seen, last_report(transport.host, watching.run, watching.directory))
     if watching.as_json:
@@ -149,3 +159,93 @@ def _tell_how_to_come_back(watching: Watching, ended: RunStatus | None) -> None:
         click.echo("\nNo longer watching. The sessions go on.", err=True)
         rows = {"watch": f"{program()} monitor {watching.run}", "stop": f"{program()} stop {watching.run}"}
     tell(rows, lambda line: click.echo(line, err=True))
+
+
+class StopEarly:
+    """What is called after each look at a run. A decision comes from the records alone, so nothing hangs on when it is
+    called, or how often, or by how many at once."""
+
+    def __init__(self, transport: Transport, run: str, directory: str) -> None:
+        self._transport = transport
+        self._run = run
+        self._directory = directory
+        self._recorded = -1
+        self._told = ""
+        self._undecided = ""
+
+    def __call__(self, seen: RunStatus) -> str:
+        """Why some of what is to be decided can't be; empty where nothing is in the way. Raises HostError when the host
+        can't be reached."""
+        if seen.recorded == self._recorded:
+            return self._undecided
+        try:
+            self._decide(seen)
+        except HostError:
+            raise
+        except UserError as error:  # the run goes on without: it only takes longer
+            self._undecided = f"stop_early decides nothing: {error.message}"
+        self._recorded = seen.recorded
+        return self._undecided
+
+    def undecided(self) -> str:
+        """The same for one look, by which nothing is decided: it changes nothing."""
+        from comborun.reporter.comparing.deciding import decide_run
+
+        try:
+            source, skipped = self._bring()
+            return undecidable(decide_run(source, dict(skipped)).standings)
+        except UserError:  # a look tells what it can
+            return ""
+
+    def _decide(self, seen: RunStatus) -> None:
+        from comborun.reporter.comparing.deciding import decide_run
+
+        source, skipped = self._bring()
+        decided = decide_run(source, dict(skipped))
+        self._undecided = undecidable(decided.standings)
+        queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
+        names = [name for name in decided.not_needed if name in queued]
+        lines = decided.lines()
+        if names or lines != self._told:
+            tell_decided(self._transport, self._directory, lines, names)
+            self._told = lines
+
+    def _bring(self) -> tuple[Path, tuple[Skipped, ...]]:
+        """Where the records are on this machine; of a run elsewhere in a copy that gets what is new."""
+        if self._transport.host == LOCAL:
+            return Path(self._directory), ()
+        from comborun.remote.fetch.transfer import fetch, mirror_directory
+
+        mirror = mirror_directory(self._transport.host, self._run)
+        return mirror, fetch(self._transport, self._directory, mirror).skipped
+
+    def tell(self, ended: RunStatus) -> None:
+        """What was decided before its last pair, and what that has saved."""
+        for line in self._told.splitlines():
+            if told := _sentence(json.loads(line)):
+                click.echo(harmless(told))
+        if saved := sum(one.planned - one.due for one in ended.proper if one.outcome is Outcome.NOT_NEEDED):
+            click.echo(f"{saved} of {sum(one.planned for one in ended.proper)} planned episodes were not needed.")
+        if self._undecided:
+            click.echo(f"! {harmless(self._undecided)}", err=True)
+
+
+def undecidable(standings: Sequence[Standing]) -> str:
+    """A sentence about comparisons whose next pair the records don't show to be one. Pure."""
+    stuck = [one for one in standings if one.unpaired]
+    if not stuck:
+        return ""
+    first = stuck[0].planned
+    more = f" and {several(len(stuck) - 1, 'more comparison')}" if len(stuck) > 1 else ""
+    told = f"{first.a} against {first.b} in {first.environment}{more}"
+    return f"stop_early can't decide {told}, so all episodes run: {stuck[0].unpaired}"
+
+
+def _sentence(decision: dict[str, object]) -> str:
+    better, a, b = (decision[key] for key in ("better", "a", "b"))
+    if better is None or decision["pairs"] == decision["n_max"]:
+        return ""
+    return (
+        f"Decided early in {decision['environment']}: {better} beats {b if better == a else a},"
+        f" after {decision['pairs']} of {decision['n_max']} pairs."
+    )

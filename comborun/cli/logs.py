@@ -1,15 +1,13 @@
-"""combo logs and runs: look at what is there; neither changes or ends anything."""
+"""combo logs and combo runs."""
 
 from __future__ import annotations
 
-import codecs
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.frame import answer, json_option, run_option
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, run_option, where_options
+from comborun.cli.terminal import answer, print_log
 from comborun.errors import UserError
 from comborun.plaintext import harmless
 from comborun.remote.attempts import latest, rank_log
@@ -18,8 +16,6 @@ from comborun.rules.names import RunLayout
 from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from comborun.remote.runs import Run
 
 
@@ -87,15 +83,3 @@ def _state(run: Run) -> str:
         why = " ".join(run.held.get("why", "").split())
         return run.held.get("kind", "held") + (f" ({why})" if why else "")
     return "not ended"
-
-
-def print_log(pieces: Iterable[bytes]) -> None:
-    """A log on standard output: every byte as it is, or on a terminal without what would act on it."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-        return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays: progress bars draw over themselves
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)

@@ -9,8 +9,8 @@ import click
 
 from comborun.amounts import several
 from comborun.cli.control import check_names
-from comborun.cli.frame import INTERRUPTED, SOME_DID_NOT, answer, json_option, program, run_option
-from comborun.cli.where import Where, root_option, where_options
+from comborun.cli.options import Where, json_option, root_option, run_option, where_options
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once

@@ -1,7 +1,8 @@
-"""What all commands share: arguments, how answers are shown, and how errors reach a person."""
+"""What commands show on the terminal, and how errors reach the user."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
@@ -19,7 +20,10 @@ from comborun.errors import UserError
 from comborun.plaintext import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from comborun.grid import Grid
+
 
 _HINTS = {
     errno.ENOSPC: "is the disk full? when it is standard output, the place that it goes to",
@@ -30,15 +34,11 @@ _HINTS = {
     errno.ENAMETOOLONG: "write a shorter path",
 }
 
-SOME_DID_NOT = 1
-INTERRUPTED = 130
-SLOTS = click.IntRange(1, 999_999)
-"""what the host reads as a number of sessions at once: six digits"""
 
-grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
-run_argument = click.argument("run", required=False, metavar="[RUN]")
-run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
+SOME_DID_NOT = 1
+
+
+INTERRUPTED = 130
 
 
 def guarded(command: click.Command) -> int:
@@ -144,3 +144,22 @@ def tell(rows: dict[str, str], to: Callable[[str], None] = click.echo) -> None:
     width = max(map(len, rows), default=0)
     for label, value in rows.items():
         to(f"  {click.style(label.ljust(width), dim=True)}  {value}")
+
+
+def warn(grid: Grid) -> None:
+    """Show the warnings of a grid."""
+    for warning in grid.warnings:
+        click.secho("Warning: ", fg="yellow", nl=False, err=True)
+        click.echo(str(warning), err=True)
+
+
+def print_log(pieces: Iterable[bytes]) -> None:
+    """A log on standard output: every byte as it is, or on a terminal without what would act on it."""
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:  # \r stays: progress bars draw over themselves
+        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)

@@ -1,4 +1,4 @@
-"""combo export: the plan of a grid for others to run."""
+"""combo export: the plan of a grid for other programs to run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.frame import grid_argument
+from comborun.cli.check import check_setup
 from comborun.cli.globbing import with_policies
-from comborun.cli.grids import check_setup, warn
-from comborun.cli.where import where_options
+from comborun.cli.options import grid_argument, where_options
+from comborun.cli.terminal import warn
 from comborun.compose import compose_text
 from comborun.grid import load_grid
 from comborun.planner import lay_out
@@ -18,7 +18,7 @@ from comborun.remote.host import ask
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.cli.where import Where
+    from comborun.cli.options import Where
 
 
 @click.group()

@@ -1,0 +1,338 @@
+"""combo plan: what a new run would do, in which order, and how."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comborun.amounts import MIB, several
+from comborun.cli.check import check_setup, warn_of_host
+from comborun.cli.globbing import with_policies
+from comborun.cli.on_slurm import slurm_option
+from comborun.cli.options import grid_argument, json_option, where_options
+from comborun.cli.terminal import answer, program, tell, warn
+from comborun.components import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
+from comborun.errors import HostError, UserError
+from comborun.forecast.outlook import outlook
+from comborun.grid import Grid, load_grid
+from comborun.instances import instances
+from comborun.jobs import kind_of, kinds, texts
+from comborun.monitor.wording import amount, duration
+from comborun.plaintext import harmless
+from comborun.planner import NOTHING_KNOWN, not_held, rooms
+from comborun.remote.earlier import known_of, laid_out
+from comborun.remote.host import ask
+from comborun.remote.runs import list_runs
+from comborun.remote.shipping.survey import digest_of, survey, told
+from comborun.remote.slurm import consult, refusal
+from comborun.rules.names import RUN
+from comborun.script import scripts, server_script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from comborun.cli.options import Where
+    from comborun.components import Component, Layout, Room
+    from comborun.facts import HostFacts
+    from comborun.forecast.outlook import Outlook
+    from comborun.plan import Plan, Session
+    from comborun.planner import Knowledge
+    from comborun.remote.shipping.survey import Shipment
+    from comborun.remote.slurm import Answer
+    from comborun.servers import Server
+    from comborun.transport import Transport
+
+
+@click.command()
+@grid_argument
+@where_options
+@slurm_option
+@click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
+@json_option
+def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> None:
+    """Show what a new run would do, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
+
+    \b
+    combo plan grid.yaml
+    combo plan grid.yaml --script stairs_flat
+    combo plan grid.yaml --slurm --host login1      as job arrays on Slurm
+    """
+    checked = load_grid(grid)
+    check_setup(checked)
+    shipments = survey(checked.sync, checked.path.parent)
+    transport = where.connect(checked.host)
+    checked = with_policies(checked, transport)
+    facts = ask(transport, host_python=checked.host_python)
+    known = NOTHING_KNOWN if slurm else known_of(checked, facts)
+    laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
+    refused = None
+    if script:
+        click.echo(_script(laid, script), nl=False)
+    elif as_json:
+        expected = {} if slurm else {"expected": expected_data(laid, checked, facts, known)}
+        answer(dataclasses.asdict(laid) | expected)
+    else:
+        warn(checked)
+        if not slurm:
+            warn_of_host(checked, facts)
+        rows = {} if slurm else expected_rows(laid, checked, facts, known)
+        _show(laid, shipments, run_row(transport, checked) | rows)
+        if slurm:
+            refused = show_on_slurm(transport, laid, checked)
+        _list(laid)
+        for line in placement_lines(laid, facts):
+            click.echo(line)
+        if slurm:
+            show_scripts(laid)
+    if refused:  # last, where a person looks
+        raise refused
+
+
+def run_row(transport: Transport, grid: Grid) -> dict[str, str]:
+    """The run that a launch of the grid would be about; nothing where there is none."""
+    own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
+    if own is None:
+        return {}
+    about = f"`{program()} launch` is about that one, --new starts another; what follows is for a new one"
+    return {"has a run": f"{own.id}: {about}"}
+
+
+def _script(laid: Plan, session: str) -> str:
+    texts = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
+    if laid.slurm and (text := slurm_script(laid, session)):
+        return text
+    if session not in texts:
+        raise UserError(f"the plan has no session {session!r}", f"it has {', '.join(texts)}")
+    return texts[session]
+
+
+def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -> None:
+    limits = laid.limits
+    episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
+    sessions, work = several(len(laid.sessions), "session"), several(episodes, "episode")
+    click.echo(f"{click.style(laid.grid, bold=True)}: {sessions}, {work}")
+    rows = expected | gpu_rows(laid)
+    if limits.stagger and not laid.slurm:
+        rows["spacing"] = f"{limits.stagger:g} s between two starts"
+    rows |= server_rows(laid)
+    if laid.after:
+        rows["after"] = " ".join(laid.after.command)
+    for shipment in shipments:
+        size = f"{several(len(shipment.items), 'file')}, {told(shipment.size)}"
+        rows[f"ships {shipment.entry.source}"] = f"{size} to {shipment.entry.to}"
+    if laid.replaces:
+        rows["replaces"] = ", ".join(laid.replaces)
+    if laid.secrets:
+        rows["secrets"] = ", ".join(f"{name} ({source})" for name, source in laid.secrets)
+    tell(rows)
+
+
+def _list(laid: Plan) -> None:
+    """The sessions, in their order."""
+    width = max(len(session.name) for session in laid.sessions)
+    for number, session in enumerate(laid.sessions, 1):
+        click.echo(f"{number:4}  {session.name.ljust(width)}  {_work(session)}")
+
+
+def _work(session: Session) -> str:
+    unit = f"{session.unit}s"
+    work = f"{unit} {session.first}-{session.first + session.count - 1}" if session.count else f"{unit} as it decides"
+    return work + (f", {several(session.gpus, 'GPU')}" if session.gpus else "")
+
+
+_MOST_NAMES = 3
+
+
+def expected_rows(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> dict[str, str]:
+    """Rows of `combo plan` for what runs at once and when all has ended."""
+    return dict(_outlook_rows(outlook(plan, grid, host, known), grid))
+
+
+def expected_data(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> dict[str, Any]:
+    """The same for programs."""
+    return dataclasses.asdict(outlook(plan, grid, host, known))
+
+
+def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
+    limited = f", limited by {seen.limited}" if seen.limited else ", all of them"
+    caps = seen.caps if seen.limited else seen.caps[:-1]  # without the slots, of which there are enough
+    yield "at once", f"{seen.at_once}{limited}" + (f" ({'; '.join(caps)})" if caps else "")
+    if seen.never:
+        yield (
+            "never",
+            f"{', '.join(seen.never[:_MOST_NAMES])}: asks for more than the host has free when nothing else runs",
+        )
+    if seen.filled:
+        yield "filled in", f"{', '.join(seen.filled)}: not said by the grid; as it was measured"
+    if seen.makespan is not None and seen.bound is not None:
+        bound = f"{duration(seen.bound.seconds)} ({seen.bound.of})"
+        least = f"no order of sessions of the expected length ends before {bound}"
+        yield "ends after", f"about {duration(seen.makespan)}; {least}"
+    if seen.sequential is not None:
+        pace = "" if seen.source == "calibration" else "at most, at the pace that they had beside others: "
+        yield "one by one", f"{pace}{duration(seen.sequential)}"
+    if seen.unknown:
+        yield "ends after", f"not known: {_unknown(seen)}"
+        yield "to measure", f"{program()} calibrate {grid.path}"
+    elif seen.told:
+        yield "known from", seen.told
+
+
+def _unknown(seen: Outlook) -> str:
+    names = ", ".join(seen.unknown[:_MOST_NAMES])
+    more = len(seen.unknown) - _MOST_NAMES
+    listed = f"{names} and {several(more, 'more combo')}" if more > 0 else names
+    return f"nothing tells how long an episode takes of {listed}"
+
+
+_MOST_SCRIPTS = 3
+
+
+def slurm_script(plan: Plan, name: str) -> str | None:
+    """The text of `array-1`, `settle` and so on; None where the plan has none of that name."""
+    return next((text for path, text in texts(plan) if path == f"{RUN.slurm}/{name}.sh"), None)
+
+
+def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
+    """What Slurm would be asked, and what it says to that. Changes nothing. The error, where it refuses some of it."""
+    assert plan.slurm
+    found = kinds(plan)
+    of = [found.index(kind_of(session, plan.slurm)) for session in plan.sessions]
+    rows = {
+        f"array {number}": f"{several(of.count(number - 1), 'task')}{_at_once(plan)}, each with {kind}"
+        for number, kind in enumerate(found, 1)
+    }
+    said, refused = _said(transport, plan)
+    tell(rows | said)
+    for sentence in not_held(plan, grid):
+        click.echo(f"  not with --slurm: {sentence}")
+    return refused
+
+
+def show_scripts(plan: Plan) -> None:
+    """The job scripts, as they are handed to sbatch."""
+    scripts = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
+    for path, text in scripts[:_MOST_SCRIPTS]:
+        click.echo(f"\n{click.style(str(path), bold=True)}")
+        click.echo("".join(f"  {line}\n" for line in text.splitlines()), nl=False)
+    left = len(scripts) - _MOST_SCRIPTS
+    more = f"{several(left, 'more array')}: --script array-{_MOST_SCRIPTS + 1} shows the next; " if left > 0 else ""
+    click.echo(f"\n{more}--script settle shows the small job that retries and ends the run")
+
+
+def _at_once(plan: Plan) -> str:
+    at_once = plan.slurm.parallel if plan.slurm else 0
+    return f", {at_once} at once at most" if at_once else ""
+
+
+def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
+    """What the cluster is, and what it says to each array; and the error where it refuses one of them.
+
+    A laptop without Slurm still shows what would be asked.
+    """
+    try:
+        cluster = consult(transport, plan)
+    except HostError as error:
+        why = f"not asked: {error.message}" + (f" ({error.hint})" if error.hint else "")
+        return {"cluster": harmless(why)}, None
+    arrays = {f"array {number} now": _word(answer) for number, answer in enumerate(cluster.arrays, 1)}
+    settle = {} if cluster.settle.taken else {"settle now": _word(cluster.settle)}
+    return {"cluster": harmless(str(cluster)), **arrays, **settle}, refusal(transport, plan, cluster)
+
+
+def _word(answer: Answer) -> str:
+    said = harmless(answer.said)
+    if answer.taken:
+        return said.replace("to start", "would start", 1)
+    if answer.away:
+        return click.style(f"can't start now, {harmless(answer.away)}: {said}", fg="yellow")
+    return click.style(f"refused: {said}", fg="red")
+
+
+def placement_lines(plan: Plan, host: HostFacts) -> Iterator[str]:
+    """A block for each placement of the plan, with the sessions that have it; nothing where none has one."""
+    free = rooms(host, plan.reserve)
+    found = dict.fromkeys(session.components for session in plan.sessions if session.components)
+    for components in found:
+        names = [session.name for session in plan.sessions if session.components == components]
+        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
+        yield from _gpu_lines(components, free)
+        yield from _component_lines(components)
+        yield from _layout_lines(layouts(components, free), free)
+
+
+def gpu_rows(plan: Plan) -> dict[str, str]:
+    """Which GPUs sessions may be given; those of model servers are told with these."""
+    asking = [session for session in plan.sessions if session.gpus]
+    if not asking:
+        return {}
+    allowed = sorted({gpu for session in asking for gpu in session.request.only or plan.gpus})
+    return {"GPUs": ", ".join(map(str, allowed))} if allowed else {}
+
+
+def _gpu_lines(components: Sequence[Component], free: Sequence[Room]) -> Iterator[str]:
+    offered = {room.gpu: room.mib for room in free}
+    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
+    width = max((len(text) for _, text in rows), default=0)
+    for gpu, text in rows:
+        memory, room = memory_on(components, gpu), offered[gpu]
+        taken = gibibytes(memory) if memory else "memory not said"
+        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
+
+
+def _process(component: Component, number: int) -> str:
+    copies = component.copies // len(component.processes)
+    return f"{component.name} {number}" + (f" ({several(copies, 'copy', 'copies')})" if copies else "")
+
+
+def _component_lines(components: Sequence[Component]) -> Iterator[str]:
+    for component in components:
+        if not component.gpus:
+            yield f"  {component.name}: {_processes(component)} without a GPU"
+    for component in components:
+        if component.copies:
+            yield f"  {component.name}: {component.copies} in all, for {_processes(component)}"
+    if videos := videos_of(components):
+        yield f"  videos to expect: {videos}"
+
+
+def _processes(component: Component) -> str:
+    count = len(component.processes)
+    return several(count, "process", "processes")
+
+
+def _layout_lines(found: Sequence[Layout], free: Sequence[Room]) -> Iterator[str]:
+    if not found:
+        return
+    smallest = min((room.mib for room in free if room.mib is not None), default=None)
+    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
+    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
+    kinds = max(len(layout.kind) for layout in found)
+    told = max(len(layout.told) for layout in found)
+    for layout in found:
+        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
+        yield f"    {layout.kind.ljust(kinds)}  {layout.told.ljust(told)}  {layout.problem or memory}"
+
+
+def server_rows(plan: Plan) -> dict[str, str]:
+    """What each takes, when it is ready, and how many sessions ask it."""
+    count = {server.name: sum(one.server is server for one in instances(plan)) for server in plan.servers}
+    return {f"server {server.name}": _server_row(server, plan, count[server.name]) for server in plan.servers}
+
+
+def _server_row(server: Server, plan: Plan, count: int) -> str:
+    asking = sum(server.name in dict(session.servers) for session in plan.sessions)
+    parts = [f"{several(asking, 'session')} {'asks' if asking == 1 else 'ask'} it"]
+    if server.gpus:
+        of = f" of {', '.join(map(str, server.request.only))}" if server.request.only else ""
+        memory = (
+            f", {amount(server.request.gpu_memory * MIB)} on each" if server.request.gpu_memory else ", alone there"
+        )
+        parts.append(f"one on each of {several(count, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of)
+        parts[-1] += memory
+    parts.append("ready: " + " and ".join(check.line() for check in server.ready))
+    return "; ".join(parts)
