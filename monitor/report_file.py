@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from comborun.remote.local import LOCAL, Any
+from comborun.remote.local import LOCAL
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -23,7 +23,7 @@ from comborun.monitor.watch import Settings, Source, SystemClock, once, until_an
 from comborun.monitor.wording import clock
 from comborun.plaintext import harmless
 from comborun.remote.control import tell_decided
-from comborun.remote.local import LOCAL, Any
+from comborun.remote.local import LOCAL
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
