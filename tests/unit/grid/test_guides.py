@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from comborun.cli import combo, grids
+from comborun.cli import combo
 from comborun.facts import Card, HostFacts
 from comborun.grid import load_grid
 
@@ -31,7 +31,7 @@ def host(gpus: int, mib: int, cpus: int = 64) -> HostFacts:
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     def plan(name: str, on: HostFacts, *options: str) -> Result:
-        monkeypatch.setattr(grids, "ask", lambda *_, **__: on)
+        monkeypatch.setattr("comborun.cli.plan.ask", lambda *_, **__: on)
         return CliRunner().invoke(combo, ["plan", str(GUIDES / f"{name}.yaml"), *options])
 
     return plan
