@@ -16,9 +16,8 @@ from comborun.cli.globbing import with_policies
 from comborun.cli.options import Where, json_option, root_option, where_options
 from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
-from comborun.remote.doctor.examine import Examination, examine
+from comborun.remote.doctor.examine import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.doctor.finding import Facts, Finding, Level, size
-from comborun.remote.doctor.grid import named_files, needed_programs
 from comborun.remote.local import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 
@@ -49,15 +48,8 @@ def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> 
     checked = load_grid(grid) if grid else None
     transport = where.connect(checked.host if checked else None)
     checked = with_policies(checked, transport) if checked else None
-    files = named_files(checked, local=transport.host == LOCAL) if checked else ()
-    programs = needed_programs(checked) if checked else ()
-    examination = examine(
-        transport,
-        root or (checked.root if checked else DEFAULT_ROOT),
-        files,
-        programs,
-        host_python=checked.host_python if checked else None,
-    )
+    wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
+    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), wanted)
     if as_json:
         answer(document(transport.host, examination))
     else:

@@ -1,21 +1,23 @@
-"""The doctor: what on a host would hurt, what it would cost, and the fix. One round trip; the judging is pure."""
+"""The doctor: one round trip for the facts, then every check judges them; and which files of a grid it looks at."""
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.doctor import gpus, leases, machine, rendering, sessions
+from comborun.remote.doctor import gpus, machine, sessions
 from comborun.remote.doctor.finding import Facts, Finding, Level
-from comborun.remote.doctor.machine import Clock
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from comborun.grid import Grid
+    from comborun.session.display import Display
     from comborun.transport import Transport
 
 PROGRAMS = (
@@ -23,8 +25,33 @@ PROGRAMS = (
     *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
 )
 """what scripts on a host call, without which something of them fails"""
+CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+    machine.programs,
+    sessions.multiplexers,
+    sessions.logout,
+    sessions.runtime,
+    sessions.start_up,
+    gpus.driver,
+    gpus.memory,
+    gpus.egl,
+    machine.displays,
+    machine.folders,
+    machine.disks,
+    machine.file_system,
+    machine.memory,
+    machine.processors,
+    machine.open_files,
+    machine.processes,
+    machine.proc,
+    sessions.earlier_runs,
+    sessions.leases,
+    sessions.files,
+    machine.clock,
+)
 _TIMEOUT_S = 40.0
-_ORDER = (Level.ERROR, Level.WARNING, Level.NOTE, Level.OK)
+_SCRIPTS = (".sh", ".bash", ".py")
+_MOST_FILES = 500
+_X_SERVERS = "/tmp/.X11-unix"  # noqa: S108  (of the X protocol, wherever TMPDIR is)
 
 
 @dataclass(frozen=True)
@@ -39,51 +66,81 @@ class Examination:
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
 
-def examine(
-    transport: Transport,
-    root: str = DEFAULT_ROOT,
-    files: Sequence[str] = (),
-    programs: Sequence[str] = (),
-    clock: Callable[[], float] = time.time,
-    host_python: str | None = None,
-) -> Examination:
-    """Look at a host and judge it; `files` are paths there that a grid names, `programs` what it needs
-    beside PROGRAMS. Raises HostError when it can't answer."""
-    asked = clock()
-    words = (root, ",".join((*PROGRAMS, *programs)), *files)
-    python = program.Python(named=host_python or "", roots=(root,))
+@dataclass(frozen=True)
+class Wanted:
+    """What a grid needs on a host beside what every run needs."""
+
+    files: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    python: str = ""
+    """its `host_python`"""
+
+
+NOTHING_MORE = Wanted()
+
+
+def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOTHING_MORE) -> Examination:
+    """Look at a host and judge it. Raises HostError when it can't answer."""
+    asked = time.time()
+    words = (root, ",".join((*PROGRAMS, *wanted.programs)), *wanted.files)
+    python = program.Python(named=wanted.python, roots=(root,))
     done = program.run_packed(transport, "doctor", *words, timeout=_TIMEOUT_S, python=python)
-    answered = clock()
-    facts = Facts.parse(done.text)
+    facts = Facts.parse(f"asked={asked}\nanswered={time.time()}\n{done.text}")
     if not facts.one("end"):
         raise HostError(f"{transport.host} can't be examined", done.complaint)
-    return Examination(facts, judge(facts, Clock(asked, answered)))
+    return Examination(facts, judge(facts))
 
 
-def judge(facts: Facts, clock: Clock) -> tuple[Finding, ...]:
-    """All findings, the worst first, else in the order of the checks."""
+def judge(facts: Facts) -> tuple[Finding, ...]:
+    """All findings, the worst first, else in the order of the checks. An old bash is the only finding."""
     findings = [*machine.bash(facts)]
     if all(finding.level is Level.OK for finding in findings):
-        for check in (
-            machine.programs,
-            sessions.multiplexers,
-            sessions.logout,
-            sessions.runtime,
-            sessions.start_up,
-            gpus.gpus,
-            rendering.egl,
-            rendering.displays,
-            machine.folders,
-            machine.disks,
-            machine.file_system,
-            machine.memory,
-            machine.processors,
-            machine.limits,
-            machine.proc,
-            sessions.earlier_runs,
-            leases.leases,
-            sessions.files,
-        ):
-            findings += check(facts)
-        findings += machine.skew(facts, clock)
-    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.level)))
+        findings += [finding for check in CHECKS for finding in check(facts)]
+    return tuple(sorted(findings, key=lambda finding: list(Level).index(finding.level)))
+
+
+def wanted_by(grid: Grid, *, local: bool) -> Wanted:
+    """The scripts in commands and setups, and the sockets of X servers: absolute or below `~/`, each once.
+
+    What holds a placeholder, and what is relative to a folder that is not known, is left out.
+    """
+    found: dict[str, None] = {}
+    for settings in (grid.settings, *(combo.settings for combo in grid.combos)):
+        folder = _folder(settings.workdir, grid, local=local)
+        for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
+            found.update(dict.fromkeys(_placed(_scripts(text), folder)))
+    displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
+    found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
+    programs = (machine.XVFB,) if any(display.own for display in displays) else ()
+    return Wanted(tuple(found)[:_MOST_FILES], programs, grid.host_python or "")
+
+
+def _sockets(display: Display) -> list[str]:
+    """Of X servers that have to be there."""
+    numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
+    return [f"{_X_SERVERS}/X{number}" for number in numbers]
+
+
+def _folder(workdir: str | None, grid: Grid, *, local: bool) -> str | None:
+    if workdir is None or "{" in workdir:
+        return None
+    if workdir.startswith(("/", "~")):
+        return workdir
+    return str((grid.path.parent / workdir).resolve()) if local else None
+
+
+def _scripts(text: str) -> list[str]:
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:  # an open quote: text of several lines
+        return []
+    named = (word for word in words if word.endswith(_SCRIPTS) and not word.startswith("-"))
+    return [word for word in named if not set(word) & set("{}$`*?=;|&<>")]
+
+
+def _placed(words: Sequence[str], folder: str | None) -> Iterator[str]:
+    for word in words:
+        if word.startswith(("/", "~/")):
+            yield word
+        elif folder is not None:
+            yield str(PurePosixPath(folder, word))

@@ -1,4 +1,4 @@
-"""What the doctor finds, and the facts that it goes by."""
+"""What the doctor finds, and the facts that it judges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Level(StrEnum):
-    """How much a finding hurts."""
+    """How much a finding hurts; the worst comes first."""
 
     ERROR = "error"
     """sessions can't run, or will be ended or lost"""
@@ -24,7 +24,7 @@ class Level(StrEnum):
 @dataclass(frozen=True)
 class Finding:
     check: str
-    """which check: a word of docs/doctor.md"""
+    """a word of docs/doctor.md"""
     level: Level
     found: str
     """what is so, on this host, with its numbers"""
@@ -32,6 +32,27 @@ class Finding:
     """what it leads to"""
     fix: str = ""
     """a command where there is one, else a sentence"""
+
+
+def error(check: str, found: str, cost: str, fix: str = "") -> Finding:
+    return Finding(check, Level.ERROR, found, cost, fix)
+
+
+def warning(check: str, found: str, cost: str, fix: str = "") -> Finding:
+    return Finding(check, Level.WARNING, found, cost, fix)
+
+
+def note(check: str, found: str, cost: str, fix: str = "") -> Finding:
+    return Finding(check, Level.NOTE, found, cost, fix)
+
+
+def fine(check: str, found: str) -> Finding:
+    return Finding(check, Level.OK, found)
+
+
+def graded(check: str, level: Level, found: str, cost: str, fix: str) -> Finding:
+    """One whose level depends on a number; what is fine costs nothing."""
+    return fine(check, found) if level is Level.OK else Finding(check, level, found, cost, fix)
 
 
 @dataclass(frozen=True)
@@ -42,12 +63,13 @@ class Facts:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `key=value` lines. Control characters and bytes that are no text are replaced: people will see them."""
+        """Read `key=value` lines. Control characters are replaced, since people will see the values."""
         values: dict[str, list[str]] = {}
         for line in text.split("\n"):
             key, equals, value = line.partition("=")
             if equals and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", key):
-                values.setdefault(key, []).append(shown(value).strip())
+                printable = "".join(character if character.isprintable() else " " for character in value)
+                values.setdefault(key, []).append(printable.strip())
         return cls({key: tuple(entries) for key, entries in values.items()})
 
     def all(self, key: str) -> tuple[str, ...]:
@@ -75,10 +97,6 @@ def integer(text: str) -> int | None:
 
 def real(text: str) -> float | None:
     return float(text) if re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]*)?", text) else None
-
-
-def shown(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def size(kib: float) -> str:

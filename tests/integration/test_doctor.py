@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from prefaced import Prefaced
 
 from comborun.cli.doctor import doctor
-from comborun.remote.doctor.examine import PROGRAMS, Examination, examine
+from comborun.remote.doctor.examine import PROGRAMS, Examination, Wanted, examine
 from comborun.remote.doctor.finding import Finding, Level
 from comborun.remote.local import LocalTransport
 
@@ -53,7 +53,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 def look(root: Path, *files: str) -> Examination:
-    return examine(LocalTransport(), str(root), files)
+    return examine(LocalTransport(), str(root), Wanted(files))
 
 
 def found(root: Path, check: str, *files: str) -> list[Finding]:

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
-from comborun.remote.doctor.examine import Examination, judge
+from comborun.remote.doctor.examine import Examination, judge, wanted_by
 from comborun.remote.doctor.finding import Facts, Finding, Level, size
 from comborun.remote.doctor.gpus import parse_gpu
-from comborun.remote.doctor.grid import named_files
-from comborun.remote.doctor.machine import Clock
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests/golden/doctor"
 
 GIB = 1 << 20
 HEALTHY = f"""\
+asked=1000.4
+answered=1001.1
 now_start=1000.5
 bash=5.2.15(1)-release
 hostname=box
@@ -78,7 +78,6 @@ egl=2 - -
 now_end=1001.0
 end=1
 """
-CLOCK = Clock(asked=1000.4, answered=1001.1)
 
 
 def facts(*changes: str) -> Facts:
@@ -93,12 +92,12 @@ def facts(*changes: str) -> Facts:
     return Facts.parse("\n".join(rows))
 
 
-def problems(*changes: str, clock: Clock = CLOCK) -> list[Finding]:
-    return [finding for finding in judge(facts(*changes), clock) if finding.level is not Level.OK]
+def problems(*changes: str) -> list[Finding]:
+    return [finding for finding in judge(facts(*changes)) if finding.level is not Level.OK]
 
 
 def test_a_healthy_host_has_no_findings_but_good_ones() -> None:
-    findings = judge(facts(), CLOCK)
+    findings = judge(facts())
     assert [finding for finding in findings if finding.level is not Level.OK] == []
     checks = {finding.check for finding in findings}
     assert checks >= {"bash", "programs", "tmux", "screen", "logout", "start-up", "driver", "GPU 0", "GPU 1", "disk"}
@@ -245,7 +244,7 @@ def test_root_is_spared_by_logind_unless_it_says_otherwise() -> None:
 
 
 def test_an_old_bash_is_the_only_finding() -> None:
-    assert [finding.check for finding in judge(Facts.parse("bash=3.2.57(1)-release\nend=1\n"), CLOCK)] == ["bash"]
+    assert [finding.check for finding in judge(Facts.parse("bash=3.2.57(1)-release\nend=1\n"))] == ["bash"]
 
 
 @pytest.mark.parametrize(
@@ -262,18 +261,18 @@ def test_a_clock_is_wrong_only_beyond_what_the_way_there_and_back_can_hide(
     ahead: float, slow: float, level: Level, found: str
 ) -> None:
     """The host looked at its clock at 1000.5 and 1001.0."""
-    clock = Clock(asked=1000.4 - ahead - slow / 2, answered=1001.1 - ahead + slow / 2)
-    (finding,) = (finding for finding in judge(facts(), clock) if finding.check == "clock")
+    seen = facts(f"asked={1000.4 - ahead - slow / 2}", f"answered={1001.1 - ahead + slow / 2}")
+    (finding,) = (finding for finding in judge(seen) if finding.check == "clock")
     assert finding.level is level
     assert re.search(found, finding.found), finding.found
 
 
 def test_errors_come_first_and_make_the_host_unhealthy() -> None:
-    findings = judge(facts("kill_now=yes", "oomd=1", "load=99", "flock=ignored"), CLOCK)
+    findings = judge(facts("kill_now=yes", "oomd=1", "load=99", "flock=ignored"))
     order = [finding.level for finding in findings]
     assert order == sorted(order, key=[Level.ERROR, Level.WARNING, Level.NOTE, Level.OK].index)
     assert not Examination(facts(), findings).healthy
-    assert Examination(facts(), judge(facts("load=99"), CLOCK)).healthy
+    assert Examination(facts(), judge(facts("load=99"))).healthy
 
 
 KEYS = [*facts().values, "cgroup_memory", "cgroup_pids", "logind", "incoming", "gpu_process", "xid", "late", "cannot"]
@@ -282,7 +281,7 @@ KEYS = [*facts().values, "cgroup_memory", "cgroup_pids", "logind", "incoming", "
 @given(st.lists(st.tuples(st.sampled_from(KEYS), st.text(max_size=30) | st.integers().map(str)), max_size=12))
 def test_no_fact_whatever_it_holds_breaks_the_judgement(changes: list[tuple[str, str]]) -> None:
     values = {**facts().values, **{key: (value,) for key, value in changes if key != "bash"}}
-    judged = judge(Facts.parse("".join(f"{key}={value}\n" for key in values for value in values[key])), CLOCK)
+    judged = judge(Facts.parse("".join(f"{key}={value}\n" for key in values for value in values[key])))
     assert judged
     assert all(part.isprintable() for finding in judged for part in (finding.found, finding.cost, finding.fix))
 
@@ -313,7 +312,7 @@ SICK = (
 
 def picture(changes: Iterable[str], width: int) -> str:
     seen = facts(*changes)
-    examination = Examination(seen, judge(seen, CLOCK))
+    examination = Examination(seen, judge(seen))
     return "".join(f"{line.plain}\n" for line in lines("gpubox", examination, width))
 
 
@@ -336,7 +335,7 @@ def test_a_command_is_never_broken_so_that_it_can_be_copied() -> None:
 
 def test_the_document_holds_findings_and_facts() -> None:
     seen = facts("load=99")
-    told = document("gpubox", Examination(seen, judge(seen, CLOCK)))
+    told = document("gpubox", Examination(seen, judge(seen)))
     assert (told["host"], told["healthy"]) == ("gpubox", True)
     findings = told["findings"]
     assert isinstance(findings, list)
@@ -367,7 +366,7 @@ after: python report.py
 
 def test_the_scripts_that_a_grid_names_are_found_on_the_host() -> None:
     grid = parse_grid(GRID, Path("/laptop/grid.yaml"))
-    assert set(named_files(grid, local=False)) == {
+    assert set(wanted_by(grid, local=False).files) == {
         "~/work/run.sh",
         "/opt/eval.py",
         "~/work/deep/er.bash",
@@ -378,5 +377,5 @@ def test_the_scripts_that_a_grid_names_are_found_on_the_host() -> None:
 
 def test_a_relative_workdir_is_beside_the_grid_on_this_machine_and_unknown_elsewhere() -> None:
     grid = parse_grid(GRID.replace("~/work", "here"), Path("/laptop/grid.yaml"))
-    assert "/laptop/here/run.sh" in named_files(grid, local=True)
-    assert set(named_files(grid, local=False)) == {"/opt/eval.py", "~/env/activate.sh"}
+    assert "/laptop/here/run.sh" in wanted_by(grid, local=True).files
+    assert set(wanted_by(grid, local=False).files) == {"/opt/eval.py", "~/env/activate.sh"}
