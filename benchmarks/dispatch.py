@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comborun.bundle import bundle
-from comborun.library import library_files
+from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
-from comborun.results import ResultRules
-from comborun.session.word import BashWord
+from comborun.remote.program import library_files
+from comborun.resources import BashWord
 
 STAMP = """\
 printf 's %s\\n' "$EPOCHREALTIME" >>"$1"

@@ -14,17 +14,17 @@ from pathlib import Path
 import click
 from link_bed import EPISODES, Bed
 
-from comborun.amounts import MIB
 from comborun.cli.options import Where
 from comborun.cli.request import Request
 from comborun.cli.starting import Launched, start_run
 from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source
-from comborun.remote.ssh.exchange import ShellTransport
 from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.shell import ShellTransport
 from comborun.remote.ssh.transport import SshTransport
-from comborun.transport import Completed
+from comborun.remote.transport import Completed
+from comborun.text import MIB
 
 ALIAS = "testbox"
 TRANSPORTS: dict[str, type[SshTransport | OpensshTransport]] = {"ssh": SshTransport, "openssh": OpensshTransport}

@@ -25,7 +25,7 @@ from pathlib import Path
 from dispatch import Work, await_file, plan, platform_line, workspace
 
 from comborun.bundle import bundle
-from comborun.library import library_files
+from comborun.remote.program import library_files
 from comborun.rules import records
 
 TALK = 'while :; do printf "step %s\\n" "$SECONDS"; sleep 1; done'

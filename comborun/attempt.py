@@ -1,15 +1,21 @@
-"""The records of one attempt, as session.sh writes them: `key=value` lines, complete or absent."""
+"""What a run recorded: how attempts began and ended, causes in words for people, and what episodes found out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
-from comborun.amounts import KIB
 from comborun.rules.records import integer, parse, seconds
 from comborun.rules.tally import Counts
 from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of, outcome
+from comborun.text import KIB
+
+if TYPE_CHECKING:
+    from comborun.work import Combo
+
 
 SLURM = "slurm"
 """the multiplexer of a session that a task of an array runs: it has no window"""
@@ -133,3 +139,104 @@ def _completeness(word: str) -> Completeness:
 
 def _failure(word: str | None) -> Failure | None:
     return Failure(word) if word in set(Failure) else None
+
+
+FAILURES = {
+    Failure.GPU_MEMORY: "out of GPU memory",
+    Failure.GPU_FAULT: "GPU fault",
+    Failure.HOST_MEMORY: "out of memory",
+    Failure.DISK_FULL: "disk full",
+    Failure.STALLED: "stalled",
+    Failure.TIMED_OUT: "took too long",
+    Failure.KILLED: "killed",
+    Failure.CRASHED: "crashed",
+    Failure.LAUNCH_FAILED: "the command never ran",
+    Failure.ERROR: "program error",
+    Failure.NO_RESULT: "no results",
+    Failure.LOST: "nobody saw it end",
+    Failure.SERVER_LOST: "its server was lost",
+    Failure.PREEMPTED: "preempted by Slurm",
+}
+CAUSES = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
+}
+"""what exit codes and signals don't tell"""
+_BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
+
+
+def told(end: End) -> str:
+    """What ended it, where its cause tells more than an exit code or a signal; else empty."""
+    return CAUSES.get(end.cause, "")
+
+
+def behind(end: End) -> str:
+    """What was found to be behind an exit code or a signal: `out of GPU memory`; empty where nothing was."""
+    if end.failure and end.failure in _BEHIND and end.cause in {Cause.EXITED, Cause.SIGNAL}:
+        return FAILURES[end.failure]
+    return ""
+
+
+JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
+
+
+class Verdict(StrEnum):
+    """What an episode says about the policy."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERRORED = "errored"
+    """it ran, but its program says that the result does not count: an exception, `success: null`"""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRecord:
+    """One episode of one combo, from one attempt of one session."""
+
+    policy: str
+    environment: str
+    episode: int
+    """index within the combo, fixed before launch; counts from 0"""
+    verdict: Verdict
+    seed: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """finite numbers of the record; what was NaN or infinite is left out and counted as a defect"""
+    extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """all other fields of the record, kept as they came"""
+    session: str = ""
+    attempt: int = 0
+    source: str = ""
+    """file:line, for people who look for it"""
+
+    @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return (self.policy, self.environment, self.episode)
+
+    @property
+    def success(self) -> bool | None:
+        """None for an errored episode."""
+        return None if self.verdict is Verdict.ERRORED else self.verdict is Verdict.SUCCESS
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """k successes of n episodes of a combo, where its program tells no more than that."""
+
+    policy: str
+    environment: str
+    successes: int
+    episodes: int
+    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    session: str = ""
+    attempt: int = 0
+    source: str = ""
+
+    @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
-from comborun.instances import instances, table
 from comborun.jobs import policy_entries, texts
 from comborun.planner.furnished import kind
 from comborun.rules.names import RUN
 from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
+from comborun.servers import instances, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from comborun.judging import RetryRule
     from comborun.plan import Plan, Session
-    from comborun.survival import RetryRule
 
 
 SCHEMA = 1

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from comborun.amounts import several
-
 
 class UserError(Exception):
     """A mistake or a circumstance that the user can mend."""
@@ -48,9 +46,8 @@ class GridError(UserError):
     """All mistakes of a grid file at once; `file` names it where they stand in another one that it uses."""
 
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
-        count = len(problems)
-        first = file or problems[0].file
-        super().__init__(f"{first} has {several(count, 'mistake')}\n" + "\n".join(map(str, problems)))
+        count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
+        super().__init__(f"{file or problems[0].file} has {count}\n" + "\n".join(map(str, problems)))
         self.problems = problems
 
 

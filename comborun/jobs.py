@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
+from comborun.resources import Slurm
 from comborun.rules.names import RUN
-from comborun.slurm import Slurm
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,19 +7,36 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from comborun.components import Component
+from comborun.judging import (
+    ANY_PROGRESS,
+    BY_RECORDS,
+    NO_LIMITS,
+    EvidenceRules,
+    NoticeKind,
+    ProgressRules,
+    ResultRules,
+    RetryRule,
+    Signature,
+    WatchRules,
+)
+from comborun.placement import Component
 from comborun.policy_files import PolicyFiles
-from comborun.progress import ANY_PROGRESS, ProgressRules
-from comborun.resources import NO_RESERVE, NOTHING, PinMode, Request, Reserve
-from comborun.results import ResultRules
+from comborun.resources import (
+    BARE,
+    NO_RESERVE,
+    NOTHING,
+    Around,
+    BashWord,
+    Display,
+    Engine,
+    PinMode,
+    Request,
+    Reserve,
+    Slurm,
+)
 from comborun.rules.words import Failure
 from comborun.servers import Server
-from comborun.session.around import BARE, Around
-from comborun.session.display import Display
-from comborun.session.word import BashWord
-from comborun.slurm import Engine, Slurm
-from comborun.stop_rule import StopRule
-from comborun.survival import BY_RECORDS, NO_LIMITS, EvidenceRules, NoticeKind, RetryRule, Signature, WatchRules
+from comborun.stopping import StopRule
 from comborun.typed import check
 
 Unit = Literal["episode", "step"]

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Self
 
 from comborun.errors import UserError
-from comborun.names import clean
+from comborun.text import clean
 
 CHECKPOINT = "checkpoint"
 """the attribute that holds the path"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comborun.errors import UserError
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 SHIPPED = Path(__file__).with_name("presets")
 SUFFIX = ".yaml"

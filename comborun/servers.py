@@ -1,17 +1,19 @@
-"""Model servers: programs that a run starts before the sessions that ask them. Pure."""
+"""Model servers: programs that a run starts before the sessions that ask them, one of each or one on each GPU. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from comborun.resources import NOTHING, PinMode, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.session.word import BashWord
+    from comborun.plan import Plan
+    from comborun.resources import BashWord
+
 
 FIELDS = ("url", "host", "port")
 """of a server, as `{server.NAME.FIELD}` in what asks it"""
@@ -111,3 +113,37 @@ def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, .
 
 def _names(text: str, name: str) -> bool:
     return any(variable(name, field) in text for field in FIELDS)
+
+
+class Instance(NamedTuple):
+    """One program on the host."""
+
+    name: str
+    gpu: int | None
+    """whose sessions it serves; None: it is the only one"""
+    server: Server
+
+
+def instances(plan: Plan) -> Iterator[Instance]:
+    """Everything that runs, in the plan's order."""
+    for server in plan.servers:
+        if server.each_gpu:
+            for gpu in server.request.only or plan.gpus:
+                yield Instance(f"{server.name}-gpu{gpu}", gpu, server)
+        else:
+            yield Instance(server.name, None, server)
+
+
+def table(plan: Plan) -> str:
+    """`dispatch/servers.tsv`: name kind gpu gpus gpu_memory_mib cpus memory_mib tokens only restarts; - is nothing."""
+    return "".join("\t".join(map(str, _row(one))) + "\n" for one in instances(plan))
+
+
+def _row(one: Instance) -> tuple[object, ...]:
+    server, request = one.server, one.server.request
+    only = (one.gpu,) if one.gpu is not None else request.only
+    return (
+        *(one.name, server.name, "-" if one.gpu is None else one.gpu, server.gpus),
+        *(request.gpu_memory, request.cpus, request.memory),
+        *(",".join(request.tokens) or "-", ",".join(map(str, only)) or "-", server.restarts),
+    )

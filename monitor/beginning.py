@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.errors import UserError
 from comborun.monitor.answer.holds import HALTED
 from comborun.monitor.classify import classify
@@ -15,14 +14,14 @@ from comborun.monitor.reasons.turn import Question, queued
 from comborun.monitor.reasons.waits import SMOKE
 from comborun.monitor.showing.serverline import happening
 from comborun.monitor.watch import Source, once
-from comborun.plaintext import harmless
 from comborun.remote.launch import Beginning, await_first, first_s, said_by_dispatcher
 from comborun.rules.words import Life, Outcome
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:

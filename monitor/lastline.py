@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from comborun.plaintext import ESCAPE, INVISIBLE
+from comborun.text import ESCAPE, INVISIBLE
 
 LONGEST = 200
 """characters that are kept of a line"""

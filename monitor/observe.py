@@ -9,8 +9,8 @@ from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
 from comborun.monitor.history import Known
 from comborun.plan import Plan
 from comborun.remote import program
+from comborun.remote.transport import Transport
 from comborun.rules.names import AFTER
-from comborun.transport import Transport
 
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comborun.remote.local import LOCAL
+from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Reported:
 
 def last_report(host: str, run: str, directory: str) -> Reported | None:
     """The latest report of a run that is on this machine; None where there is none that can be read."""
-    from comborun.remote.fetch.transfer import mirror_directory
+    from comborun.remote.fetch import mirror_directory
 
     source = Path(directory) if host == LOCAL else mirror_directory(host, run)
     try:

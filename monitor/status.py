@@ -14,7 +14,7 @@ from comborun.monitor.answer.host import HostUse
 from comborun.monitor.answer.servers import ServerStatus
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.spans import Spans, size, union
+from comborun.work import Spans, size, union
 
 SMOKE, SUPERSEDED = "smoke", "superseded"
 

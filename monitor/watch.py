@@ -22,7 +22,7 @@ from comborun.monitor.observe import RunView, load_run, observe
 from comborun.monitor.pace import backoff, calm, due, pause
 from comborun.monitor.showing.screen import Screen
 from comborun.monitor.status import Link, RunStatus
-from comborun.transport import Transport
+from comborun.remote.transport import Transport
 
 _TICK_S = 1.0
 T = TypeVar("T")

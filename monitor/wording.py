@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
-from comborun.amounts import GIB, MIB, several
 from comborun.monitor.status import Expected, HostEvent, SessionStatus
 from comborun.rules.words import Life, Outcome
+from comborun.text import GIB, MIB, several
 
 _UNITS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 MINUTE, HOUR, DAY = 60, 3600, 86400

@@ -7,15 +7,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from comborun.attempt import SLURM, Begin
+from comborun.command import RANKS
 from comborun.errors import UserError
 from comborun.remote import program
-from comborun.session.launcher import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from comborun.remote.transport import Transport
     from comborun.rules.names import RunLayout
-    from comborun.transport import Transport
 
 Stream = Literal["stdout", "stderr"]
 

@@ -11,7 +11,7 @@ from comborun.errors import HostError
 from comborun.remote import program
 
 if TYPE_CHECKING:
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 FOLDER = ".calibrate"
 _SAMPLE_S = 20.0

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
-from comborun.plaintext import harmless
 from comborun.remote import program
 from comborun.remote.launch import StartOptions, start
 from comborun.remote.secrets import from_laptop
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.plan import Plan
-    from comborun.transport import Completed, Transport
+    from comborun.remote.transport import Completed, Transport
 
 Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 

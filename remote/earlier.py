@@ -7,23 +7,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amounts import MIB
 from comborun.attempt import End
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
 from comborun.forecast.outlook import outlook
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
-from comborun.remote.fetch.transfer import mirror_directory
+from comborun.remote.fetch import mirror_directory
 from comborun.remote.runs import remembered
+from comborun.text import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from comborun.facts import HostFacts
     from comborun.forecast.calibration import Calibration
     from comborun.grid import Grid
     from comborun.plan import Session
+    from comborun.resources import HostFacts
 
 
 _RUNS = 3

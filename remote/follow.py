@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import PurePosixPath
 
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _PIECE = 1 << 20
 """bytes of a log that one answer holds at most"""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comborun.amounts import KIB
 from comborun.errors import HostError
-from comborun.facts import Card, HostFacts
-from comborun.plaintext import harmless
 from comborun.remote import program
+from comborun.resources import Card, HostFacts
+from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _NVIDIA_S = 10
 

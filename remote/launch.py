@@ -13,7 +13,7 @@ from comborun.remote import program
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _SAID = """
 cd -- "$1" || exit 73

@@ -11,7 +11,7 @@ from comborun.remote import program
 
 if TYPE_CHECKING:
     from comborun.policy_files import PolicyGlob
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 MOST = 2000
 """files that one glob may find"""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from comborun.facts import HostFacts
     from comborun.grid import Preset
-    from comborun.remote.shipping.survey import Shipment
+    from comborun.remote.shipping import Shipment
+    from comborun.resources import HostFacts
 
 
 def provenance(grid: Path, grid_text: str, facts: HostFacts) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from comborun.again.amendment import amendment
 from comborun.bundle import bundle
 from comborun.errors import HostError
-from comborun.library import library_files
 from comborun.plan import Plan
 from comborun.remote import program
+from comborun.remote.program import library_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from comborun.again.amend import Amended
     from comborun.bundle import File
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 State = Literal["new", "resumed", "finished", "changed"]
 

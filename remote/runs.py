@@ -16,7 +16,7 @@ from comborun.remote import program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 @dataclass(frozen=True)

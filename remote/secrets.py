@@ -13,8 +13,8 @@ from comborun.errors import HostError, UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.facts import HostFacts
     from comborun.plan import SecretSource
+    from comborun.resources import HostFacts
 
 
 def asked_of_host(secrets: Mapping[str, SecretSource]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from comborun.jobs import Kind
     from comborun.plan import Plan
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _MOST_TRIED = 20
 """kinds of requests that Slurm is asked about before a launch; it refuses the others when they are submitted"""

@@ -21,7 +21,7 @@ from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
 from comborun.rules.names import RUN, AttemptLayout
 from comborun.rules.records import parse
-from comborun.stop_rule import StopRule
+from comborun.stopping import StopRule
 from comborun.work import combo_of
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from comborun.work import combo_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.attempt import Begin, End
-    from comborun.episode import Aggregate, EpisodeRecord
+    from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
     from comborun.plan import Plan, Session
     from comborun.reporter.adapters import Defect, Reject
     from comborun.reporter.comparing.canary import Canary
     from comborun.reporter.records.shelf import ResultFile
     from comborun.reporter.records.usage import Sample
-    from comborun.stop_rule import StopRule
+    from comborun.stopping import StopRule
     from comborun.work import Combo
 
 

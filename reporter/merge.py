@@ -12,8 +12,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from comborun.episode import EpisodeRecord, Verdict
-from comborun.spans import Spans, gaps, spans, within
+from comborun.attempt import EpisodeRecord, Verdict
+from comborun.work import Spans, gaps, spans, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comborun import __version__
-from comborun.plaintext import printable
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.figures.press import Drawing
@@ -30,6 +29,7 @@ from comborun.reporter.text import (
     rate,
     unbroken,
 )
+from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

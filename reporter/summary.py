@@ -20,13 +20,12 @@ from comborun.reporter.counting.metrics import MetricMean, metrics
 from comborun.reporter.counting.quality import Finding, Quality, quality
 from comborun.reporter.counting.tallies import Tally, tallies
 from comborun.reporter.merge import MergedCombo, merge
-from comborun.spans import Spans, minus, size
-from comborun.work import episodes_of
+from comborun.work import Spans, episodes_of, minus, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.comparing.canary import Canary
     from comborun.work import Combo

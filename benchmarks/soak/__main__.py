@@ -32,7 +32,7 @@ from scene import Scene, draw
 import comborun.cli
 import comborun.remote.control
 import comborun.remote.launch
-import comborun.remote.local
+import comborun.remote.transport
 import comborun.reporter.report  # noqa: F401
 
 

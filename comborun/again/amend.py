@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from comborun.names import shortened
 from comborun.planner import name_of_combo, range_session
-from comborun.spans import describe, minus, size
-from comborun.work import combo_of, episodes_of, work
+from comborun.text import shortened
+from comborun.work import combo_of, describe, episodes_of, minus, size, work
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence

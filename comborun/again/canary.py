@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.names import shortened
 from comborun.planner import digest_of, distinct, first_episodes
+from comborun.text import shortened
 from comborun.work import combo_of
 
 if TYPE_CHECKING:

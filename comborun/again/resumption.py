@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from comborun.again.amend import named
 from comborun.planner import range_session
 from comborun.rules.words import Outcome
-from comborun.spans import Spans, minus, size
-from comborun.work import combo_of, episodes_of
+from comborun.work import Spans, combo_of, episodes_of, minus, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

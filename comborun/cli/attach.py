@@ -21,13 +21,13 @@ from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
 from comborun.remote.attempts import Latest, attach_command, begins, latest, step_command
 from comborun.remote.follow import follow as follow_log
-from comborun.remote.local import LOCAL
+from comborun.remote.transport import LOCAL
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
     from comborun.attempt import Begin
     from comborun.monitor.status import SessionStatus
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 @click.command()

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun import __version__
-from comborun.amounts import several
 from comborun.cli.check import check_setup
 from comborun.cli.globbing import with_policies
 from comborun.cli.options import grid_argument, json_option, where_options
@@ -37,25 +36,25 @@ from comborun.forecast.calibrating import (
 )
 from comborun.forecast.calibration import Calibration, Step, calibration_path, gpu_names, text_of
 from comborun.grid import load_grid
-from comborun.plaintext import harmless
 from comborun.planner import lay_out
 from comborun.planner.furnished import with_threads
 from comborun.remote.earlier import read_calibrations
 from comborun.remote.host import ask, check
 from comborun.remote.secrets import asked_of_host, check_host, from_laptop
-from comborun.remote.shipping.survey import digest_of, survey
-from comborun.remote.shipping.sync import compare as compare_files
-from comborun.remote.shipping.sync import deliver
+from comborun.remote.shipping import digest_of, survey
+from comborun.remote.sync import compare as compare_files
+from comborun.remote.sync import deliver
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.cli.options import Where
-    from comborun.facts import HostFacts
     from comborun.forecast.calibrating import Trial
     from comborun.forecast.calibration import Measured
     from comborun.grid import Grid
     from comborun.plan import Plan, Session
+    from comborun.resources import HostFacts
 
 _MOST = 64
 _EPISODES = 3

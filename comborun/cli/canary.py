@@ -9,7 +9,6 @@ from rich.console import Console
 
 from comborun import __version__
 from comborun.again.canary import OF, canary_plan
-from comborun.amounts import several
 from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
 from comborun.cli.report import bring
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
@@ -18,10 +17,10 @@ from comborun.monitor.beginning import await_beginning
 from comborun.monitor.observe import load_run
 from comborun.monitor.showing.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Settings, Source, SystemClock, once, watch
-from comborun.plaintext import harmless
 from comborun.remote.launch import StartOptions, start
 from comborun.remote.publish import Draft, publish
 from comborun.remote.secrets import from_laptop
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from comborun.plan import Plan
     from comborun.remote.publish import Publication
     from comborun.remote.runs import Run
+    from comborun.remote.transport import Transport
     from comborun.reporter.adapters import Reject
     from comborun.reporter.comparing.canary import Canary
-    from comborun.transport import Transport
 
 _WRITE = """
 case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.again.amend import Kind
-from comborun.amounts import several
 from comborun.cli.terminal import program
 from comborun.errors import UserError
-from comborun.plaintext import harmless
 from comborun.planner import name_of_combo
+from comborun.text import harmless, several
 from comborun.work import combo_of, episodes_of
 
 if TYPE_CHECKING:

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.amounts import several
 from comborun.cli.options import grid_argument, json_option
 from comborun.cli.presets import named_preset
 from comborun.cli.terminal import answer, warn
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, preset_starter, schema_text, starter_grid
+from comborun.page import says_something
 from comborun.planner import absent_gpus
-from comborun.remote.local import LocalTransport
-from comborun.session.page import says_something
+from comborun.remote.transport import LocalTransport
+from comborun.text import several
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.facts import HostFacts
+    from comborun.resources import HostFacts
 
 
 @click.command()

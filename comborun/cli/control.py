@@ -12,17 +12,16 @@ from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.reasons.explain_server import server_names
 from comborun.monitor.watch import Source, once
-from comborun.plaintext import harmless
 from comborun.remote.control import Steered, revive, send_test_notice, steer
 from comborun.remote.slurm import settle
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from comborun.monitor.observe import RunView
     from comborun.remote.runs import Run
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 @click.command()

@@ -18,7 +18,7 @@ from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
 from comborun.remote.doctor.examine import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.doctor.finding import Facts, Finding, Level, size
-from comborun.remote.local import LOCAL
+from comborun.remote.transport import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:

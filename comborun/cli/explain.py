@@ -23,13 +23,12 @@ from comborun.monitor.showing.serverline import SERVER_SIGNS
 from comborun.monitor.showing.style import STYLES
 from comborun.monitor.watch import Source
 from comborun.monitor.wording import SYMBOLS
-from comborun.plaintext import harmless
 from comborun.remote.follow import follow
 from comborun.rules.names import RunLayout
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean, harmless
 
 if TYPE_CHECKING:
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 @click.command()

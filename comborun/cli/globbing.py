@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.plan import Plan
     from comborun.policy_files import PolicyGlob
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 def with_policies(grid: Grid, transport: Transport) -> Grid:

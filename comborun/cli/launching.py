@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.again.smoke import smoke_sessions
-from comborun.amounts import several
 from comborun.cli.changing import changed_option
 from comborun.cli.on_slurm import slurm_option
 from comborun.cli.options import SLOTS, grid_argument, json_option, where_options
@@ -17,7 +16,7 @@ from comborun.cli.smoking import smoke_test
 from comborun.cli.starting import start_run
 from comborun.cli.status import Watching, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
-from comborun.plaintext import harmless
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable

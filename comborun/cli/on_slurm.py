@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.errors import UserError
-from comborun.plaintext import harmless
 from comborun.remote.slurm import check_taken, consult
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.cli.request import Request
     from comborun.plan import Plan
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
 

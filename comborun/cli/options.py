@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.plaintext import harmless
-from comborun.remote.local import LOCAL, LocalTransport
 from comborun.remote.runs import Launch, Run, choose, list_runs, remembered
+from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.remote.ssh.exchange import ShellTransport
-    from comborun.transport import Transport
+    from comborun.remote.ssh.shell import ShellTransport
+    from comborun.remote.transport import Transport
 
 
 SLOTS = click.IntRange(1, 999_999)

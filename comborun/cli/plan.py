@@ -8,43 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.amounts import MIB, several
 from comborun.cli.check import check_setup, warn_of_host
 from comborun.cli.globbing import with_policies
 from comborun.cli.on_slurm import slurm_option
 from comborun.cli.options import grid_argument, json_option, where_options
 from comborun.cli.terminal import answer, program, tell, warn
-from comborun.components import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.errors import HostError, UserError
 from comborun.forecast.outlook import outlook
 from comborun.grid import Grid, load_grid
-from comborun.instances import instances
 from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
-from comborun.plaintext import harmless
+from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import NOTHING_KNOWN, not_held, rooms
 from comborun.remote.earlier import known_of, laid_out
 from comborun.remote.host import ask
 from comborun.remote.runs import list_runs
-from comborun.remote.shipping.survey import digest_of, survey, told
+from comborun.remote.shipping import digest_of, survey, told
 from comborun.remote.slurm import consult, refusal
 from comborun.rules.names import RUN
 from comborun.script import scripts, server_script
+from comborun.servers import instances
+from comborun.text import MIB, harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from comborun.cli.options import Where
-    from comborun.components import Component, Layout, Room
-    from comborun.facts import HostFacts
     from comborun.forecast.outlook import Outlook
+    from comborun.placement import Component, Layout, Room
     from comborun.plan import Plan, Session
     from comborun.planner import Knowledge
-    from comborun.remote.shipping.survey import Shipment
+    from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
+    from comborun.remote.transport import Transport
+    from comborun.resources import HostFacts
     from comborun.servers import Server
-    from comborun.transport import Transport
 
 
 @click.command()

@@ -16,20 +16,19 @@ from rich.text import Text
 from comborun.cli.options import Where, json_option, root_option, where_options
 from comborun.cli.terminal import answer, tell
 from comborun.errors import UserError
-from comborun.names import clean
-from comborun.plaintext import harmless, printable
-from comborun.remote.local import LOCAL
+from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life
+from comborun.text import clean, harmless, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from comborun.monitor.status import RunStatus
-    from comborun.remote.fetch.answer import Skipped
-    from comborun.remote.fetch.transfer import Fetched
+    from comborun.remote.fetch import Fetched
+    from comborun.remote.mirror import Skipped
+    from comborun.remote.transport import Transport
     from comborun.reporter.collected import Collected
     from comborun.reporter.summary import Summary
-    from comborun.transport import Transport
 
     Patience = Callable[[Callable[[], Fetched]], Fetched]
     """how a fetch is made: once, or until the host answers"""
@@ -170,7 +169,7 @@ def bring(
     """
     if transport.host == LOCAL:
         return Path(directory), ()
-    from comborun.remote.fetch.transfer import MOST, fetch, mirror_directory
+    from comborun.remote.fetch import MOST, fetch, mirror_directory
 
     mirror = mirror_directory(transport.host, run)
     skipped = patience(lambda: fetch(transport, directory, mirror, most=MOST if most is None else most)).skipped

@@ -15,11 +15,11 @@ from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
-from comborun.plaintext import harmless
 from comborun.remote.control import revive, steer
 from comborun.remote.publish import Draft, Found, Publication, amend
 from comborun.rules.words import Life
-from comborun.spans import describe, size
+from comborun.text import harmless
+from comborun.work import describe, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from comborun.again.resumption import Futile, Rejected, Resumption
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus
-    from comborun.spans import Spans
-    from comborun.transport import Transport
-    from comborun.work import Combo
+    from comborun.remote.transport import Transport
+    from comborun.work import Combo, Spans
 
 
 @dataclass(frozen=True)

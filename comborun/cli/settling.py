@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comborun.cli.request import Request
     from comborun.grid.globbed import Found
     from comborun.plan import Plan
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _TRIES = 5
 

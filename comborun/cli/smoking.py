@@ -15,8 +15,8 @@ from comborun.monitor.observe import load_run
 from comborun.monitor.status import SMOKE
 from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered
 from comborun.monitor.wording import remark
-from comborun.plaintext import harmless
 from comborun.rules.words import Life, Outcome
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

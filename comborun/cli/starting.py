@@ -27,21 +27,21 @@ from comborun.remote.publish import Draft
 from comborun.remote.replace import replaced
 from comborun.remote.runs import Launch, remember
 from comborun.remote.secrets import asked_of_host, check_host, from_laptop
-from comborun.remote.shipping.survey import digest_of, survey
-from comborun.remote.shipping.sync import compare as compare_files
-from comborun.remote.shipping.sync import deliver, lines
+from comborun.remote.shipping import digest_of, survey
+from comborun.remote.sync import compare as compare_files
+from comborun.remote.sync import deliver, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from comborun.cli.request import Request
-    from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.grid.globbed import Found
     from comborun.plan import Plan
     from comborun.remote.publish import Publication
-    from comborun.remote.shipping.survey import Shipment
-    from comborun.transport import Transport
+    from comborun.remote.shipping import Shipment
+    from comborun.remote.transport import Transport
+    from comborun.resources import HostFacts
 
 
 @dataclass(frozen=True)

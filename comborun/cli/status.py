@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from comborun.amounts import several
 from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
 from comborun.cli.report import differences, report_on, tell_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, program, tell
@@ -21,19 +20,19 @@ from comborun.monitor.showing.jsonform import to_json
 from comborun.monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
 from comborun.monitor.wording import clock
-from comborun.plaintext import harmless
 from comborun.remote.control import tell_decided
-from comborun.remote.local import LOCAL
+from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life, Outcome
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.cli.report import Patience
     from comborun.monitor.status import Link, RunStatus
-    from comborun.remote.fetch.answer import Skipped
+    from comborun.remote.mirror import Skipped
+    from comborun.remote.transport import Transport
     from comborun.reporter.comparing.stopping import Standing
-    from comborun.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ class StopEarly:
         """Where the records are on this machine; of a run elsewhere in a copy that gets what is new."""
         if self._transport.host == LOCAL:
             return Path(self._directory), ()
-        from comborun.remote.fetch.transfer import fetch, mirror_directory
+        from comborun.remote.fetch import fetch, mirror_directory
 
         mirror = mirror_directory(self._transport.host, self._run)
         return mirror, fetch(self._transport, self._directory, mirror).skipped

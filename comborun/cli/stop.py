@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.amounts import several
 from comborun.cli.control import check_names
 from comborun.cli.options import Where, json_option, root_option, run_option, where_options
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
@@ -15,12 +14,12 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
 from comborun.remote.control import stop as stop_sessions
-from comborun.suggest import close_to, did_you_mean
+from comborun.text import close_to, did_you_mean, several
 
 if TYPE_CHECKING:
     from comborun.monitor.observe import RunView
     from comborun.remote.runs import Run
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 
 @click.command()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.errors import UserError
-from comborun.plaintext import harmless
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

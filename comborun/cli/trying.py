@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun import __version__
-from comborun.amounts import KIB, MIB
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import Seen, Trial
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
@@ -17,12 +16,12 @@ from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.pace import backoff
 from comborun.monitor.watch import Source, SystemClock
-from comborun.plaintext import harmless
 from comborun.remote.calibrate import Held, abandon, abandoned, calibration_root, discard, sample
 from comborun.remote.control import stop
 from comborun.remote.launch import StartOptions, first_s, start
 from comborun.remote.publish import Draft, publish
 from comborun.rules.words import Outcome
+from comborun.text import KIB, MIB, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from comborun.monitor.answer.snapshot import Attempt
     from comborun.monitor.observe import RunView
     from comborun.plan import Plan
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
 
 _TIDY = "the next calibration here ends and removes it"
 _LOCAL_S, _FAR_S = 0.25, 1.0

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.forecast.calibration import Measured, Step
-from comborun.names import shortened
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import Task, capacity, fits
+from comborun.text import shortened
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
+    from comborun.resources import HostFacts
 
 PURPOSE = "calibrate"
 ALL_OF = 12

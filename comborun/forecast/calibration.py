@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.facts import HostFacts
     from comborun.plan import Session
+    from comborun.resources import HostFacts
 
 SCHEMA = 1
 _ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it go by this"

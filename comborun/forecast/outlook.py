@@ -17,10 +17,10 @@ from comborun.work import combo_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge
+    from comborun.resources import HostFacts
     from comborun.work import Combo
 
 PARALLEL = "limits.parallel"

@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import AsWritten, AttributeName, Line, Text, guarded, line_of
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 ProgramKind = Literal["evaluation", "training", "server"]
 Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]

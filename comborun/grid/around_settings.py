@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comborun.command import Launcher
 from comborun.grid.settings import Contained, Linked
-from comborun.session.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable

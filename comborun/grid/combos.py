@@ -14,8 +14,7 @@ from comborun.grid.layers import settings_of
 from comborun.grid.model import AXES, GridFile
 from comborun.grid.settings import Settings
 from comborun.grid.yaml_tree import Place
-from comborun.names import session_name
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean, session_name
 
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 AXIS_OF = {"policy": "policies", "environment": "environments"}

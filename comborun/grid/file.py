@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from comborun.amounts import several
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks.around import around_problems
 from comborun.grid.checks.cautions import warnings_of
@@ -48,14 +47,13 @@ from comborun.grid.server_presets import with_server_presets
 from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped, stop_request
 from comborun.grid.yaml_source import MAX_CHARACTERS, read_source
 from comborun.grid.yaml_tree import Source
-from comborun.names import clean, shortened
+from comborun.judging import DEFAULT_RETRY, RetryRule
 from comborun.plan import SecretSource
 from comborun.policy_files import PolicyFiles, PolicyGlob
 from comborun.preset import find_preset
-from comborun.resources import NO_RESERVE, Reserve
-from comborun.slurm import NO_SLURM, Slurm
+from comborun.resources import NO_RESERVE, NO_SLURM, Reserve, Slurm
 from comborun.stopping import StopRequest
-from comborun.survival import DEFAULT_RETRY, RetryRule
+from comborun.text import clean, several, shortened
 
 NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""

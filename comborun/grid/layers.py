@@ -17,11 +17,17 @@ from comborun.grid.keys.survival import (
 )
 from comborun.grid.model import Layer, SettingKeys
 from comborun.grid.settings import DEFAULT_RECORDS, NO_RECORDS, Settings
-from comborun.progress import NO_PROGRESS, ProgressRules
+from comborun.judging import (
+    DEFAULT_RETRY,
+    NO_PROGRESS,
+    EvidenceRules,
+    ProgressRules,
+    ResultRules,
+    RetryRule,
+    WatchRules,
+)
 from comborun.resources import Request, Reserve, mebibytes
-from comborun.results import ResultRules
 from comborun.rules.words import Failure
-from comborun.survival import DEFAULT_RETRY, EvidenceRules, RetryRule, WatchRules
 
 
 def settings_of(layers: Iterable[Layer]) -> Settings:

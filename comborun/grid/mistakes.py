@@ -17,7 +17,7 @@ from comborun.grid.keys.survival import LimitKeys
 from comborun.grid.keys.values import MISTAKE, no_value
 from comborun.grid.model import ANY, AXES, SECTIONS, GridFile, keys_of
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
-from comborun.suggest import close_to, did_you_mean
+from comborun.text import close_to, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

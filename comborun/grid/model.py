@@ -6,7 +6,6 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from comborun.amounts import GIB
 from comborun.errors import UserError
 from comborun.grid.about import AboutKeys, AttributeKeys, DefaultKeys
 from comborun.grid.keys.around import (
@@ -61,6 +60,7 @@ from comborun.grid.keys.values import (
     refusal,
 )
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.text import GIB
 
 DEFAULT_POLL = 60.0
 DEFAULT_SHIPPED = GIB

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from comborun.command import FileText, Launcher, takes_range
 from comborun.grid.keys.placement import Needs, Wanted
 from comborun.grid.keys.shard import ShardCount
 from comborun.grid.keys.stopping import StopKeys
@@ -15,17 +16,19 @@ from comborun.grid.keys.survival import (
 )
 from comborun.grid.keys.survival_values import NEVER, FailFast
 from comborun.grid.model import DEFAULT_SHIPPED, SyncKeys
+from comborun.judging import (
+    ANY_PROGRESS,
+    BY_RECORDS,
+    NO_LIMITS,
+    EvidenceRules,
+    NoticeKind,
+    ProgressRules,
+    ResultRules,
+    WatchRules,
+)
 from comborun.plan import Unit
-from comborun.progress import ANY_PROGRESS, ProgressRules
-from comborun.resources import NOTHING, PinMode, Request
-from comborun.results import ResultRules
-from comborun.session.around import Runtime
-from comborun.session.command import takes_range
-from comborun.session.display import Display
-from comborun.session.inputs import FileText
-from comborun.session.launcher import Launcher
+from comborun.resources import NOTHING, Display, PinMode, Request, Runtime
 from comborun.stopping import StopRequest
-from comborun.survival import BY_RECORDS, NO_LIMITS, EvidenceRules, NoticeKind, WatchRules
 
 DEFAULT_RECORDS = ResultRules()
 NO_RECORDS = ResultRules(files=())

@@ -11,7 +11,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from comborun.errors import GridError, Problem
 from comborun.grid.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind
-from comborun.plaintext import printable
+from comborun.text import printable
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from comborun.errors import Problem
-from comborun.plaintext import printable
+from comborun.text import printable
 
 
 class Place(NamedTuple):

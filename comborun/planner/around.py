@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comborun.command import file_word, fill, launched, word
 from comborun.errors import UserError
-from comborun.session.around import Around, Container, Links
-from comborun.session.command import fill, word
-from comborun.session.inputs import file_word
-from comborun.session.launcher import launched
+from comborun.resources import Around, Container, Links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid, Settings
-    from comborun.session.word import BashWord
+    from comborun.resources import BashWord, HostFacts
 
 
 def around_of(settings: Settings, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> Around:

@@ -15,10 +15,10 @@ from comborun.planner.shards import Uncut, shards, worthwhile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid, Settings
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge
+    from comborun.resources import HostFacts
 
 
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:

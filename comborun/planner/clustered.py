@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.facts import Card
 from comborun.planner.laying import lay_out
 from comborun.planner.placing import gpus_counted
+from comborun.resources import Card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.plan import Plan
+    from comborun.resources import HostFacts
 
 _SHORT_MINUTES = 5
 """in a task that is as short, the time that Slurm's warning takes matters"""

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from comborun.session.around import BARE
+from comborun.resources import BARE
 
 if TYPE_CHECKING:
     from comborun.plan import Session

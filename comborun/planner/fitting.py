@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.amounts import MIB, several
 from comborun.errors import UserError
 from comborun.resources import Request
 from comborun.rules.placement import HEADROOM
+from comborun.text import MIB, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.facts import HostFacts
     from comborun.plan import Plan
+    from comborun.resources import HostFacts
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,17 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from comborun.command import FILLED, OF_GPUS, PLAN_TIME, START_TIME, fillable, late, placeholders, word
 from comborun.errors import UserError
 from comborun.planner.packing import Task, capacity, fits
 from comborun.servers import ASKED
-from comborun.session.command import PLAN_TIME, START_TIME, placeholders, word
-from comborun.session.furnishing import FILLED, OF_GPUS, fillable, late
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.plan import Plan, Session
-    from comborun.session.word import BashWord
+    from comborun.resources import BashWord, HostFacts
 
 _SCRIPTS = (".py", ".sh")
 

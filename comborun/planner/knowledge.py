@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from comborun.planner.digests import digest_of
-from comborun.session.around import BARE
+from comborun.resources import BARE
 
 if TYPE_CHECKING:
     from comborun.plan import Session

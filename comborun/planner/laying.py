@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
+from comborun.command import FILE, fill, takes_count
 from comborun.errors import UserError
 from comborun.grid.checks.count import number
-from comborun.names import clean, session_name
 from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.around import around_of, host_folder, started_by
 from comborun.planner.arranging import arranged
@@ -18,16 +17,14 @@ from comborun.planner.furnished import check_displays, filled, furnished, unfill
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.placing import hydra_overrides, with_components
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
-from comborun.session.command import FILE, fill, takes_count
-from comborun.session.word import BashWord
-from comborun.slurm import NO_SLURM
+from comborun.resources import NO_SLURM, BashWord
 from comborun.stopping import stop_rule
+from comborun.text import clean, session_name, several
 
 if TYPE_CHECKING:
-    from comborun.facts import HostFacts
     from comborun.grid import Axis, Combo, Grid, Settings
     from comborun.planner.knowledge import Knowledge
-    from comborun.resources import Request
+    from comborun.resources import HostFacts, Request
     from comborun.servers import Server
 
 

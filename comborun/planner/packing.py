@@ -14,16 +14,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amounts import MIB
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
 from comborun.rules.order import Line
 from comborun.rules.placement import HEADROOM, Lack, Ledger, Room, for_us
 from comborun.rules.starts import Spacing
+from comborun.text import MIB
 
 if TYPE_CHECKING:
-    from comborun.facts import HostFacts
     from comborun.plan import Plan, Session
+    from comborun.resources import HostFacts
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.components import GPUS, NODES, Component, Room, claimed, layouts, memory_on, too_much
 from comborun.errors import UserError
 from comborun.grid.checks.count import number
 from comborun.grid.keys.placement import MOST_GPUS, Needs
-from comborun.placement import PlacementError, parse_placement
+from comborun.placement import (
+    GPUS,
+    NODES,
+    Component,
+    PlacementError,
+    Room,
+    claimed,
+    layouts,
+    memory_on,
+    parse_placement,
+    too_much,
+)
 from comborun.rules.placement import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.facts import HostFacts
     from comborun.grid import Combo, Grid
     from comborun.grid.keys.placement import Wanted
     from comborun.plan import Session
-    from comborun.resources import Reserve
+    from comborun.resources import HostFacts, Reserve
 
 SETTING = "cluster.component_placement"
 """of RLinf's configuration"""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.names import shortened
 from comborun.planner.digests import session_digest
+from comborun.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from comborun.command import fill
 from comborun.errors import UserError
 from comborun.grid.layers import asked_of
 from comborun.planner.around import host_folder
@@ -12,15 +13,14 @@ from comborun.planner.digests import digest_of, session_digest
 from comborun.planner.furnished import filled
 from comborun.resources import NOTHING
 from comborun.servers import Check, Server, WarmUp, asked_by
-from comborun.session.command import fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.facts import HostFacts
     from comborun.grid import Grid
     from comborun.grid.keys.server import ReadyKeys, ServerKeys
     from comborun.plan import Plan, Session
+    from comborun.resources import HostFacts
 
 _LOOKED_AFTER = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
 """what changes nothing of what a server answers"""

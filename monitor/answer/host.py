@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from comborun.amounts import KIB, MIB
 from comborun.monitor.answer.fields import Fields
+from comborun.text import KIB, MIB
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from comborun.errors import UserError
+from comborun.judging import ProgressRules, compile_pattern
 from comborun.monitor.answer.restarts import ALL_SEEN, UNSEEN, Bar, Look
-from comborun.progress import ProgressRules, compile_pattern
 from comborun.rules.counting import guess
 
 

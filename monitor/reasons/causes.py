@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from comborun.attempt import End
+from comborun.attempt import End, behind, told
 from comborun.monitor.lastline import visible
 from comborun.plan import Session
-from comborun.reasons import behind, told
 from comborun.rules.words import Cause, Completeness, Failure
 
 WRONG_GPU = "WRONG_GPU"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
-from comborun.amounts import several
 from comborun.monitor.answer.snapshot import Attempt
 from comborun.monitor.history import History
 from comborun.monitor.lastline import indented
@@ -22,6 +21,7 @@ from comborun.monitor.wording import amount, brief, clock, duration, expectation
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Life, Outcome
+from comborun.text import several
 
 MOST_LINES = 10
 """of its log that are shown"""

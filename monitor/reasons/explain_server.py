@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from comborun.amounts import several
-from comborun.instances import Instance, instances
 from comborun.monitor.answer.servers import ServerStatus
 from comborun.monitor.lastline import visible
 from comborun.monitor.observe import RunView
@@ -15,6 +13,8 @@ from comborun.monitor.reasons.hints import held
 from comborun.monitor.showing.serverline import happening
 from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
+from comborun.servers import Instance, instances
+from comborun.text import several
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:

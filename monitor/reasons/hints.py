@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comborun.amounts import several
+from comborun.attempt import FAILURES
 from comborun.monitor.answer.cluster import Task
 from comborun.monitor.answer.holds import DRAINING, PAUSED, Hold, Quarantine
 from comborun.monitor.answer.snapshot import Snapshot
 from comborun.monitor.observe import RunView
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import brief
-from comborun.reasons import FAILURES
 from comborun.rules.words import Life, Outcome
+from comborun.text import several
 
 _TIMED_OUT = (124, 137)
 """what timeout ends with"""

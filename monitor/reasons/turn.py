@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from comborun.amounts import several
 from comborun.jobs import kind_of
 from comborun.monitor.answer.cluster import Scheduler
 from comborun.monitor.answer.holds import Waiting
@@ -22,8 +21,9 @@ from comborun.monitor.showing.serverline import happening
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import brief, clock, duration, listed, sizes
 from comborun.plan import Session
+from comborun.resources import NO_SLURM
 from comborun.rules.words import Cause, Life
-from comborun.slurm import NO_SLURM
+from comborun.text import several
 
 _MOST_NAMED = 4
 

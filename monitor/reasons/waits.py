@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from comborun.attempt import FAILURES
 from comborun.monitor.answer.holds import Waiting
 from comborun.monitor.answer.snapshot import Attempt
 from comborun.monitor.lastline import visible
 from comborun.monitor.wording import brief
 from comborun.plan import Plan
-from comborun.reasons import FAILURES
 from comborun.rules.retry import Budgets, Tried, spent
 from comborun.rules.words import Failure
 

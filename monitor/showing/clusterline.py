@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from comborun.amounts import several
 from comborun.monitor.answer.cluster import Scheduler, Task
 from comborun.monitor.lastline import visible
 from comborun.monitor.wording import brief
+from comborun.text import several
 
 
 def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:

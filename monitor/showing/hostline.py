@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from comborun.amounts import several
 from comborun.monitor.answer.host import Gpu, HostUse, Room
 from comborun.monitor.showing.style import bar
 from comborun.monitor.wording import sizes
+from comborun.text import several
 
 GAP = "   "
 _SCARCE = "yellow"

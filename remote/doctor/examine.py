@@ -17,8 +17,8 @@ from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
-    from comborun.session.display import Display
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
+    from comborun.resources import Display
 
 PROGRAMS = (
     *("bash", "env", "flock", "setsid", "grep", "mkfifo", "mktemp", "mv", "sha256sum", "stat", "tail", "timeout"),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from comborun.amounts import several
 from comborun.remote.doctor.finding import Facts, Finding, Level, error, fine, graded, integer, note, size, warning
 from comborun.remote.doctor.machine import hangs
+from comborun.text import several
 
 _WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _GONE = ("a GPU has fallen off its bus", "what ran on it is gone", "sudo reboot")

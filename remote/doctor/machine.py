@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from comborun.amounts import GIB, KIB, several
 from comborun.remote.doctor.finding import (
     Facts,
     Finding,
@@ -20,6 +19,7 @@ from comborun.remote.doctor.finding import (
     version,
     warning,
 )
+from comborun.text import GIB, KIB, several
 
 XVFB = "Xvfb"
 _GIB = GIB // KIB

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from comborun.amounts import several
 from comborun.remote.doctor.finding import Facts, Finding, Level, error, fine, integer, note, version, warning
 from comborun.remote.doctor.machine import hangs
+from comborun.text import several
 
 _LONGEST_SOCKET = 107
 """bytes of a Unix socket's path"""

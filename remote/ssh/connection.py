@@ -1,8 +1,10 @@
-"""Connect with paramiko: directly, through jump hosts, or through a ProxyCommand."""
+"""Connect and log in with paramiko: directly, through jump hosts, or through a ProxyCommand."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import re
 import socket
 import subprocess
 import tempfile
@@ -11,21 +13,153 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING
 
-from paramiko import SSHException, Transport
+from paramiko import AuthenticationException, BadAuthenticationType, SSHException, Transport
+from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import resolve
-from comborun.remote.ssh.errors import explain, hop_failed, no_way_on
-from comborun.remote.ssh.keys import KeyFiles
-from comborun.remote.ssh.login import AUTH_S, handshake, login
+from comborun.remote.ssh.keys import Agent, Candidate, KeyFiles, candidates, keys_of, verify
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from paramiko import Channel
+    from paramiko import Channel, PKey
 
     from comborun.remote.ssh.config import Options, Target
+
+
+_ROUTE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
+
+
+def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
+    """What a person should know about an error on the way to `target`; `complaint` is a ProxyCommand's."""
+    where = f"{target.name} ({target.hostname}:{target.port})"
+    if isinstance(error, HostError):
+        return error
+    if isinstance(error, socket.gaierror):
+        return HostError(f"{target.name}: there is no host {target.hostname}", "is the name right, and the VPN up?")
+    if isinstance(error, ConnectionRefusedError):
+        return HostError(f"{where} refuses connections", "is sshd running there, and the port right?")
+    if isinstance(error, TimeoutError):
+        return HostError(f"{where} does not answer", "is it switched on, and the VPN up? a firewall may drop packets")
+    if isinstance(error, OSError) and error.errno in _ROUTE:
+        return HostError(f"there is no route to {where}", "is the network or the VPN up?")
+    if isinstance(error, IncompatiblePeer):
+        return HostError(f"{where} shares no algorithm with paramiko: {error}", "try --transport openssh")
+    if complaint:
+        return HostError(
+            f"the ProxyCommand of {target.name} failed: {complaint}", "see ProxyCommand in your ssh config"
+        )
+    if isinstance(error, SSHException) and re.search("banner|No existing session", str(error)):
+        return HostError(
+            f"{where} accepts connections but does not speak ssh in time",
+            "sshd hangs or has too many logins at once (MaxStartups); or another program listens there",
+        )
+    if isinstance(error, ChannelException):
+        return HostError(f"{where} opens no session: {error.text}", "it limits sessions (MaxSessions); close others")
+    text = str(error) or "the connection was closed"
+    return HostError(f"the connection to {where} was lost: {text}", "the next try connects anew")
+
+
+def hop_failed(error: HostError, hop: Target, target: Target) -> HostError:
+    """The same error, saying which host on the way it is about."""
+    return HostError(f"the jump host {hop.name} on the way to {target.name} failed: {error.message}", error.hint)
+
+
+def no_way_on(error: Exception, hop: Target, target: Target) -> HostError:
+    """A jump host that is reached but does not lead on."""
+    text = error.text if isinstance(error, ChannelException) else str(error) or "no answer in time"
+    return HostError(
+        f"the jump host {hop.name} does not reach {target.hostname}:{target.port}: {text}",
+        "is the host behind it up, and AllowTcpForwarding on there?",
+    )
+
+
+def no_key(target: Target, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
+    """Nothing that we offered was accepted."""
+    offered = "".join(f"\n  {line}" for line in tried) or "\n  nothing: there is no key file and no agent key"
+    methods = f"; it accepts {', '.join(allowed)}" if allowed else ""
+    return HostError(
+        f"{target.user}@{target.name} accepted none of the keys{methods}\n  {agent}{offered}",
+        f"check with  ssh {target.name} true ; passwords, hardware keys and second factors need --transport openssh",
+    )
+
+
+AUTH_S = 30.0
+_RSA = ("rsa-sha2-512", "rsa-sha2-256")
+
+
+def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tuple[str, ...]:
+    """Encrypt the connection and make sure that the host is the right one; returns warnings."""
+    known = keys_of(target)
+    _prefer(transport, {key.type for key in known if not key.marker})
+    # paramiko says nothing when this is over, so its own deadlines for the banner and for the keys come first
+    transport.start_client(timeout=2 * target.connect_timeout + 1)
+    blob = transport.get_remote_server_key().asbytes()
+    return verify(target, known, blob, accept_new=accept_new)
+
+
+def _prefer(transport: Transport, types: set[str]) -> None:
+    """Ask for the kinds of key that we know, so that a host with several shows one that can be checked."""
+    wanted = types | (set(_RSA) if "ssh-rsa" in types else set())
+    options = transport.get_security_options()
+    options.key_types = sorted(options.key_types, key=lambda name: name not in wanted)
+
+
+def login(transport: Transport, target: Target, files: KeyFiles) -> None:
+    """Offer keys until one is accepted. Raises HostError that names all that were tried."""
+    agent, remark = _open_agent(target)
+    try:
+        _offer_all(transport, target, agent.get_keys() if agent else (), files, remark)
+    finally:
+        if agent:
+            agent.close()
+
+
+def _open_agent(target: Target) -> tuple[Agent | None, str]:
+    if not target.agent:
+        return None, "no ssh agent"
+    try:
+        agent = Agent(target.agent)
+    except (OSError, SSHException) as error:
+        return None, f"the ssh agent at {target.agent} does not answer: {error}"
+    count = len(agent.get_keys())
+    return agent, f"an ssh agent with {several(count, 'key')}"
+
+
+def _offer_all(transport: Transport, target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, agent: str) -> None:
+    tried: list[str] = []
+    allowed: tuple[str, ...] = ()
+    for candidate in candidates(target, agent_keys, files, tried):
+        try:
+            if _offer(transport, target, candidate):
+                return
+        except BadAuthenticationType as error:
+            allowed = tuple(error.allowed_types)
+            break
+        except AuthenticationException:
+            if not transport.is_active():
+                tried.append(f"{candidate.name}: the host hung up, perhaps for too many keys; see IdentitiesOnly")
+                break
+            tried.append(f"{candidate.name}: refused")
+        except (SSHException, ValueError) as error:
+            if not transport.is_active():
+                raise
+            tried.append(f"{candidate.name}: {error}")
+    raise no_key(target, tried, allowed, agent)
+
+
+def _offer(transport: Transport, target: Target, candidate: Candidate) -> bool:
+    further = transport.auth_publickey(target.user, candidate.key)
+    if further:
+        raise HostError(
+            f"{target.name} accepted {candidate.name} and wants a second factor: {', '.join(further)}",
+            "--transport openssh can give it",
+        )
+    return transport.is_authenticated()
+
 
 KEEPALIVE_S = 20
 LOST_AFTER_S = 30

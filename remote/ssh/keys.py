@@ -1,21 +1,35 @@
-"""The keys that a user has: in an agent, in files, with and without certificates."""
+"""Keys: those that the user has (in an agent, in files, with certificates), and those that hosts are known by.
+
+paramiko's own reader of known_hosts knows neither wildcards nor `@` lines; ours passes over what it can't read.
+"""
 
 from __future__ import annotations
 
 import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import shlex
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from paramiko import ECDSAKey, Ed25519Key, PasswordRequiredException, PKey, RSAKey, SSHException
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob
 
+from comborun.errors import HostError
+from comborun.remote.ssh.config import Address, ssh_arguments
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from comborun.remote.ssh.config import Target
+
 
 _AGENT_S = 30.0
 """An agent may ask its user to confirm."""
@@ -173,3 +187,160 @@ def _certifies(certificate: Path, key: PKey) -> bool:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
+
+
+Marker = Literal["", "@revoked", "@cert-authority"]
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """A line of a known_hosts file."""
+
+    file: Path
+    line: int
+    marker: Marker
+    hosts: str
+    type: str
+    blob: bytes
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def is_of(self, name: str) -> bool:
+        """Whether the line speaks of `name`, which is `host` or `[host]:port` in lower case."""
+        if self.hosts.startswith("|1|"):
+            return _hash_matches(self.hosts, name)
+        patterns = self.hosts.lower().split(",")
+        refused = any(_matches(pattern[1:], name) for pattern in patterns if pattern.startswith("!"))
+        return not refused and any(_matches(pattern, name) for pattern in patterns)
+
+
+def read_known_hosts(files: Iterable[Path]) -> tuple[KnownKey, ...]:
+    """Every line that can be read, of every file that can be read."""
+    keys: list[KnownKey] = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        lines = (_parse(file, number, line) for number, line in enumerate(text.splitlines(), 1))
+        keys += [key for key in lines if key]
+    return tuple(keys)
+
+
+def _parse(file: Path, number: int, line: str) -> KnownKey | None:
+    words = line.split()
+    marker: Marker = ""
+    if words and words[0] in {"@revoked", "@cert-authority"}:
+        marker = "@revoked" if words[0] == "@revoked" else "@cert-authority"
+        words = words[1:]
+    if len(words) < 3 or words[0].startswith("#"):
+        return None
+    try:
+        blob = base64.b64decode(words[2], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    declared = blob[4 : 4 + int.from_bytes(blob[:4], "big")]
+    return KnownKey(file, number, marker, words[0], words[1], blob) if declared == words[1].encode() else None
+
+
+def _matches(pattern: str, name: str) -> bool:
+    expression = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
+    return re.fullmatch(expression, name) is not None
+
+
+def _hash_matches(hashed: str, name: str) -> bool:
+    try:
+        salt, digest = (base64.b64decode(part, validate=True) for part in hashed[3:].split("|"))
+    except (binascii.Error, ValueError):
+        return False
+    return hmac.compare_digest(digest, hmac.digest(salt, name.encode(), "sha1"))
+
+
+def fingerprint(blob: bytes) -> str:
+    """As `ssh-keygen -l` shows it."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def keys_of(target: Target) -> tuple[KnownKey, ...]:
+    """What the known_hosts files say of the host. As in OpenSSH, a line without the port serves too."""
+    keys = read_known_hosts(target.known_hosts)
+    named = tuple(key for key in keys if key.is_of(target.known_as))
+    if named or target.host_key_alias or target.port == 22:
+        return named
+    return tuple(key for key in keys if key.is_of(target.hostname.lower()))
+
+
+def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_new: bool) -> tuple[str, ...]:
+    """Raise HostError unless the key is known to be the host's; a new one is written down when `accept_new`.
+
+    Returns warnings: what was passed over, or written.
+    """
+    kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
+    revoked = next((key for key in known if key.marker == "@revoked" and key.blob == blob), None)
+    if revoked:
+        raise HostError(f"the host key of {target.name} is revoked ({revoked.place})", "ask who runs the host")
+    plain = [key for key in known if not key.marker]
+    if any(key.blob == blob for key in plain):
+        return ()
+    authorities = [key for key in known if key.marker == "@cert-authority"]
+    if plain:
+        raise _changed(target, plain, kind, blob)
+    if accept_new:
+        file = _append(target, kind, blob)
+        return (f"{target.name} is trusted from now on: {kind} {fingerprint(blob)}, written to {file}",)
+    raise _unknown(target, kind, blob, authorities)
+
+
+def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]) -> HostError:
+    message = f"the host key of {target.name} ({target.known_as}) is not known\n  {kind} {fingerprint(blob)}"
+    if authorities:
+        return HostError(
+            message,
+            f"{authorities[0].place} trusts a certificate authority for it, which only OpenSSH can check: "
+            "--transport openssh",
+        )
+    return HostError(
+        message,
+        "compare it with what the host says of itself (there: ssh-keygen -lf /etc/ssh/ssh_host_"
+        f"{kind.removeprefix('ssh-').partition('-')[0]}_key.pub); "
+        f"if they are the same, run  {_login(target)}  and answer yes, or add --accept-new",
+    )
+
+
+def _login(target: Target) -> str:
+    """What a person types to log in: ssh takes a port as an option of its own."""
+    arguments = (word for word in ssh_arguments(Address.parse(target.name), None) if word != "--")
+    return shlex.join(["ssh", *arguments, "true"])
+
+
+def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> HostError:
+    old = next((key for key in known if key.type == kind), known[0])
+    return HostError(
+        f"the host key of {target.name} ({target.known_as}) has changed: it may be another machine that answers\n"
+        f"  known:   {old.type} {fingerprint(old.blob)} ({old.place})\n"
+        f"  answers: {kind} {fingerprint(blob)}",
+        f"only if you know why (the host was set up anew): ssh-keygen -f {old.file} -R '{target.known_as}'",
+    )
+
+
+def _append(target: Target, kind: str, blob: bytes) -> Path:
+    file = target.known_hosts[0]
+    name = _hashed(target.known_as) if target.hash_known_hosts else target.known_as
+    line = f"{name} {kind} {base64.b64encode(blob).decode()}\n"
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = file.exists() and file.read_bytes()[-1:] not in {b"", b"\n"}
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write((b"\n" if unfinished else b"") + line.encode())
+    except OSError as error:
+        raise HostError(f"the host key of {target.name} could not be written to {file}", str(error)) from error
+    return file
+
+
+def _hashed(name: str) -> str:
+    salt = secrets.token_bytes(20)
+    digest = hmac.digest(salt, name.encode(), "sha1")
+    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"

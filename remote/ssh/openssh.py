@@ -18,8 +18,7 @@ from typing import IO
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.exchange import ShellTransport
-from comborun.remote.ssh.shell import COMMAND
+from comborun.remote.ssh.shell import COMMAND, ShellTransport
 
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0

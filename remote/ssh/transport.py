@@ -10,11 +10,9 @@ from paramiko import ChannelException, SSHException
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Options
-from comborun.remote.ssh.connection import Connection, bounded, connect
-from comborun.remote.ssh.errors import explain
-from comborun.remote.ssh.exchange import ShellTransport
+from comborun.remote.ssh.connection import Connection, bounded, connect, explain
 from comborun.remote.ssh.keys import KeyFiles
-from comborun.remote.ssh.shell import COMMAND
+from comborun.remote.ssh.shell import COMMAND, ShellTransport
 
 if TYPE_CHECKING:
     from paramiko import Channel

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from comborun.results import ResultRules
+from comborun.judging import ResultRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.episode import Aggregate, EpisodeRecord
+    from comborun.attempt import Aggregate, EpisodeRecord
 
 
 @dataclass(frozen=True)

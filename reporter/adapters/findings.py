@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.episode import Aggregate
+from comborun.attempt import Aggregate
 from comborun.reporter.adapters import Caution, CautionKind, Defect, Reading, Reject, RejectKind, Training, places
 from comborun.reporter.adapters.row import RowError, parse_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
     from comborun.reporter.adapters import Context
     from comborun.reporter.adapters.rates import Count
 

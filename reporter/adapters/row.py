@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.adapters import RejectKind
 from comborun.rules.episodes import DEPTH_LIMIT, ENVIRONMENT, POLICY, Identity, RefusedError, integer, read_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.episode import JsonValue
+    from comborun.attempt import JsonValue
     from comborun.reporter.adapters import Context
 
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}

@@ -35,7 +35,7 @@ from comborun.rules.episodes import (
 )
 
 if TYPE_CHECKING:
-    from comborun.results import ResultRules
+    from comborun.judging import ResultRules
 
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some tell everything in their last lines"""

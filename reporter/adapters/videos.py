@@ -13,17 +13,17 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 from comborun.reporter.adapters import Defect
 from comborun.reporter.adapters.nearness import Near, attempt_folder
 from comborun.rules.videos import FAULTS, fault, parse
-from comborun.spans import describe, gaps
+from comborun.work import describe, gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
 
 SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.errors import UserError
 from comborun.reporter.comparing.comparison import Comparison, Side, comparison_of
 from comborun.reporter.comparing.deciding import merged_of
@@ -14,6 +13,7 @@ from comborun.reporter.comparing.pairing import Counted, arm
 from comborun.reporter.counting.tallies import tallies
 from comborun.reporter.statistics.multiplicity import holm
 from comborun.reporter.text import combo_name, p_value, points, points_interval
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,16 +10,16 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from comborun.amounts import several
 from comborun.reporter.comparing.pairing import same_start
 from comborun.reporter.merge import merge
 from comborun.reporter.text import combo_name
-from comborun.spans import describe, spans
+from comborun.text import several
+from comborun.work import describe, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
     from comborun.reporter.adapters import Reject
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.text import fraction, p_value, points, points_interval
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Side, comparison_of
 from comborun.reporter.counting.quality import Finding
 from comborun.reporter.statistics.detectable import paired_gap, unpaired_gap
 from comborun.reporter.statistics.multiplicity import holm, letters
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from comborun.reporter.comparing.stopping import side_level, standings
 from comborun.reporter.statistics.proportion import proportion
 from comborun.reporter.statistics.sequential import Rule, interval_after_stopping, levels, sequential_p
 from comborun.rules.words import Cause
-from comborun.spans import Spans, minus, spans, union
+from comborun.work import Spans, minus, spans, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.comparison import Side
     from comborun.reporter.comparing.stopping import Standing
     from comborun.reporter.statistics.paired import PairCounts
-    from comborun.stop_rule import StopRule
+    from comborun.stopping import StopRule
     from comborun.work import Combo
 
 

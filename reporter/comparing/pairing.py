@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
 """fields of a record that can hold a hash of where its episode started, the best evidence first"""

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 from comborun.reporter.comparing.pairing import Arm
 from comborun.reporter.statistics.sequential import Rule, decide, levels
 from comborun.rules.words import Outcome
-from comborun.spans import Spans, union, within
-from comborun.work import combo_of
+from comborun.work import Spans, combo_of, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.plan import Session
     from comborun.reporter.collected import SessionHistory
-    from comborun.stop_rule import PlannedComparison, StopRule
+    from comborun.stopping import PlannedComparison, StopRule
     from comborun.work import Combo
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 from comborun.reporter.counting.copies import balanced_rate
 from comborun.reporter.counting.ending import Ending, Evidence, ending
 from comborun.reporter.counting.failures import FailureKinds, failure_kinds
@@ -14,7 +14,7 @@ from comborun.reporter.counting.times import TimeToSuccess, time_to_success
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.words import Completeness
-from comborun.spans import Spans, describe, size
+from comborun.work import Spans, describe, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,13 +6,13 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 from comborun.reporter.statistics.first_k import Balanced, balanced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
 
 COPY = "env_id"
 ORDER = "episode_in_env"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.reasons import CAUSES, behind
+from comborun.attempt import CAUSES, behind
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:

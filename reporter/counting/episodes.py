@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 from comborun.reporter.statistics.bootstrap import bca_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
     from comborun.reporter.statistics.proportion import Interval
 
     Measured = tuple[Sequence[EpisodeRecord], tuple[str, ...]]

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.adapters import RejectKind
 from comborun.reporter.text import combo_name
-from comborun.spans import Spans, describe, size, spans
+from comborun.text import several
+from comborun.work import Spans, describe, size, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

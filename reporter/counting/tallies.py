@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.episode import Aggregate
+    from comborun.attempt import Aggregate
     from comborun.work import Combo
 
 

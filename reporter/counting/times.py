@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
 from comborun.reporter.statistics.incidence import Incidence, incidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.episode import EpisodeRecord
+    from comborun.attempt import EpisodeRecord
 
 FIELDS = {
     "time_to_success_s": "s",

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.figures import strips
 from comborun.reporter.figures.colours import ink_on
 from comborun.reporter.figures.frame import SMALL, Frame, ticks
@@ -16,6 +15,7 @@ from comborun.reporter.figures.plate import Drawing, Plate
 from comborun.reporter.figures.sheet import INK, Sheet, measure
 from comborun.reporter.text import duration, number
 from comborun.rules.words import Outcome
+from comborun.text import several
 
 if TYPE_CHECKING:
     from comborun.reporter.counting.schedule import Schedule, Stay

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from comborun.plaintext import printable
 from comborun.reporter.figures.sheet import measure
+from comborun.text import printable
 
 _SEAM = re.compile(r"(?<=[_\-/. ])(?=[^_\-/. ])")
 

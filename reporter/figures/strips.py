@@ -8,13 +8,13 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.figures.colours import SERIES
 from comborun.reporter.figures.frame import SMALL, Frame, ticks
 from comborun.reporter.figures.key import Entry
 from comborun.reporter.figures.sheet import INK
 from comborun.reporter.records.usage import gpu_at, gpu_indexes, track
 from comborun.reporter.text import number
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from comborun import __version__
-from comborun.plaintext import printable
 from comborun.reporter.pages.markdown import escape
 from comborun.reporter.pages.numbers import limits, significant
 from comborun.reporter.render import TEMPLATES, templates
 from comborun.reporter.text import claim, p_value, points, points_interval
+from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,14 +9,14 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from comborun.episode import EpisodeRecord
+from comborun.attempt import EpisodeRecord
 from comborun.reporter.pages.numbers import limits, scaled
 from comborun.reporter.pages.page import letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.episode import JsonValue
+    from comborun.attempt import JsonValue
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.text import duration
 from comborun.rules.words import Completeness, Outcome
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from comborun import __version__
-from comborun.plaintext import printable
 from comborun.reporter.pages.axes import Axes
 from comborun.reporter.pages.methods import methods
 from comborun.reporter.pages.page import letters
 from comborun.reporter.text import NOTHING, fraction, of
+from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

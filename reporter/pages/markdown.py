@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from comborun import __version__
-from comborun.plaintext import printable
 from comborun.reporter.pages.methods import methods
 from comborun.reporter.pages.page import EARLY, GAPS, Page, letters, means, planned_words, tallies_of
 from comborun.reporter.text import (
@@ -22,6 +21,7 @@ from comborun.reporter.text import (
     points_interval,
     rate,
 )
+from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.comparing.comparison import ALPHA
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

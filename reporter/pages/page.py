@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.amounts import GIB
 from comborun.reporter.counting.quality import Finding, Quality
 from comborun.reporter.pages.headline import sentences
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import claim, clock, duration, fraction
+from comborun.text import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

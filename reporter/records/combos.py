@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from comborun.episode import EpisodeRecord
+from comborun.attempt import EpisodeRecord
 from comborun.reporter.adapters import Defect, Reading, places
 from comborun.reporter.adapters.sniff import Format
 from comborun.reporter.merge import content
@@ -22,7 +22,7 @@ from comborun.reporter.text import combo_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.episode import Aggregate
+    from comborun.attempt import Aggregate
     from comborun.work import Combo
 
 NAMING = frozenset({Format.JSONL_ROWS, Format.COMPLETION_ROWS})

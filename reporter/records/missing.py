@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from comborun.again.resumption import Rejected
 from comborun.reporter.adapters import RejectKind
 from comborun.reporter.merge import merge
-from comborun.spans import Spans, union
-from comborun.work import combo_of
+from comborun.work import Spans, combo_of, union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

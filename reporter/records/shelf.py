@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.reporter.adapters import (
     CautionKind,
     Context,
@@ -26,12 +25,13 @@ from comborun.reporter.adapters.sniff import Format, Sniffed
 from comborun.reporter.records.combos import Told, settled
 from comborun.reporter.records.found import broken
 from comborun.rules.episodes import DOCUMENT_MOST, describe, rebuild
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.episode import Aggregate, EpisodeRecord
+    from comborun.attempt import Aggregate, EpisodeRecord
     from comborun.reporter.adapters import Reject
 
 

@@ -25,7 +25,7 @@ GATED = Path(__file__).with_name("gated.py")
 MONITOR = """
 import sys
 import comborun.monitor.observe as observe
-import comborun.remote.ssh.exchange as link
+import comborun.remote.ssh.shell as link
 from comborun.__main__ import main
 observe.ANSWER_S = link.ANSWER_S = float(sys.argv.pop(1))
 main()

@@ -26,14 +26,11 @@ from typing import Any
 import pytest
 
 from comborun.attempt import Begin, End
-from comborun.library import library_files
-from comborun.resources import NOTHING, Request
+from comborun.page import Page
+from comborun.remote.program import library_files
+from comborun.resources import NOTHING, BashWord, Display, Request
 from comborun.rules.records import parse
-from comborun.script import FRONT
-from comborun.session.data import success_pattern
-from comborun.session.display import Display
-from comborun.session.page import Page
-from comborun.session.word import BashWord
+from comborun.script import FRONT, success_pattern
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from box import put_library
 
-from comborun.remote.fetch.transfer import Fetched, fetch
-from comborun.remote.local import LocalTransport
-from comborun.transport import Completed
+from comborun.remote.fetch import Fetched, fetch
+from comborun.remote.transport import Completed, LocalTransport
 
 
 class Link(LocalTransport):

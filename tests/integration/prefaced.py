@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from comborun.remote.local import LocalTransport
-from comborun.transport import Completed
+from comborun.remote.transport import Completed, LocalTransport
 
 
 class Prefaced(LocalTransport):

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from comborun.amounts import MIB
 from comborun.grid import Shipped
 from comborun.remote import program
-from comborun.remote.local import LocalTransport
-from comborun.remote.shipping.survey import Shipment, survey
-from comborun.remote.shipping.sync import compare, deliver, lines
-from comborun.transport import Completed
+from comborun.remote.shipping import Shipment, survey
+from comborun.remote.sync import compare, deliver, lines
+from comborun.remote.transport import Completed, LocalTransport
+from comborun.text import MIB
 
 
 def receive(root: Path, stream: bytes) -> Completed:

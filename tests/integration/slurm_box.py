@@ -16,8 +16,8 @@ from slurm import Slurm, Task, slurm_at
 
 from comborun.attempt import Begin, End
 from comborun.jobs import Kind, array_script, settle_script
-from comborun.slurm import NO_SLURM
-from comborun.slurm import Slurm as SlurmKeys
+from comborun.resources import NO_SLURM
+from comborun.resources import Slurm as SlurmKeys
 
 KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
 SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)

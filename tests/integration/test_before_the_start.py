@@ -14,12 +14,11 @@ import pytest
 from box import until
 from desk import Desk, desk
 
-from comborun.amounts import MIB
 from comborun.cli.options import Where
 from comborun.cli.request import Request
 from comborun.cli.starting import start_run
-from comborun.remote.local import LocalTransport
-from comborun.transport import Completed
+from comborun.remote.transport import Completed, LocalTransport
+from comborun.text import MIB
 
 __all__ = ["desk"]
 

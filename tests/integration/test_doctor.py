@@ -20,7 +20,7 @@ from prefaced import Prefaced
 from comborun.cli.doctor import doctor
 from comborun.remote.doctor.examine import PROGRAMS, Examination, Wanted, examine
 from comborun.remote.doctor.finding import Finding, Level
-from comborun.remote.local import LocalTransport
+from comborun.remote.transport import LocalTransport
 
 HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\nwhile :; do sleep 60; done\n"
 Fake = Callable[[str, str], None]

@@ -10,8 +10,8 @@ import pytest
 from fetched_run import Link, Run, contents, get, mirror, run
 
 from comborun.errors import HostError
-from comborun.remote.fetch.transfer import Fetched, fetch
-from comborun.remote.local import LocalTransport
+from comborun.remote.fetch import Fetched, fetch
+from comborun.remote.transport import LocalTransport
 
 __all__ = ["mirror", "run"]
 

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from fetched_run import Run, contents, get, mirror, run
 
-from comborun.remote.fetch.answer import Skipped
-from comborun.remote.fetch.transfer import Fetched
+from comborun.remote.fetch import Fetched
+from comborun.remote.mirror import Skipped
 
 __all__ = ["mirror", "run"]
 

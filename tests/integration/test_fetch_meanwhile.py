@@ -14,8 +14,8 @@ from fetched_run import Link, Run, contents, get, mirror, run
 from prefaced import Prefaced
 
 from comborun.errors import HostError
-from comborun.remote.fetch.transfer import Fetched
-from comborun.transport import Completed
+from comborun.remote.fetch import Fetched
+from comborun.remote.transport import Completed
 
 __all__ = ["mirror", "run"]
 

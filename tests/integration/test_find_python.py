@@ -12,11 +12,10 @@ import pytest
 from box import put_library
 
 from comborun.errors import HostError
-from comborun.library import finder
 from comborun.remote import program
 from comborun.remote.host import ask
-from comborun.remote.local import LocalTransport
-from comborun.transport import Completed
+from comborun.remote.program import finder
+from comborun.remote.transport import Completed, LocalTransport
 
 REAL = os.path.realpath(sys.executable)
 WITHOUT = """#!/bin/bash

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from comborun.command import fill
 from comborun.errors import HostError, UserError
+from comborun.judging import ResultRules
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History
 from comborun.monitor.observe import load_run, observe
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.watch import Source
 from comborun.plan import After, Limits, Plan, Session
-from comborun.remote.local import LocalTransport
 from comborun.remote.publish import Draft, publish
-from comborun.results import ResultRules
+from comborun.remote.transport import LocalTransport
 from comborun.rules.records import parse
 from comborun.rules.words import Life, Outcome
-from comborun.session.command import fill
 
 DEADLINE_S = 20.0
 PROGRAM = """

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from desk import CHECKOUT, Desk, desk_at, evaluate
 
 from comborun.cli import combo
-from comborun.remote.fetch.transfer import fetch
-from comborun.remote.local import LocalTransport
+from comborun.remote.fetch import fetch
+from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
 from comborun.reporter.records.missing import missing
 from comborun.reporter.summary import ComboSummary, summarize

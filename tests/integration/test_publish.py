@@ -15,13 +15,13 @@ from prefaced import Prefaced
 
 from comborun.again.amend import Amended, compare
 from comborun.again.amend import amend as amended_plan
+from comborun.command import fill
 from comborun.errors import HostError
+from comborun.judging import ResultRules
 from comborun.plan import After, Limits, Plan, Session
-from comborun.remote.local import LocalTransport
 from comborun.remote.publish import Draft, Publication, amend, publish
 from comborun.remote.runs import list_runs
-from comborun.results import ResultRules
-from comborun.session.command import fill
+from comborun.remote.transport import LocalTransport
 
 SESSION = Session("e_p", "p", "e", "episode", 0, 2, None, fill("true", {}), "", None, (), 0, ResultRules(), "d1")
 PLAN = Plan("my-grid", (SESSION,), Limits(1, 1, 0.0, 2), (), None, 60.0, "digest-1")

@@ -15,9 +15,8 @@ from comborun.cli.report import report_on
 from comborun.cli.status import Watching, monitor, status, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
-from comborun.remote.local import LocalTransport
-from comborun.results import ResultRules
-from comborun.transport import Completed
+from comborun.judging import ResultRules
+from comborun.remote.transport import Completed, LocalTransport
 
 ID = "grid-20260509T073525Z-1a2b"
 LOST = ("broken", "round")

@@ -20,7 +20,7 @@ from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.watch import Source
-from comborun.remote.local import LocalTransport
+from comborun.remote.transport import LocalTransport
 from comborun.rules.words import Outcome
 
 TRIALS, BATCH, TASKS = 4, 2, 2

@@ -16,9 +16,9 @@ from box import Box, bash, kill, until
 from desk import Desk, desk
 
 from comborun.errors import UserError
-from comborun.facts import HostFacts
 from comborun.remote.launch import StartOptions
 from comborun.remote.secrets import asked_of_host, check_host, from_laptop
+from comborun.resources import HostFacts
 from comborun.rules.records import parse
 
 __all__ = ["desk"]

@@ -14,7 +14,7 @@ from desk import Desk, desk, evaluate
 from nvidia import Gpus
 
 from comborun.remote.launch import Beginning, await_first
-from comborun.remote.local import LocalTransport
+from comborun.remote.transport import LocalTransport
 
 __all__ = ["desk"]
 

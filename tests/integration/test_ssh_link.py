@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from sshd import Sshd, until
 
-from comborun.amounts import MIB
 from comborun.errors import HostError
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.transport import SshTransport
+from comborun.text import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def transport(request: pytest.FixtureRequest, server: Sshd) -> Iterator[Transpor
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that does not answer is given up sooner than a person would want."""
-    monkeypatch.setattr("remote.ssh.exchange.GRACE_S", 0.5)
+    monkeypatch.setattr("comborun.remote.ssh.shell.GRACE_S", 0.5)
 
 
 def shell_of(transport: Transport) -> int:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shipping_desk import Counting, Desk, desk
 
-from comborun.amounts import MIB
 from comborun.errors import UserError
 from comborun.grid import Shipped
-from comborun.remote.local import LocalTransport
-from comborun.remote.shipping.survey import survey
-from comborun.remote.shipping.sync import compare, deliver, lines, stream
+from comborun.remote.shipping import survey
+from comborun.remote.sync import compare, deliver, lines, stream
+from comborun.remote.transport import LocalTransport
+from comborun.text import MIB
 
 __all__ = ["desk"]
 

@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sshd import until
 
-from comborun.amounts import MIB
 from comborun.errors import HostError
-from comborun.remote.local import LocalTransport
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.transport import SshTransport
-from comborun.transport import Transport
+from comborun.remote.transport import LocalTransport, Transport
+from comborun.text import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ import sys
 from box import until
 from desk import Desk, desk
 
-from comborun.remote.fetch.transfer import fetch
-from comborun.remote.local import LocalTransport
+from comborun.remote.fetch import fetch
+from comborun.remote.transport import LocalTransport
 from comborun.reporter.adapters import videos
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize

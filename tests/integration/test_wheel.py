@@ -77,9 +77,8 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk) -> None:
     assert planned.returncode == 0, planned.stderr
     assert "4 sessions, 16 episodes" in planned.stdout
     assert '"$schema"' in installed.combo("schema").stdout
-    look = (
-        "import comborun.remote.ssh.shell as s, comborun.library as l; print(len(s.program()), len(l.library_files()))"
-    )
+    look = "from comborun.remote import program as l; from comborun.remote.ssh import shell as s; "
+    look += "print(len(s.program()), len(l.library_files()))"
     seen = subprocess.run(
         [sys.executable, "-c", look],
         env=installed.environment,

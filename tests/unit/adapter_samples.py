@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from comborun.episode import EpisodeRecord
+from comborun.attempt import EpisodeRecord
 from comborun.reporter.adapters import Adapter, Context, Reading
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from comborun.amounts import MIB
+from comborun.judging import ProgressRules, ResultRules
 from comborun.monitor.observe import RunView
 from comborun.plan import After, Limits, Plan, Session
-from comborun.progress import ProgressRules
-from comborun.results import ResultRules
-from comborun.session.word import BashWord
-from comborun.transport import Completed
+from comborun.remote.transport import Completed
+from comborun.resources import BashWord
+from comborun.text import MIB
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC
 BOOT = "6f1c0c5e-0000-4000-8000-000000000001"

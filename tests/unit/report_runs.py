@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
-from comborun.results import ResultRules
 from comborun.rules.names import RunLayout
 
 RUN = RunLayout()

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from comborun.command import FILE, CommandError, check_arguments, launched, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.checks.commands import Use, check_filled, some, uses
 from comborun.grid.combos import Combo
 from comborun.grid.draft import Draft, Path
 from comborun.grid.model import Layer
-from comborun.session.command import FILE, CommandError, placeholders, split_command
-from comborun.session.launcher import check_arguments, launched
 
 _SEVERAL_GPUS = ("cvd", "both")
 """pin modes in which rank r finds the r-th GPU that was granted under the number r"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from comborun.command import PLAN_TIME, START_TIME, TELLS_HOW_MANY, fillable, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.checks.around import around_warnings
 from comborun.grid.checks.commands import OWNERS, Use, some, uses
@@ -18,8 +19,6 @@ from comborun.grid.checks.survival import survival_warnings
 from comborun.grid.combos import Combo
 from comborun.grid.draft import Draft, Path
 from comborun.grid.globbed import found_by_glob
-from comborun.session.command import PLAN_TIME, START_TIME, TELLS_HOW_MANY, placeholders, split_command
-from comborun.session.furnishing import fillable
 
 _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
 _BRACED = re.compile(r"\{\s*([A-Za-z][\w.-]*)\s*\}")

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from comborun.errors import Problem
-from comborun.grid.combos import Combo, matching
-from comborun.grid.draft import Draft, Path
-from comborun.grid.keys.furnish import UNCAPPED
-from comborun.grid.settings import Settings
-from comborun.servers import FIELDS
-from comborun.session.command import (
+from comborun.command import (
     FILE,
     PLAN_TIME,
     START_TIME,
@@ -21,7 +15,13 @@ from comborun.session.command import (
     placeholders,
     split_command,
 )
-from comborun.suggest import did_you_mean, listed
+from comborun.errors import Problem
+from comborun.grid.combos import Combo, matching
+from comborun.grid.draft import Draft, Path
+from comborun.grid.keys.furnish import UNCAPPED
+from comborun.grid.settings import Settings
+from comborun.servers import FIELDS
+from comborun.text import did_you_mean, listed
 
 AFTER_KNOWS = ("results_dir", "run")
 OWNERS = {"policy": "policies", "environment": "environments"}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from comborun.components import NODES
+from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.checks.commands import some, uses
 from comborun.grid.checks.count import no_number, number
@@ -14,9 +14,8 @@ from comborun.grid.combos import Combo
 from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.placement import MOST_GPUS, Wanted
 from comborun.grid.model import Layer
-from comborun.placement import parse_placement
-from comborun.session.command import CommandError, placeholders, split_command
-from comborun.suggest import did_you_mean
+from comborun.placement import NODES, parse_placement
+from comborun.text import did_you_mean
 
 ENVIRONMENTS = "env"
 """the component of RLinf that runs simulators"""

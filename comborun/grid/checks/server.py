@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.combos import AXIS_OF, Combo
 from comborun.grid.draft import Draft, Path
 from comborun.grid.keys.server import ServerKeys
 from comborun.servers import ASKED, OF_SERVERS
-from comborun.session.command import START_TIME, CommandError, check_argument, placeholders, split_command
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 _ASKING = re.compile(r"\{server\.([A-Za-z0-9_.-]+)\}")
 _KNOWN = ("port", "gpu", "gpus", "gpu_count", "output_dir", "attempt", "run")

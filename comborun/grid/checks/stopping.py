@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from comborun.command import placeholders
 from comborun.grid.checks.commands import some
 from comborun.grid.combos import MOST_COMBOS, Combo
 from comborun.grid.settings import Settings
-from comborun.session.command import placeholders
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
     from comborun.errors import Problem

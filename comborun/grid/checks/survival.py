@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.checks.commands import some
 from comborun.grid.combos import Combo, matching
 from comborun.grid.draft import Draft, Path
+from comborun.judging import PLANNED
 from comborun.rules.words import Failure
-from comborun.session.command import CommandError, placeholders, split_command
-from comborun.suggest import listed
-from comborun.survival import PLANNED
+from comborun.text import listed
 
 SHORT_SILENCE = 60
 """seconds; loading a scene or compiling its shaders easily takes as long"""

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
+from comborun.command import FileText, JsonTree, Number
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, OneOrMany, OrJust, OrNone
 from comborun.grid.keys.values import Line, Pattern, Positive, Text, Workdir, guarded, line_of, scalar_of
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
-from comborun.session.around import RUNTIMES, Runtime
-from comborun.session.inputs import FileText, JsonTree, Number
-from comborun.suggest import did_you_mean
+from comborun.resources import RUNTIMES, Runtime
+from comborun.text import did_you_mean
 
 _FILE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")

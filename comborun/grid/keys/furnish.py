@@ -11,7 +11,7 @@ from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_whole
 from comborun.grid.keys.values import guarded, line_of, scalar_of
 from comborun.grid.yaml_tree import Map
-from comborun.session.display import XVFB, Display
+from comborun.resources import XVFB, Display
 
 _SHAPES = '`xvfb` for one of its own, ":1" for one that is there, or a map of them: {0: ":1", 1: ":2"}'
 UNCAPPED = 0

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from comborun.components import GPUS, NODES
 from comborun.errors import UserError
 from comborun.grid.keys.count import Count
 from comborun.grid.keys.shapes import Keys, OrJust
 from comborun.grid.keys.values import Size, guarded, refusal, scalar_of
 from comborun.grid.yaml_tree import Items
-from comborun.placement import PlacementError, parse_placement
+from comborun.placement import GPUS, NODES, PlacementError, parse_placement
 from comborun.resources import mebibytes
 
 MOST_GPUS = 64

@@ -10,7 +10,7 @@ from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_whole
 from comborun.grid.keys.values import guarded, line_of, refusal, scalar_of
 from comborun.grid.yaml_tree import Kind
-from comborun.progress import compile_pattern, has_total
+from comborun.judging import compile_pattern, has_total
 
 _ORIGINS = (-1, 0, 1)
 

@@ -10,9 +10,8 @@ from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_size
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import GpuCount, NotNegative, Positive, guarded, line_of, scalar_of
-from comborun.names import clean
 from comborun.resources import PIN_MODES, PinMode
-from comborun.suggest import did_you_mean
+from comborun.text import clean, did_you_mean
 
 
 def _pin(tree: object) -> str:

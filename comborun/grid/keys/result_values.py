@@ -8,8 +8,8 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from comborun.errors import UserError
 from comborun.grid.keys.values import guarded, line_of
-from comborun.results import FORMATS, Source
-from comborun.suggest import did_you_mean
+from comborun.judging import FORMATS, Source
+from comborun.text import did_you_mean
 
 
 def _format(tree: object) -> str:

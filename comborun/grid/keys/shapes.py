@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 from comborun.errors import UserError
 from comborun.grid.keys.values import refusal
 from comborun.grid.yaml_tree import Items, Kind, Scalar
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 
 class Keys(BaseModel):

@@ -12,7 +12,7 @@ from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_duration
 from comborun.grid.keys.shapes import Keys, OneOrMany
 from comborun.grid.keys.values import DURATION_SCHEMA, Positive, guarded, line_of, scalar_of
-from comborun.slurm import Slurm
+from comborun.resources import Slurm
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.@+/-]*"
 _NODES = r"[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]*"

@@ -10,7 +10,7 @@ from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, OneOrMany, OrJust
 from comborun.grid.keys.values import Name, Positive, guarded, line_of, scalar_of
 from comborun.grid.yaml_tree import Items, Scalar
-from comborun.suggest import did_you_mean
+from comborun.text import did_you_mean
 
 ALL = "all"
 DEFAULT_ALPHA = 0.05

@@ -20,7 +20,7 @@ from comborun.grid.keys.survival_values import (
     WholeSeconds,
 )
 from comborun.grid.keys.values import Glob, NotNegative, Positive, Seconds, Text
-from comborun.survival import NOTICE_KINDS
+from comborun.judging import NOTICE_KINDS
 
 DEFAULT_EVERY = 600.0
 DEFAULT_ATTEMPTS = 3

@@ -11,10 +11,10 @@ from pydantic import PlainValidator, WithJsonSchema
 from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_duration, parse_whole
 from comborun.grid.keys.values import DURATION_SCHEMA, guarded, line_of, scalar_of
+from comborun.judging import IGNORE, NOTICE_KINDS, PLANNED, NoticeKind
 from comborun.rules.patterns import PatternError, compiled, unhurried
 from comborun.rules.words import Failure
-from comborun.suggest import did_you_mean, listed
-from comborun.survival import IGNORE, NOTICE_KINDS, PLANNED, NoticeKind
+from comborun.text import did_you_mean, listed
 
 LONGEST_WAIT = 1800.0
 """seconds; the dispatcher doubles waits up to it"""

@@ -17,9 +17,8 @@ from pydantic_core import PydanticCustomError
 from comborun.errors import UserError
 from comborun.grid.keys.quantity import parse_duration, parse_size, parse_whole
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
-from comborun.names import clean
 from comborun.plan import SecretSource, Unit
-from comborun.suggest import close_to, did_you_mean
+from comborun.text import clean, close_to, did_you_mean
 
 MISTAKE = "grid_mistake"
 """the pydantic error type of everything that is refused here"""

@@ -21,9 +21,9 @@ from adapter_samples import (
     verdicts,
 )
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import Context, RejectKind, eval_info, json_list_last, json_per_file
-from comborun.results import ResultRules
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"
 STEPS = "agent/EB-Habitat"

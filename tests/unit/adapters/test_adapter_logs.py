@@ -21,7 +21,8 @@ from adapter_samples import (
     verdicts,
 )
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import (
     Context,
     RejectKind,
@@ -33,7 +34,6 @@ from comborun.reporter.adapters import (
     train_step,
 )
 from comborun.reporter.adapters.rates import RateError, agrees, count
-from comborun.results import ResultRules
 
 TUPLE = "results:  ('env', [True, False, True], {})\n"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from adapter_samples import OURS, combos, complaints, kinds, only, read_sample, read_text, sample, verdicts
 
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import Reading, completion_rows, job_rows
 from comborun.reporter.counting.copies import balanced_rate
 from comborun.reporter.merge import merge
-from comborun.results import ResultRules
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
 JOBS = "arena/zero/2026-07-20_10-00-00/pick_zero/episode_results_rebuild{}.jsonl"

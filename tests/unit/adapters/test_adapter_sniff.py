@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from adapter_samples import SAMPLES, complaints, read_sample, reasons, sample
 
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import Context, Reading, jsonl_rows
 from comborun.reporter.adapters.reading import READERS, read
 from comborun.reporter.adapters.sniff import Format, candidate
-from comborun.results import ResultRules
 
 TAKEN = {
     "agent/EB-Habitat/episode_1/cosmos_log.json": "json-list-last",

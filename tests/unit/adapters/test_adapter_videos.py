@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from adapter_samples import by_episode, combos, complaints, kinds, verdicts
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.adapters import Context, Reading, filename_encoded
 from comborun.reporter.adapters.videos import Links, Video, index, key, link
 

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.again.amend import Amended, Choice, Kind, amend, compare
+from comborun.command import fill
+from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
 from comborun.planner import session_digest
-from comborun.resources import Request
-from comborun.results import ResultRules
-from comborun.session.command import fill
-from comborun.session.display import Display
-from comborun.spans import minus
-from comborun.work import episodes_of
+from comborun.resources import Display, Request
+from comborun.work import episodes_of, minus
 
 
 def session(policy: str = "p", environment: str = "e", count: int = 4, **fields: object) -> Session:

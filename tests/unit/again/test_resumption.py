@@ -11,8 +11,7 @@ from test_amend import plan, session
 from comborun.again.resumption import Again, Futile, Rejected, Resumption, resumption
 from comborun.planner import range_session
 from comborun.rules.words import Outcome
-from comborun.spans import Spans, minus, spans
-from comborun.work import Combo, episodes_of
+from comborun.work import Combo, Spans, episodes_of, minus, spans
 
 COMBO: Combo = ("p", "e")
 ALL = (range(10),)

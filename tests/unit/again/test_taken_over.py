@@ -7,11 +7,9 @@ from dataclasses import replace
 from test_amend import OTHER, amended, plan, session
 
 from comborun.again.taken_over import taken_over
+from comborun.judging import DEFAULT_RETRY, ProgressRules, ResultRules, WatchRules
 from comborun.plan import Limits
-from comborun.progress import ProgressRules
 from comborun.resources import Request, Reserve
-from comborun.results import ResultRules
-from comborun.survival import DEFAULT_RETRY, WatchRules
 
 
 def test_the_same_is_not_told() -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, load_grid, parse_grid
 from comborun.grid.settings import GridLimits, Settings
+from comborun.judging import ProgressRules, ResultRules
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.progress import ProgressRules
-from comborun.results import ResultRules
+from comborun.resources import HostFacts
 
 HEAD = """\
 policies: [flat, rough]

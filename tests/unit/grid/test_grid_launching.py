@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.grid.keys.quantity import parse_size
 from comborun.grid.settings import Shipped
 from comborun.plan import Plan
 from comborun.planner import lay_out
+from comborun.resources import HostFacts
 
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
 HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())

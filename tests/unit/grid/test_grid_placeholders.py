@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from comborun.command import PLAN_TIME, START_TIME
 from comborun.errors import GridError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.planner import lay_out
-from comborun.session.command import PLAN_TIME, START_TIME
+from comborun.resources import HostFacts
 
 AXES = """\
 policies: {flat: {checkpoint: f.pt, lr: 1e-3}, rough: {checkpoint: r.pt}}

@@ -8,10 +8,10 @@ import pytest
 
 from comborun.cli.plan import placement_lines
 from comborun.errors import GridError, UserError
-from comborun.facts import Card, HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
+from comborun.resources import Card, HostFacts
 
 GIB = 1024
 HEAD = """\

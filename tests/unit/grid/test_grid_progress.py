@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import GridError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.planner import lay_out
+from comborun.resources import HostFacts
 
 HERE = HostFacts("local", "box", 8, 1 << 34, (), "5", "3", "", ())
 HEAD = """\

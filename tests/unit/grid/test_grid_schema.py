@@ -12,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from comborun.cli import combo
+from comborun.command import PLAN_TIME, START_TIME
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.keys.around import ContainerKeys, LauncherKeys, WorkdirKeys
 from comborun.grid.keys.placement import ComponentKeys, PlacedKeys
@@ -31,9 +32,8 @@ from comborun.grid.model import (
 )
 from comborun.grid.schema import schema_text
 from comborun.grid.starter import starter_grid
+from comborun.judging import DEFAULT_RETRY
 from comborun.rules.words import Failure
-from comborun.session.command import PLAN_TIME, START_TIME
-from comborun.survival import DEFAULT_RETRY
 
 CHECKOUT = Path(__file__).parents[3]
 DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()

@@ -10,15 +10,14 @@ import pytest
 
 from comborun.bundle import policy, queue
 from comborun.errors import GridError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, Settings, parse_grid
 from comborun.grid.keys.survival_values import FailFast
+from comborun.judging import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from comborun.plan import Plan
 from comborun.planner import lay_out
+from comborun.resources import HostFacts
 from comborun.rules.words import Failure
-from comborun.script import notify_script
-from comborun.session.data import session_data
-from comborun.survival import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
+from comborun.script import notify_script, session_data
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"

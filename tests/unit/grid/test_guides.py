@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from comborun.cli import combo
-from comborun.facts import Card, HostFacts
 from comborun.grid import load_grid
+from comborun.resources import Card, HostFacts
 
 Planned = Callable[..., Result]
 GUIDES = Path(__file__).parents[3] / "examples" / "guides"

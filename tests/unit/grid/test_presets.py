@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 
 from comborun.cli import combo
 from comborun.errors import GridError, Problem, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.about import AboutKeys
 from comborun.grid.model import keys_of
-from comborun.instances import instances
+from comborun.judging import FORMATS
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
 from comborun.remote.provenance import preset_origin
 from comborun.reporter.adapters.sniff import Format
-from comborun.results import FORMATS
-from comborun.script import server_script, session_script
-from comborun.session.data import session_data
+from comborun.resources import HostFacts
+from comborun.script import server_script, session_data, session_script
+from comborun.servers import instances
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets"

@@ -11,11 +11,11 @@ from comborun.again.amend import Kind, amend, compare
 from comborun.bundle import manifest
 from comborun.cli.changing import choose, rule_kept
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.stop_rule import PlannedComparison, StopRule
+from comborun.resources import HostFacts
+from comborun.stopping import PlannedComparison, StopRule
 
 HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
 RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"

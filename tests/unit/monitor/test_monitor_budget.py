@@ -11,11 +11,11 @@ from monitor_stage import a_plan
 from comborun.attempt import End
 from comborun.bundle import policy
 from comborun.host.attempts import RunDirectory
+from comborun.judging import DEFAULT_RETRY
 from comborun.monitor.answer.snapshot import Attempt
 from comborun.monitor.reasons.waits import budget
 from comborun.plan import Plan
 from comborun.rules.words import Cause, Failure, Outcome
-from comborun.survival import DEFAULT_RETRY
 
 KINDS = ("gpu_memory", "killed", "preempted", "stopped", "lost")
 

@@ -8,13 +8,13 @@ from datetime import UTC
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
+from comborun.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History, fold
 from comborun.monitor.reasons.explain import Explanation, explain, to_document
 from comborun.plan import Plan
 from comborun.rules.words import Failure
-from comborun.survival import EvidenceRules, RetryRule, WatchRules
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),

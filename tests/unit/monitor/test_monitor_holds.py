@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
+from comborun.judging import RetryRule
 from comborun.monitor.answer.holds import Hold, Quarantine, Waiting
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.classify import classify
@@ -15,7 +16,6 @@ from comborun.monitor.showing.jsonform import document
 from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.survival import RetryRule
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))
 PLAN = replace(

@@ -9,7 +9,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.history import History, fold
 from comborun.monitor.observe import load_run, observe
-from comborun.transport import Completed
+from comborun.remote.transport import Completed
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
+from comborun.judging import RetryRule
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History, fold
@@ -24,7 +25,6 @@ from comborun.monitor.table import MOST_ROWS, Look, render
 from comborun.monitor.wording import SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.survival import RetryRule
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 

@@ -10,8 +10,8 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a
 from comborun.errors import HostError, UserError
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from comborun.remote.transport import Completed
 from comborun.rules.words import Life
-from comborun.transport import Completed
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 from report_runs import planned_session
 
-from comborun.attempt import End
+from comborun.attempt import CAUSES, FAILURES, End, behind
+from comborun.judging import EvidenceRules, ResultRules
 from comborun.monitor.reasons.causes import ended_by, note
-from comborun.reasons import CAUSES, FAILURES, behind
 from comborun.reporter.counting.ending import cause_words
-from comborun.results import ResultRules
 from comborun.rules.words import Cause, Failure
-from comborun.survival import EvidenceRules
 
 
 def an_end(cause: str, completeness: str = "none", **fields: object) -> End:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
+from comborun.judging import RetryRule
 from comborun.monitor.answer.cluster import Task, task_of
 from comborun.monitor.answer.fields import Fields
 from comborun.monitor.answer.snapshot import parse_snapshot
@@ -26,10 +27,8 @@ from comborun.monitor.showing.changes import changes
 from comborun.monitor.showing.jsonform import to_json
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
-from comborun.resources import Request
+from comborun.resources import Request, Slurm
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.slurm import Slurm
-from comborun.survival import RetryRule
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")

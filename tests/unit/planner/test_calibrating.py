@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.facts import Card, HostFacts
 from comborun.forecast.calibrating import (
     Seen,
     Trial,
@@ -29,6 +28,7 @@ from comborun.forecast.calibration import Calibration, Measured, Step, calibrati
 from comborun.grid import parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
+from comborun.resources import Card, HostFacts
 
 HOST = HostFacts("local", "box", 8, 64 << 30, (), "5", "3", "", ())
 GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"

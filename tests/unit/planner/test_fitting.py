@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.facts import Card, HostFacts
 from comborun.grid import load_grid
 from comborun.planner import lay_out
+from comborun.resources import Card, HostFacts
 
 H100 = HostFacts(
     host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2", tmux="3.4", screen="", missing=(),

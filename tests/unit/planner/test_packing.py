@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.facts import Card, HostFacts
 from comborun.forecast.bound import bound
 from comborun.forecast.outlook import outlook
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
 from comborun.planner.packing import Capacity, Task, capacity, fits, play
-from comborun.resources import Request
+from comborun.resources import Card, HostFacts, Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 

@@ -9,11 +9,11 @@ import pytest
 
 from comborun.again.smoke import with_smoke
 from comborun.errors import UserError
-from comborun.facts import HostFacts
 from comborun.grid import parse_grid
-from comborun.names import LONGEST
 from comborun.plan import Session
 from comborun.planner import distinct, lay_out, range_session, session_digest, smoke_session
+from comborun.resources import HostFacts
+from comborun.text import LONGEST
 
 HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
 RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"

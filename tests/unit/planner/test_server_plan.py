@@ -12,13 +12,12 @@ import pytest
 from comborun.again.amendment import amendment
 from comborun.bundle import bundle, queue
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
-from comborun.instances import instances, table
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
-from comborun.script import server_script, session_script
-from comborun.session.data import session_data
+from comborun.resources import HostFacts
+from comborun.script import server_script, session_data, session_script
+from comborun.servers import instances, table
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
 COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from comborun.again.amend import amend, compare
 from comborun.errors import GridError
-from comborun.facts import HostFacts
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, lay_out_on_slurm, pace_key
 from comborun.planner.shards import Uncut, ranges, worthwhile
+from comborun.resources import HostFacts
 
 HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
 HEAD = "policies: [a, b]\nenvironments: [x, y]\nepisodes: 100\nseed: 7\n"

@@ -14,12 +14,12 @@ from comborun.again.amendment import amendment
 from comborun.again.taken_over import taken_over
 from comborun.bundle import bundle, policy
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.jobs import MARGIN_S, kinds, texts
-from comborun.library import library_files
 from comborun.plan import Plan
 from comborun.planner import lay_out, lay_out_on_slurm, not_held
+from comborun.remote.program import library_files
+from comborun.resources import HostFacts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())

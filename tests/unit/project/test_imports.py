@@ -29,8 +29,8 @@ ALLOWED = {
 }
 
 ROOMS = {
-    "comborun": ("session", "grid", "planner", "forecast", "again"),
-    "comborun.remote": ("ssh", "shipping", "fetch", "doctor"),
+    "comborun": ("grid", "planner", "forecast", "again"),
+    "comborun.remote": ("ssh", "doctor"),
     "comborun.monitor": ("answer", "showing", "reasons"),
     "comborun.reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
 }

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.amounts import GIB, MIB
 from comborun.errors import HostError, UserError
-from comborun.remote.fetch.answer import Piece, Skipped, parse_answer, safe_path
-from comborun.remote.fetch.request import Held, Request, digest
-from comborun.remote.fetch.transfer import Fetched, fetch, mirror_directory
-from comborun.transport import Completed
+from comborun.remote.fetch import Fetched, fetch, mirror_directory
+from comborun.remote.mirror import Held, Piece, Request, Skipped, digest, parse_answer, safe_path
+from comborun.remote.transport import Completed
+from comborun.text import GIB, MIB
 
 ID = PurePosixPath("id")
 RESULT = PurePosixPath("sessions/e_p/attempt-1/out/a.jsonl")

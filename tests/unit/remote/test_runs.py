@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.remote.local import LocalTransport
 from comborun.remote.runs import Launch, Run, choose, list_runs, remember, remembered
+from comborun.remote.transport import LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
 OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})

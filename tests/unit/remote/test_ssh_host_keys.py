@@ -10,7 +10,7 @@ import pytest
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, Target, target
-from comborun.remote.ssh.host_keys import fingerprint, keys_of, read_known_hosts, verify
+from comborun.remote.ssh.keys import fingerprint, keys_of, read_known_hosts, verify
 
 
 def blob_of(kind: str, filling: bytes) -> bytes:

@@ -7,7 +7,7 @@ from monitor_stage import StagedHost
 
 from comborun.errors import HostError, UserError
 from comborun.remote.control import send_test_notice, steer, stop
-from comborun.transport import Completed
+from comborun.remote.transport import Completed
 
 DIRECTORY = "/r/little-20260101T000000Z-00aa"
 

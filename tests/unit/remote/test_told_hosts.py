@@ -12,11 +12,11 @@ from monitor_stage import StagedHost
 from comborun.again.amend import amend, compare
 from comborun.cli.changing import cut_kept
 from comborun.errors import UserError
-from comborun.facts import HostFacts
 from comborun.grid import load_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
 from comborun.remote.host import ask
+from comborun.resources import HostFacts
 
 FACTS = {
     "python": "/usr/bin/python3",

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.errors import UserError
+from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.aggregates import MacroMean
 from comborun.reporter.counting.combo import ComboSummary
@@ -19,7 +20,6 @@ from comborun.reporter.counting.failures import KINDS, failure_kinds
 from comborun.reporter.counting.metrics import metrics
 from comborun.reporter.counting.times import time_to_success
 from comborun.reporter.summary import Summary, summarize
-from comborun.results import ResultRules
 
 
 def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import barnard_exact, binomtest
 from statsmodels.stats.multitest import multipletests
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.comparing.claims import claims
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.comparisons import Comparisons, compare

@@ -12,14 +12,14 @@ from report_runs import RUN, RunDirectory
 
 from comborun.host import judging
 from comborun.host.judging import Rules
+from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import Counts
 from comborun.reporter.summary import summarize
-from comborun.results import ResultRules
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.words import Completeness
-from comborun.session.judging import judging as judging_data
+from comborun.script import judging as judging_data
 
 TEN = range(10)
 TABLE = {

@@ -10,12 +10,12 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.errors import UserError
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import RejectKind
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.pages.page import page
 from comborun.reporter.summary import summarize
-from comborun.results import ResultRules
 
 
 def write(path: Path, text: str) -> Path:

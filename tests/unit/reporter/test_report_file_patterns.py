@@ -8,8 +8,8 @@ import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.host.results import Folder
+from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
-from comborun.results import ResultRules
 from comborun.rules.episodes import Identity
 
 FILES = (

@@ -22,6 +22,7 @@ from report_runs import RunDirectory, row, troubled_run
 
 from comborun import __version__
 from comborun.errors import UserError
+from comborun.judging import ResultRules
 from comborun.reporter import report_folder, report_run, write_report
 from comborun.reporter.adapters.sniff import READABLE
 from comborun.reporter.collect import collect_run
@@ -30,7 +31,6 @@ from comborun.reporter.figures.names import fit
 from comborun.reporter.figures.sheet import drawing, measure
 from comborun.reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.summary import summarize
-from comborun.results import ResultRules
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
 CHECKOUT = Path(__file__).parents[3]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.merge import MergedCombo, Replays, merge
-from comborun.spans import Spans, describe, gaps, size, spans, union, within
+from comborun.work import Spans, describe, gaps, size, spans, union, within
 
 COMBO = ("flat", "stairs")
 PLANNED: Spans = (range(10),)

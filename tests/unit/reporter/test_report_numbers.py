@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, row
 from scipy.stats import binomtest
 
+from comborun.judging import ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs
@@ -20,7 +21,6 @@ from comborun.reporter.pages.between_files import render_between
 from comborun.reporter.pages.numbers import limits, scaled, significant
 from comborun.reporter.statistics.paired import mcnemar
 from comborun.reporter.text import p_value, unbroken
-from comborun.results import ResultRules
 
 
 def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:

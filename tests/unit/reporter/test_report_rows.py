@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import row
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
+from comborun.judging import ResultRules
 from comborun.reporter.adapters import Context, Reading, RejectKind, jsonl_rows
-from comborun.results import ResultRules
 
 OURS = Context(path="out/rows.jsonl", policy="flat", environment="stairs", session="stairs_flat", attempt=2)
 

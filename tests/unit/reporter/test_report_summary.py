@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from report_runs import START, RunDirectory, row
 
+from comborun.judging import EvidenceRules, ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.pages.headline import sentences
 from comborun.reporter.summary import ComboSummary, Summary, summarize
 from comborun.reporter.text import fraction
-from comborun.results import ResultRules
 from comborun.rules.words import Outcome
-from comborun.survival import EvidenceRules
 
 
 def summary_of(run: RunDirectory, *, done: bool = True) -> Summary:

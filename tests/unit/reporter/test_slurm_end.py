@@ -11,7 +11,7 @@ from report_runs import RUN, RunDirectory, row
 from comborun.attempt import own_end
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.schedule import schedule
-from comborun.slurm import NO_SLURM
+from comborun.resources import NO_SLURM
 
 
 @pytest.mark.parametrize(

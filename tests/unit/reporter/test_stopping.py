@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_runs import RUN, RunDirectory, planned_session, row
 
-from comborun.episode import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.deciding import decide_run
@@ -25,7 +25,7 @@ from comborun.reporter.pages.headline import sentences
 from comborun.reporter.pages.methods import methods
 from comborun.reporter.statistics.sequential import Rule, decide
 from comborun.reporter.summary import Summary, summarize
-from comborun.stop_rule import PlannedComparison, StopRule
+from comborun.stopping import PlannedComparison, StopRule
 
 N_MAX = 40
 PLANNED = PlannedComparison("stairs", "good", "poor", 0, N_MAX)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.episode import Aggregate
+from comborun.attempt import Aggregate
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.tallies import tallies
 from comborun.reporter.summary import summarize

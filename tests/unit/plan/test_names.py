@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import UserError
-from comborun.names import LONGEST, clean, session_name, shortened
+from comborun.text import LONGEST, clean, session_name, shortened
 
 
 @pytest.mark.parametrize(

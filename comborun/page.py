@@ -10,17 +10,15 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.command import FILES
+from comborun.resources import BARE, Around, BashWord
 from comborun.servers import FIELDS, variable
-from comborun.session.around import BARE, Around
-from comborun.session.inputs import FILES
-from comborun.session.word import BashWord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from comborun.resources import PinMode
-    from comborun.session.around import Container
-    from comborun.session.display import Display
+    from comborun.resources import Container, Display, PinMode
+
 
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),

@@ -12,16 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from comborun.episode import Verdict
+from comborun.attempt import Verdict
+from comborun.command import fill
+from comborun.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
 from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.reporter.adapters import Context, jsonl_rows
-from comborun.results import ResultRules
+from comborun.resources import BashWord
 from comborun.rules.words import Failure
-from comborun.script import FRONT, notify_script, scripts, session_script
-from comborun.session.command import fill
-from comborun.session.data import success_pattern
-from comborun.session.word import BashWord
-from comborun.survival import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
+from comborun.script import FRONT, notify_script, scripts, session_script, success_pattern
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 

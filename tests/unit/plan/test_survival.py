@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from comborun.judging import DEFAULT_RETRY
 from comborun.rules.words import Failure
-from comborun.survival import DEFAULT_RETRY
 
 OF_THE_PROGRAM = {Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT}
 

@@ -13,18 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comborun.command import CommandError, FileText, Launcher, Number, file_word, launched
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
 from comborun.policy_files import Match, PolicyFiles, named
+from comborun.resources import Container, HostFacts, Links
 from comborun.script import session_script
-from comborun.session.around import Container, Links
-from comborun.session.command import CommandError
-from comborun.session.inputs import FileText, Number, file_word
-from comborun.session.launcher import Launcher, launched
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2), "5.2", "3.4", "4.9", ())

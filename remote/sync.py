@@ -9,16 +9,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comborun.amounts import several
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.shipping.content import contents
-from comborun.remote.shipping.survey import Item, Shipment, ShippedFile, told
+from comborun.remote.shipping import Item, Shipment, ShippedFile, contents, told
+from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.transport import Transport
+    from comborun.remote.transport import Transport
+
 
 _SLOWEST = 50_000
 """bytes per second; a link that is slower than this counts as cut"""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.plaintext import harmless
+from comborun.text import harmless
 
 
 @pytest.mark.parametrize(

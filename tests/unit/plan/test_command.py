@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.session.command import (
+from comborun.command import (
     START_TIME,
     CommandError,
     check_argument,

@@ -3,19 +3,33 @@
 A placeholder is `{name}` or `{name.key}` in lower case; any other brace is text, and `{{` is a literal `{`. Plan-time
 placeholders become quoted literals. Start-time ones become `"$COMBORUN_..."`, because a grant or a retry decides them.
 A leading `~/` of an argument, or of a value that fills one, means the host's home.
+
+A file that the session reads is one bash word, too, expanded at the start: a shard and a retry get their own episodes.
+
+A launcher starts `python -m torch.distributed.run` and not `torchrun`: the interpreter of the command is the one that
+has the program's torch. `--standalone` gives every start a rendezvous on a free port, so that several run side by side.
+`--tee 3` copies what the ranks print into files below `{output_dir}/ranks` and into the session's log.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.servers import ASKED, variable
-from comborun.session.word import BashWord
-from comborun.suggest import close_to
+from comborun.resources import BashWord
+from comborun.servers import ASKED, OF_SERVERS, variable
+from comborun.text import close_to
+
+if TYPE_CHECKING:
+    from comborun.plan import Session
+
 
 START_TIME: Mapping[str, str] = {
     "output_dir": "COMBORUN_OUTPUT_DIR",
@@ -190,3 +204,173 @@ def fill(
         else:
             words.append(word(argument, values))
     return tuple(words)
+
+
+OF_GPUS = ("gpu", "gpus", "gpu_count", "egl_device")
+"""placeholders that nothing fills for a session without a GPU"""
+FILLED = re.compile(r"(?<!\{)\{[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*\}(?!\})")
+"""what may be a placeholder of a variable"""
+
+
+def fillable(text: str) -> tuple[str, ...]:
+    """The pieces of a variable's value that may be placeholders, with their braces."""
+    return tuple(match.group() for match in FILLED.finditer(text))
+
+
+def asks_for(session: Session, placeholder: str) -> bool:
+    """Whether anything that it runs names this start-time value."""
+    name = START_TIME[placeholder]
+    texts = (*session.command, *(word for _, word in session.variables), session.setup, *session.around.words)
+    texts += session.around.words
+    return any(name in text for text in texts)
+
+
+def late(word: str, placeholder: str = "") -> bool:
+    """Whether a bash word waits for a start-time value, or for this one."""
+    names = [START_TIME[placeholder]] if placeholder else [*START_TIME.values(), FILES]
+    return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${OF_SERVERS}' in word)
+
+
+FILES = "COMBORUN_FILES"
+"""the variable that holds the folder of the files"""
+NUMBERS = {"episodes", "first_episode", "last_episode", "end_episode", "episodes_per_rank"} | {
+    *("attempt", "gpu", "gpu_count", "port", "egl_device")
+}
+"""start-time placeholders that are numbers in JSON where a value is nothing else"""
+
+_ALONE = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}")
+_NO_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null")
+_HOME = "~/"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, true, false or null of a JSON file, as it is written there."""
+
+    text: str
+
+
+JsonTree = str | Number | tuple["JsonTree", ...] | Mapping[str, "JsonTree"]
+
+
+@dataclass(frozen=True)
+class FileText:
+    """What a file holds: `text` as it is, or `tree` as JSON; in both, placeholders."""
+
+    text: str = ""
+    tree: JsonTree | None = None
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The names of its placeholders."""
+        pieces = (self.text,) if self.tree is None else _strings(self.tree)
+        return tuple(name for piece in pieces for name in placeholders(piece))
+
+
+def file_word(content: FileText, values: Mapping[str, str]) -> BashWord:
+    """The bash word of a file's text; `values` holds the plan-time placeholders."""
+    if content.tree is None:
+        return word(content.text, values, home=False)
+    escaped = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
+    return word(_json(content.tree, escaped) + "\n", {**escaped, "home": _HOME}, home=False)
+
+
+def _json(tree: JsonTree, values: Mapping[str, str], indent: str = "\n") -> str:
+    """JSON whose strings still hold their placeholders; its own braces are none, since a name never follows them."""
+    deeper = indent + " "
+    match tree:
+        case Number():
+            return tree.text
+        case str():
+            return _string(tree, values)
+        case Mapping():
+            entries = [
+                f"{json.dumps(key, ensure_ascii=False)}: {_json(value, values, deeper)}" for key, value in tree.items()
+            ]
+            return "{" + deeper + f",{deeper}".join(entries) + indent + "}" if entries else "{}"
+        case _:
+            items = [_json(value, values, deeper) for value in tree]
+            return "[" + deeper + f",{deeper}".join(items) + indent + "]" if items else "[]"
+
+
+def _string(text: str, values: Mapping[str, str]) -> str:
+    """A value that is one placeholder and nothing else is what the placeholder is, were it written there itself."""
+    alone = _ALONE.fullmatch(text)
+    if alone and (alone[1] in NUMBERS or _NO_TEXT.fullmatch(values.get(alone[1], ""))):
+        return text
+    written = json.dumps(text, ensure_ascii=False)
+    return f'"{{home}}{written[3:]}' if text.startswith(_HOME) else written
+
+
+def _strings(tree: JsonTree) -> Iterator[str]:
+    match tree:
+        case str():
+            yield tree
+        case Mapping():
+            for value in tree.values():
+                yield from _strings(value)
+        case tuple():
+            for value in tree:
+                yield from _strings(value)
+        case _:
+            return
+
+
+MODULE = "torch.distributed.run"
+RANKS = "ranks"
+"""folder below {output_dir} for the logs of the ranks"""
+_OURS = ("--standalone", "--nproc", "--log-dir", "--log_dir", "--tee", "--redirects", "-t", "-r")
+
+
+@dataclass(frozen=True)
+class Launcher:
+    processes: int | None = None
+    """None: one for each GPU that the session is granted"""
+    arguments: str = ""
+    """more options of the launcher"""
+    program: str = ""
+    """what starts it instead of `python -m torch.distributed.run`"""
+
+
+def launched(command: str, launcher: Launcher) -> str:
+    """The command line that starts `command` on every rank, placeholders still in it. Raises CommandError."""
+    words = split_command(command)
+    interpreter, script = _parts(words)
+    program = launcher.program or shlex.join([interpreter, "-m", MODULE])
+    options = [
+        "--standalone",
+        f"--nproc_per_node={launcher.processes or '{gpu_count}'}",
+        f"--log_dir={{output_dir}}/{RANKS}",
+        "--tee=3",
+    ]
+    return " ".join(filter(None, [program, *options, launcher.arguments, shlex.join(script)]))
+
+
+def check_arguments(text: str) -> None:
+    """Raise CommandError for options of the launcher that comborun sets itself."""
+    for word in split_command(text):
+        if word.startswith(_OURS):
+            hint = "`processes` says how many, and `combo logs --rank R` finds the logs"
+            raise CommandError(f"{word.partition('=')[0]} is set already", hint, word)
+
+
+def _parts(words: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The interpreter, and the command as the launcher takes it: a script, `-m` and a module, or any program."""
+    name = PurePosixPath(words[0]).name
+    if name in {"torchrun", "accelerate", "deepspeed"} or MODULE in words[:4]:
+        raise CommandError(
+            f"`{words[0]}` starts the ranks itself, and `launcher` would start it once for each",
+            "leave the launcher out of the command, or `launcher` out of the grid",
+            words[0],
+        )
+    if re.fullmatch(r"python[0-9.]*", name):
+        rest = list(words[1:])
+        while rest and rest[0] in {"-u", "-B", "-I", "-s", "-E"}:
+            rest.pop(0)
+        if not rest or (rest[0].startswith("-") and rest[0] != "-m"):
+            hint = "python SCRIPT ..., or python -m MODULE ...; what Python is told besides belongs into `variables`"
+            raise CommandError(f"the launcher can't start `{' '.join(words[:2])}`", hint, words[0])
+        return words[0], rest
+    if words[0] == "-m" or name.endswith(".py"):
+        return "python", list(words)
+    return "python", ["--no_python", *words]

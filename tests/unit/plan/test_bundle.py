@@ -14,7 +14,7 @@ from test_script import PLAN
 
 from comborun.bundle import File, bundle, policy
 from comborun.host.incoming import Staging
-from comborun.library import library_files, packed
+from comborun.remote.program import library_files, packed
 
 LIBRARY = library_files()
 

@@ -15,19 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from comborun.amounts import GIB, MIB
 from comborun.errors import HostError, UserError
-from comborun.names import clean
 from comborun.remote import program
-from comborun.remote.fetch.answer import Piece, Skipped, parse_answer
-from comborun.remote.fetch.mirror import Draft, Mirror
-from comborun.remote.fetch.request import Held, Request
+from comborun.remote.mirror import Draft, Held, Mirror, Piece, Request, Skipped, parse_answer
 from comborun.rules.names import RUN
+from comborun.text import GIB, MIB, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.transport import Completed, Transport
+    from comborun.remote.transport import Completed, Transport
+
 
 LIMIT = 8 * MIB
 """bytes of files in one answer; a slow link carries that within the deadline"""

@@ -12,13 +12,11 @@ import pytest
 
 from comborun.bundle import policy, queue
 from comborun.errors import GridError, UserError
-from comborun.facts import HostFacts
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
-from comborun.script import after_script, session_script
-from comborun.session.data import session_data
-from comborun.session.display import Display
+from comborun.resources import Display, HostFacts
+from comborun.script import after_script, session_data, session_script
 
 HOST = HostFacts("local", "box", 32, 64 << 30, (0, 1, 2, 3), "5.2", "3.3a", "4.09", ())
 AXES = """\

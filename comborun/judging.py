@@ -1,0 +1,184 @@
+"""How the work of a session is judged: its records and progress, what is ended, what is started again, who hears.
+
+None of it belongs to the digest of a session: it changes how work is watched and judged, never the work.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+from comborun.errors import UserError
+from comborun.rules.patterns import PatternError, unhurried
+from comborun.rules.words import Failure
+
+Source = Literal["output", "log"]
+"""of records: files below the output folder, or the log"""
+FORMATS = (
+    *("jsonl-rows", "completion-rows", "job-rows", "json-per-file", "json-list-last", "eval-info"),
+    *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
+)
+"""how programs write their records; each is read by a module of its own in reporter/adapters"""
+ROWS = {"", "jsonl-rows", "completion-rows", "job-rows"}
+"""formats with one record a line, which the host can count"""
+
+
+@dataclass(frozen=True)
+class ResultRules:
+    """Where a session's records are and which of their fields say what."""
+
+    files: tuple[str, ...] = ("**/*.jsonl",)
+    """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
+    success: str = "success"
+    episode: str = "episode"
+    metrics: tuple[str, ...] = ()
+    """the fields to report, in this order; empty: every numeric field"""
+    format: str = ""
+    """one of FORMATS; empty: told by what stands in each file"""
+    source: Source = "output"
+    videos: tuple[str, ...] = ()
+    """globs below the output folder of what shows its episodes; no part of the work"""
+
+    @property
+    def told(self) -> bool:
+        """Whether the program leaves records at all."""
+        return bool(self.files) or self.source == "log"
+
+    @property
+    def lines(self) -> bool:
+        """Whether the host can count them; of a format that is not named that is taken for granted."""
+        return bool(self.files) and self.format in ROWS
+
+
+_EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
+
+
+@dataclass(frozen=True)
+class ProgressRules:
+    """What a session's log tells of how much it has done, where its records don't say so yet. For watchers alone."""
+
+    pattern: str | None = None
+    """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
+    counts_from: int | None = None
+    """None: the number is how many are done. Else it names the one that has just begun, with this for the first"""
+    silent: bool = False
+    """prints nothing for long stretches: silence says nothing"""
+    guess: bool = True
+    """without a pattern, a counter up to the planned number is taken for one of episodes"""
+    each: int = 0
+    """what the pattern's total stands for, in episodes (or steps), before the bar starts again; 0: for all of them"""
+
+
+ANY_PROGRESS = ProgressRules()
+NO_PROGRESS = ProgressRules(guess=False)
+"""`progress: none`: the log tells nothing"""
+
+
+def has_total(pattern: re.Pattern[str]) -> bool:
+    """Whether it finds the number beside what is done that all of it would be."""
+    return "total" in pattern.groupindex or (not pattern.groupindex and pattern.groups > 1)
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression with a group for what is done and, perhaps, one for the total. Raises UserError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of sets that may be read differently one day
+            pattern = re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UserError(
+            f"`{text}` is no regular expression: {error}", "the syntax is Python's; a literal [ is \\["
+        ) from None
+    try:
+        unhurried(text)
+    except PatternError as error:
+        raise UserError(str(error), error.hint) from None
+    names = set(pattern.groupindex)
+    if names and "done" not in names:
+        raise UserError(
+            f"`{text}` names no group `done`", f"(?P<done>\\d+), and (?P<total>\\d+) if it has one; {_EXAMPLE}"
+        )
+    if not names and pattern.groups == 0:
+        raise UserError(f"`{text}` has no group for the number of episodes", f"put it in parentheses, {_EXAMPLE}")
+    if not names and pattern.groups > 2:
+        hint = "name them, (?P<done>\\d+) and (?P<total>\\d+), or begin the others with (?:"
+        raise UserError(f"`{text}` has {pattern.groups} groups, and which is the number of episodes is not clear", hint)
+    return pattern
+
+
+NoticeKind = Literal["finished", "failed", "stalled", "host"]
+NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
+
+PLANNED = "{episodes}"
+"""in a line that is evidence: how many the attempt had to make"""
+IGNORE = "ignore"
+"""in the place of a failure class: log lines that mean nothing"""
+Signature = tuple[str, str]
+"""failure class, or IGNORE, and the regular expression (Python) of a log line that shows it"""
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """What shows that a session has done its work: all that is named must hold. The exit code is the last witness."""
+
+    records: bool = True
+    """as many records as planned; only where `results` names files"""
+    line: str = ""
+    """a regular expression that a line of the log matches; empty: none is asked for"""
+    files: tuple[str, ...] = ()
+    """globs below the output folder, each of which finds a file that is not empty"""
+
+    @property
+    def beside_records(self) -> str:
+        """What it asks for besides records, in words; empty where that is nothing."""
+        line = (f"a line of the log like '{self.line}'",) if self.line else ()
+        return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
+
+
+BY_RECORDS = EvidenceRules()
+
+
+@dataclass(frozen=True)
+class WatchRules:
+    """What the supervisor ends by itself; whole seconds, because bash counts them."""
+
+    stall_s: int = 0
+    """without progress for so long; 0: never ended for it"""
+    max_s: int = 0
+    """running for longer; 0: no limit"""
+    hang_s: int | None = None
+    """alive for so long after its work was done; 0: never ended for it; None: as the library has it"""
+
+
+NO_LIMITS = WatchRules()
+
+
+@dataclass(frozen=True)
+class RetryRule:
+    """How often a session that failed so is started again, and how long after; each wait is twice the one before."""
+
+    failure: Failure
+    times: int
+    wait: float
+    """seconds"""
+
+
+DEFAULT_RETRY = (
+    RetryRule(Failure.GPU_MEMORY, 2, 60.0),
+    RetryRule(Failure.GPU_FAULT, 1, 60.0),
+    RetryRule(Failure.HOST_MEMORY, 1, 60.0),
+    RetryRule(Failure.DISK_FULL, 0, 60.0),
+    RetryRule(Failure.STALLED, 1, 10.0),
+    RetryRule(Failure.TIMED_OUT, 0, 10.0),
+    RetryRule(Failure.KILLED, 1, 10.0),
+    RetryRule(Failure.CRASHED, 1, 10.0),
+    RetryRule(Failure.LAUNCH_FAILED, 0, 10.0),
+    RetryRule(Failure.ERROR, 0, 10.0),
+    RetryRule(Failure.NO_RESULT, 0, 10.0),
+    RetryRule(Failure.LOST, 2, 0.0),
+    RetryRule(Failure.SERVER_LOST, 2, 30.0),
+    RetryRule(Failure.PREEMPTED, 10, 0.0),
+)
+"""causes of the machine only: a program that fails says something about the policy, and trying again hides it"""

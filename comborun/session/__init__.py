@@ -1,1 +1,0 @@
-"""What stands around one command: its arguments, files, GPUs, display, launcher and container."""

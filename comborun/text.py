@@ -1,0 +1,98 @@
+"""Words for people: amounts, guesses at misspelled words, harmless text, and names for files and sessions."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from comborun.errors import UserError
+from comborun.rules.counting import escape
+
+"""How much there is of something: units of memory, and a number with its noun as every sentence has it."""
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+"""bytes"""
+
+
+def several(count: int, noun: str, many: str = "") -> str:
+    """`1 session`, `3 sessions`; `many` is the plural of a noun that takes more than an s."""
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
+
+
+_ALIKE = 0.65
+"""of difflib's ratio, at least: `cdv` is like `cvd` (0.67), and `nope` not like `openpi` (0.60)"""
+
+
+def close_to(word: str, known: Iterable[str]) -> str:
+    """The known word that looks most like `word`, or the only one that it begins; empty when there is none."""
+    folded = {entry.casefold(): entry for entry in known}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_ALIKE)
+    begun = [entry for entry in folded if len(word) > 2 and entry.startswith(word.casefold())]
+    return folded[[*close, *begun][0]] if close or len(begun) == 1 else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint: the closest known word, or else all of them when they are few."""
+    known = list(known)
+    if close := close_to(word, known):
+        return f"did you mean `{close}`?"
+    return f"known here: {listed(known)}" if 0 < len(known) <= 12 else ""
+
+
+def listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+ESCAPE = escape()
+INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Unicode categories of characters that show nothing and may do something"""
+
+
+def harmless(text: str, keep: str = "\n\t") -> str:
+    """`text` without escape sequences and control characters, but for those in `keep`."""
+    plain = ESCAPE.sub("", text)
+    return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
+
+
+def printable(text: str) -> str:
+    """On one line and without what would steer a terminal or reverse the reading direction: `\\n`, `\\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+LONGEST = 60
+"""characters; screen takes 80, and the run's mark and the attempt are still to come"""
+_DIGEST = 8
+
+
+def clean(name: str) -> str:
+    """`name` in `[A-Za-z0-9_-]`, never empty and never with a dash in front. Raises UserError when nothing is left."""
+    plain = unicodedata.normalize("NFKD", name)
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
+    cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")
+    if not cleaned:
+        raise UserError(
+            f"the name {name!r} has no letter or digit that a file name can hold",
+            "use a name with at least one of A-Z, a-z, 0-9, _",
+        )
+    return cleaned
+
+
+def session_name(environment: str, policy: str) -> str:
+    """`<environment>_<policy>`, cleaned; over 60 characters it is cut and ends with a digest of both names."""
+    return shortened(f"{clean(environment)}_{clean(policy)}", f"{environment}\0{policy}")
+
+
+def shortened(cleaned: str, whole: str) -> str:
+    """`cleaned` in at most 60 characters; what is cut off is replaced by a digest of `whole`."""
+    if len(cleaned) <= LONGEST:
+        return cleaned
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{cleaned[: LONGEST - _DIGEST - 1]}-{digest}"

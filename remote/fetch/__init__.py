@@ -1,1 +1,0 @@
-"""What the reporter needs from a host, in a mirror on this machine."""

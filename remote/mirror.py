@@ -1,0 +1,316 @@
+"""A copy of a run directory on this machine, and the words that are exchanged with the host about it.
+
+A file's size and its time of change, kept as the host told them, say whether it is still the same, so the copy needs
+no index. Times are in microseconds: file systems on laptops keep no finer ones. Names come from the host and are not
+trusted: only what can be a file of a run directory gets through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from comborun.errors import HostError, UserError
+from comborun.rules.names import AFTER, RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+_COMPONENT = rb"[^/\0.][^/\0]*"
+_ATTEMPT = rb"sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{0,8}"
+_ALLOWED = re.compile(
+    rb"(?:id|digest|run\.json|plan-[0-9]{1,9}\.json|grid\.yaml|canary\.json"
+    rb"|dispatch/(?:queue\.tsv|slots|multiplexer|stopped|journal|usage\.tsv|done)"
+    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|log|videos\.tsv"
+    rb"|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
+)
+_LARGEST = 1 << 60
+_REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read: Permission denied"}
+"""the words of reporter/collect.py, so that the report is the same from a mirror"""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file that has changed, or a part of it."""
+
+    path: PurePosixPath
+    size: int
+    changed: int
+    """microseconds since 1970, on the host's clock"""
+    start: int
+    """where `data` belongs; what is before it is at the asker's"""
+    sum: str
+    """SHA-256 of all `size` bytes; `-` in what continues a piece"""
+    data: bytes
+
+
+class Skipped(NamedTuple):
+    """A result that is not sent."""
+
+    path: PurePosixPath
+    reason: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    pieces: tuple[Piece, ...]
+    """those that have arrived whole"""
+    gone: tuple[PurePosixPath, ...]
+    """what the asker has and the host has not"""
+    skipped: tuple[Skipped, ...]
+    differs: bool
+    """what the asker holds to be final is not as it is here: nothing else was said"""
+    more: bool
+    complete: bool
+    """False when the stream was cut off"""
+
+
+def is_run_file(name: bytes) -> bool:
+    """Whether a file of this name, relative to a run directory, may be fetched."""
+    return _ALLOWED.fullmatch(name) is not None
+
+
+def safe_path(name: str) -> PurePosixPath:
+    """The path of a file of a run directory. Raises HostError for every other name."""
+    if not is_run_file(os.fsencode(name)):
+        raise HostError(f"the host named a file that no run has: {name!r}; nothing was written for it")
+    return PurePosixPath(name)
+
+
+def parse_answer(stream: bytes) -> Answer:
+    """Read an answer as far as it goes. Raises HostError when it is none."""
+    line, newline, data = stream.partition(b"\n")
+    if not newline:
+        return Answer((), (), (), differs=False, more=False, complete=False)
+    try:
+        head = json.loads(line)
+        announced = list(head["pieces"])
+        pieces = tuple(_pieces(announced, data))
+        return Answer(
+            pieces=pieces,
+            gone=tuple(map(safe_path, head["gone"])),
+            skipped=tuple(Skipped(safe_path(path), _REASONS.get(why, "not sent")) for path, why in head["skipped"]),
+            differs=head["differs"] is True,
+            more=head["more"] is True,
+            complete=len(pieces) == len(announced),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise HostError(
+            f"the host's answer to a fetch can't be read: {error!r:.200}", "was the run made by another comborun?"
+        ) from error
+
+
+def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
+    """Share the bytes out among what was announced, as long as they last."""
+    at = 0
+    for path, size, changed, start, length, total in announced:
+        numbers = size, abs(changed), start, length
+        if not all(type(number) is int and 0 <= number < _LARGEST for number in numbers):
+            raise ValueError(numbers)
+        if not re.fullmatch("[0-9a-f]{64}|-", total):
+            raise ValueError(total)
+        safe = safe_path(path)
+        if at + length > len(data):
+            return
+        yield Piece(safe, size, changed, start, total, data[at : at + length])
+        at += length
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the asker has of a file."""
+
+    size: int
+    changed: int
+    """microseconds since 1970, on the host's clock"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the asker has, and how it wants some files."""
+
+    held: Mapping[PurePosixPath, Held]
+    queue: tuple[str, ...]
+    """the sessions in queue order, as far as the asker knows it"""
+    again: Mapping[PurePosixPath, Literal["whole", "skip"]]
+    part: tuple[Piece, int] | None = None
+    """what announced a file of which only this many bytes have come"""
+
+    def encode(self, *, trusting: bool) -> bytes:
+        """Standard input for the host. With `trusting`, one digest stands for all attempts that have their end."""
+        ends = {name: _ends(name, self.held) for name in (*self.queue, AFTER)} if trusting else {}
+        final = {
+            PurePosixPath(RUN.attempt(name, number).directory)
+            for name, last in ends.items()
+            for number in range(1, last + 1)
+        }
+        closed = {path: held for path, held in self.held.items() if not final.isdisjoint(path.parents)}
+        first, come = self.part or (None, 0)
+        document = {
+            "known": [ends.get(name, 0) for name in self.queue] if closed else [],
+            "after": ends.get(AFTER, 0),
+            "closed": digest(closed) if closed else "",
+            "have": {str(path): (at.size, at.changed) for path, at in self.held.items() if path not in closed},
+            "again": {str(path): how for path, how in self.again.items()},
+            "part": first and (str(first.path), come, first.size, first.changed),
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def digest(held: Mapping[PurePosixPath, Held]) -> str:
+    """One SHA-256 over names, sizes and times, as host/fetch.py makes it."""
+    lines = (b"%d %d %s\0" % (entry.size, entry.changed, os.fsencode(path)) for path, entry in held.items())
+    return hashlib.sha256(b"".join(sorted(lines))).hexdigest()
+
+
+def _ends(name: str, held: Mapping[PurePosixPath, Held]) -> int:
+    """How many attempts of a session, from the first on, have their end."""
+    number = 0
+    while PurePosixPath(RUN.attempt(name, number + 1).end) in held:
+        number += 1
+    return number
+
+
+_LOCK = ".fetch.lock"
+_DRAFT = ".fetch-"
+_CHUNK = 1 << 20
+_WAIT_S = 600.0
+
+
+class Draft:
+    """A file on its way: begun with what the mirror has of it, grown piece by piece, renamed when it is whole."""
+
+    def __init__(self, target: Path, first: Piece) -> None:
+        self.target = target
+        self.first = first
+        """what announced it: size, time and sum of the whole"""
+        self.size = 0
+        self._path = target.with_name(f"{_DRAFT}{secrets.token_hex(6)}")
+        self._sum = hashlib.sha256()
+        self._file = self._path.open("xb")
+        if first.start:
+            self._copy(first.start)
+
+    def _copy(self, length: int) -> None:
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError), self.target.open("rb") as old:
+            while self.size < length and (chunk := old.read(min(_CHUNK, length - self.size))):
+                self.add(chunk)
+
+    def add(self, data: bytes) -> None:
+        self._file.write(data)
+        self._sum.update(data)
+        self.size += len(data)
+
+    def finish(self) -> bool:
+        """Rename it into place if it is what was announced; the draft is gone in any case."""
+        self._file.close()
+        if self.size != self.first.size or self._sum.hexdigest() != self.first.sum:
+            self.drop()
+            return False
+        changed = self.first.changed * 1000
+        os.utime(self._path, ns=(changed, changed))
+        if self.target.is_dir():
+            _put_aside(self.target)
+        self._path.replace(self.target)
+        return True
+
+    def drop(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+class Mirror:
+    """One copy. Use it under `locked()`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._inside: set[Path] = set()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the mirror. Raises UserError when another fetch does not let go of it, or nobody can write."""
+        with _explained(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = (self.directory / _LOCK).open("ab")
+        with lock:
+            _acquire(lock.fileno(), self.directory)
+            with _explained(self.directory):
+                yield
+
+    def inventory(self) -> dict[PurePosixPath, Held]:
+        """Every file that could have been fetched. Drafts that a killed fetch left are removed on the way."""
+        held: dict[PurePosixPath, Held] = {}
+        for folder, names, files in os.walk(self.directory):
+            below = PurePosixPath(Path(folder).relative_to(self.directory))
+            names[:] = [name for name in names if below.parts or name in {"sessions", "dispatch"}]
+            for name in files:
+                path = Path(folder, name)
+                if name.startswith(_DRAFT):
+                    path.unlink(missing_ok=True)
+                elif is_run_file(os.fsencode(below / name)) and not path.is_symlink():
+                    status = path.stat()
+                    held[below / name] = Held(status.st_size, status.st_mtime_ns // 1000)
+        return held
+
+    def queue(self) -> tuple[str, ...]:
+        """The sessions in queue order."""
+        try:
+            text = (self.directory / RUN.queue).read_text("utf-8", "replace")
+        except OSError:
+            return ()
+        return tuple(line.partition("\t")[0] for line in text.splitlines())
+
+    def draft(self, piece: Piece) -> Draft:
+        target = self.directory / piece.path
+        folder = target.parent
+        if folder not in self._inside:
+            self._make_way(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            if not folder.resolve().is_relative_to(self.directory.resolve()):
+                raise UserError(f"{folder} leads out of {self.directory}", "remove that link")
+            self._inside.add(folder)
+        return Draft(target, piece)
+
+    def _make_way(self, folder: Path) -> None:
+        """A result that was a file may be a folder now: what it was stays, under a hidden name."""
+        for place in (folder, *folder.parents):
+            if place == self.directory:
+                return
+            if place.is_file() and not place.is_symlink():
+                _put_aside(place)
+
+    def remove(self, path: PurePosixPath) -> None:
+        (self.directory / path).unlink(missing_ok=True)
+
+
+def _put_aside(place: Path) -> None:
+    place.rename(place.with_name(f".was-{place.name}-{secrets.token_hex(3)}"))
+
+
+def _acquire(descriptor: int, directory: Path) -> None:
+    deadline = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise UserError(f"another fetch holds {directory}", "wait for it, or end it") from None
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def _explained(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{directory} can't be written: {error}", "is the disk full? is it yours?") from error

@@ -1,1 +1,0 @@
-"""The user's own files on their way to the host."""
