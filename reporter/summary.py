@@ -7,18 +7,15 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.reporter.comparing.claims import Claims, claims
-from comborun.reporter.comparing.comparison import Side
-from comborun.reporter.comparing.comparisons import Comparisons, compare, prevented
-from comborun.reporter.comparing.deciding import last_arms
-from comborun.reporter.comparing.early import as_run, early, spared
-from comborun.reporter.comparing.pairing import Counted, arm
+from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.comparisons import Comparisons, compare
+from comborun.reporter.comparing.pairing import Side, sides_of, tallies_of
+from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
 from comborun.reporter.counting.ending import started
 from comborun.reporter.counting.metrics import MetricMean, metrics
 from comborun.reporter.counting.quality import Finding, Quality, quality
-from comborun.reporter.counting.tallies import Tally, tallies
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.work import Spans, episodes_of, minus, size
 
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.counting.tallies import Tally
     from comborun.work import Combo
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
@@ -104,7 +102,7 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
         if _counts_episodes(histories)
     }
     merged = {combo.key: combo for combo in merge(collected.records, planned)}
-    tallied = _tallies(collected, merged)
+    tallied = tallies_of(collected, merged)
     policies, environments = _axes(collected, {*merged, *tallied})
     _check_baseline(baseline, policies)
     order = [(policy, environment) for environment in environments for policy in policies]
@@ -122,8 +120,12 @@ def summarize(collected: Collected, baseline: str | None = None) -> Report:
     }
     summarized = [summarize_combo(combo, one, run_over=bool(collected.done)) for combo, one in found.items()]
     timing, ended = _timing(collected, summarized)
-    stopping = early(collected.stop_early, last_arms(collected, merged)) if collected.stop_early else None
-    comparisons = compare(_sides(order, merged, tallied, collected.unpaired), baseline, stopping)
+    sides = sides_of(collected, merged, tallied)
+    by_environment: dict[str, list[Side]] = {}
+    for combo in order:
+        if combo in sides:
+            by_environment.setdefault(combo[1], []).append(sides[combo])
+    comparisons = compare(by_environment, baseline, stopping_of(collected, sides))
     counted = [_lacking(merged[combo], tallied.get(combo)) for combo in order if combo in merged]
     warnings = (*_warnings(summarized), *_short(summarized, tallied), *prevented(comparisons))
     summary = Summary(
@@ -187,31 +189,6 @@ def _axes(collected: Collected, merged: Iterable[Combo]) -> tuple[tuple[str, ...
         return collected.plan.policies, collected.plan.environments
     combos = tuple(merged)
     return tuple(sorted({policy for policy, _ in combos})), tuple(sorted({name for _, name in combos}))
-
-
-def _tallies(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, Tally]:
-    """Of the combos that have no records, which would tell more."""
-    planned = {history.session.name: history.session.count for history in collected.sessions}
-    found = tallies(collected.aggregates, planned)
-    return {combo: tally for combo, tally in found.items() if not (combo in merged and merged[combo].accepted)}
-
-
-def _sides(
-    order: Iterable[Combo],
-    merged: Mapping[Combo, MergedCombo],
-    tallied: Mapping[Combo, Tally],
-    unpaired: Mapping[Combo, str],
-) -> dict[str, list[Side]]:
-    """By environment, the policies in their order."""
-    sides: dict[str, list[Side]] = {}
-    for combo in order:
-        if combo in tallied:
-            tally = tallied[combo]
-            sides.setdefault(combo[1], []).append(Counted(combo[0], (tally.successes, tally.episodes)))
-        elif combo in merged:
-            found = arm(combo[0], merged[combo].accepted, unpaired.get(combo, ""))
-            sides.setdefault(combo[1], []).append(found)
-    return sides
 
 
 def _timing(collected: Collected, combos: Sequence[ComboSummary]) -> tuple[Timing, bool]:

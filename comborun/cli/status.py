@@ -188,7 +188,7 @@ class StopEarly:
 
     def undecided(self) -> str:
         """The same for one look, by which nothing is decided: it changes nothing."""
-        from comborun.reporter.comparing.deciding import decide_run
+        from comborun.reporter.comparing.stopping import decide_run
 
         try:
             source, skipped = self._bring()
@@ -197,7 +197,7 @@ class StopEarly:
             return ""
 
     def _decide(self, seen: RunStatus) -> None:
-        from comborun.reporter.comparing.deciding import decide_run
+        from comborun.reporter.comparing.stopping import decide_run
 
         source, skipped = self._bring()
         decided = decide_run(source, dict(skipped))

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.reporter.comparing.comparison import Comparison, Side, comparison_of
-from comborun.reporter.comparing.deciding import merged_of
-from comborun.reporter.comparing.early import spared
-from comborun.reporter.comparing.pairing import Counted, arm
-from comborun.reporter.counting.tallies import tallies
-from comborun.reporter.statistics.multiplicity import holm
+from comborun.reporter.comparing.comparisons import Comparison, comparison_of
+from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
+from comborun.reporter.comparing.stopping import spared
+from comborun.reporter.statistics.difference import holm
 from comborun.reporter.text import combo_name, p_value, points, points_interval
 from comborun.text import several
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.reporter.collected import Collected
+    from comborun.reporter.comparing.pairing import Side
     from comborun.work import Combo
 
 
@@ -60,35 +59,23 @@ def compare_runs(before: Collected, after: Collected) -> Between:
             f"{before.name} and {after.name} have no combo in common",
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
-    found = [_comparison(first[then], second[now]) for then, now in pairs]
+    found = [comparison_of(now[1], second[now], first[then]) for then, now in pairs]
     adjusted = holm([comparison.p for comparison in found])
     return Between(
         before=before.name,
         after=after.name,
         comparisons=tuple(
-            replace(one, environment=now[1], a=after.name, b=before.name, p_holm=p)
-            for one, p, (_, now) in zip(found, adjusted, pairs, strict=True)
+            replace(one, a=after.name, b=before.name, p_holm=p) for one, p in zip(found, adjusted, strict=True)
         ),
         policies=tuple(now[0] if then == now else f"{then[0]} → {now[0]}" for then, now in pairs),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
     )
 
 
-def _comparison(then: Side, now: Side) -> Comparison:
-    return comparison_of("", now, then)
-
-
 def _sides(collected: Collected) -> dict[Combo, Side]:
-    """Combos with completed episodes, as far as records or counts tell."""
+    """Combos with completed episodes."""
     merged = merged_of(collected)
-    sides: dict[Combo, Side] = {
-        combo: arm(combo[0], found.accepted, collected.unpaired.get(combo, ""))
-        for combo, found in merged.items()
-        if found.accepted
-    }
-    planned = {history.session.name: history.session.count for history in collected.sessions}
-    for combo, tally in tallies(collected.aggregates, planned).items():
-        sides.setdefault(combo, Counted(combo[0], (tally.successes, tally.episodes)))
+    sides = sides_of(collected, merged, tallies_of(collected, merged))
     return {combo: side for combo, side in sides.items() if side.counts[1]}
 
 
@@ -112,7 +99,5 @@ def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[s
 def _sentence(policy: str, one: Comparison) -> str:
     better = "better" if one.difference > 0 else "worse"
     numbers = f"{points(one.difference)} points {points_interval(one.interval)}"
-    paired = "paired" if one.paired else "unpaired"
-    return (
-        f"{policy} in {one.environment} got {better}: {numbers}, {paired} ({one.test}), Holm p {p_value(one.p_holm)}."
-    )
+    test = f"{one.paired_word} ({one.test})"
+    return f"{policy} in {one.environment} got {better}: {numbers}, {test}, Holm p {p_value(one.p_holm)}."

@@ -1,18 +1,19 @@
-"""What the comparisons decide, and what they leave open, in words. Pure."""
+"""What the comparisons decide, and what they leave open, in words: plain text with the names as they came. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.reporter.counting.quality import Finding
 from comborun.reporter.text import fraction, p_value, points, points_interval
 from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-    from comborun.reporter.comparing.comparison import Comparison
-    from comborun.reporter.comparing.comparisons import Comparisons, EnvironmentComparisons
+    from comborun.reporter.comparing.comparisons import Comparison, Comparisons, EnvironmentComparisons
 
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
@@ -20,82 +21,60 @@ PAIRS_TOLD = 6
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One decided comparison."""
-
-    comparison: Comparison
-    better: str
-    worse: str
-    sentence: str
-    """plain text with the names as they came: escape it"""
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """The comparisons of one environment that decide nothing."""
-
-    environment: str
-    comparisons: tuple[Comparison, ...]
-    sentence: str
-    """plain text with the names as they came: escape it"""
-
-
-@dataclass(frozen=True)
 class Claims:
-    decided: tuple[Claim, ...]
+    """Sentences. Names in them must be escaped."""
+
+    decided: tuple[str, ...]
     """by environment, then the largest difference first"""
-    undecided: tuple[Undecided, ...]
+    undecided: tuple[str, ...]
+    """one for each environment where a comparison decides nothing"""
     left_out: tuple[str, ...]
-    """a sentence per environment with policies that can't be compared; plain text: escape it"""
+    """one for each environment with policies that can't be compared"""
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """What is not decided and what could not be asked, a sentence each."""
-        return (*(undecided.sentence for undecided in self.undecided), *self.left_out)
+        return (*self.undecided, *self.left_out)
 
     @property
     def told(self) -> tuple[str, ...]:
-        """As a reader meets them, what is decided first; nothing where nothing was compared. Plain text: escape it."""
+        """As a reader meets them, what is decided first; nothing where nothing was compared."""
         if not self.decided and not self.undecided:
             return ()
-        return (*([claim.sentence for claim in self.decided] or [NOTHING_DECIDED]), *self.left_open)
+        return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
 
 
 def claims(comparisons: Comparisons) -> Claims:
-    decided = [
-        _claim(comparison)
-        for group in comparisons.environments
-        for comparison in sorted(group.comparisons, key=lambda comparison: -abs(comparison.difference))
-        if comparison.decided
-    ]
-    undecided = (_undecided(group, comparisons.size) for group in comparisons.environments)
     return Claims(
-        decided=tuple(decided),
-        undecided=tuple(found for found in undecided if found.comparisons),
-        left_out=tuple(_left_out(environment, policies) for environment, policies in comparisons.left_out),
+        decided=tuple(
+            _claim(comparison)
+            for group in comparisons.environments
+            for comparison in sorted(group.comparisons, key=lambda comparison: -abs(comparison.difference))
+            if comparison.decided
+        ),
+        undecided=tuple(
+            _undecided(group, comparisons.size)
+            for group in comparisons.environments
+            if not all(comparison.decided for comparison in group.comparisons)
+        ),
+        left_out=tuple(
+            f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
+            for environment, policies in comparisons.left_out
+        ),
     )
 
 
-def _claim(comparison: Comparison) -> Claim:
+def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     better, worse = (comparison.b, comparison.a) if swapped else (comparison.a, comparison.b)
     low, high = comparison.interval
     limits = (-high, -low) if swapped else (low, high)
-    numbers = f"{points(abs(comparison.difference))} points {points_interval(limits)}"
-    sentence = (
-        f"{better} beats {worse} in {comparison.environment}: {numbers}, {_basis(comparison)},"
-        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{_leaning(comparison)}"
-    )
-    return Claim(comparison, better, worse, sentence)
-
-
-def _leaning(comparison: Comparison) -> str:
     stopped = comparison.sequential and comparison.sequential.stopped
-    return " Stopped early, so the difference is exaggerated; the interval accounts for it." if stopped else ""
-
-
-def _left_out(environment: str, policies: Sequence[str]) -> str:
-    return f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
+    leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if stopped else ""
+    return (
+        f"{better} beats {worse} in {comparison.environment}: {points(abs(comparison.difference))} points"
+        f" {points_interval(limits)}, {_basis(comparison)},"
+        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}"
+    )
 
 
 def _basis(comparison: Comparison) -> str:
@@ -103,13 +82,13 @@ def _basis(comparison: Comparison) -> str:
     if planned := comparison.sequential:
         return f"paired ({comparison.test}), {'stopped at ' if planned.stopped else ''}{n_a} of {planned.n_max} pairs"
     episodes = f"{several(n_a, 'episode')} each" if n_a == n_b else f"{n_a} and {n_b} episodes"
-    return f"{'paired' if comparison.paired else 'unpaired'} ({comparison.test}), {episodes}"
+    return f"{comparison.paired_word} ({comparison.test}), {episodes}"
 
 
-def _undecided(group: EnvironmentComparisons, family: int) -> Undecided:
+def _undecided(group: EnvironmentComparisons, family: int) -> str:
     found = tuple(comparison for comparison in group.comparisons if not comparison.decided)
     pairs = "; ".join(_pair(comparison, numbers=len(found) <= PAIRS_TOLD) for comparison in found)
-    return Undecided(group.environment, found, f"Not decided in {group.environment}: {pairs}. {_limit(group, family)}")
+    return f"Not decided in {group.environment}: {pairs}. {_limit(group, family)}"
 
 
 def _pair(comparison: Comparison, *, numbers: bool) -> str:
@@ -130,3 +109,14 @@ def _limit(group: EnvironmentComparisons, family: int) -> str:
         return f"With {several(n, 'episode')} and {among}, no difference at all could have been found."
     size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
     return f"With {several(n, 'episode')} and {among}, a true gap of {size} points would be found 4 times in 5."
+
+
+def prevented(comparisons: Comparisons) -> Iterator[Finding]:
+    """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
+    found = Counter((one.environment, one.prevented) for one in comparisons.all if one.prevented)
+    for (environment, why), count in found.items():
+        yield Finding(
+            environment,
+            f"{several(count, 'comparison')} of `stop_early` could not be tested after every pair of episodes, so that"
+            f" nothing could stop early: {why}; {'it was' if count == 1 else 'each was'} made once, of all episodes",
+        )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from comborun.reporter.collected import SessionHistory
     from comborun.reporter.counting.tallies import Tally
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.statistics.first_k import Balanced
+    from comborun.reporter.statistics.proportion import Balanced
     from comborun.work import Combo
 
 

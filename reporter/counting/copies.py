@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.statistics.first_k import Balanced, balanced
+from comborun.reporter.statistics.proportion import Balanced, balanced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

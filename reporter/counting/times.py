@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.statistics.incidence import Incidence, incidence
+from comborun.reporter.statistics.proportion import Incidence, incidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comborun.reporter.comparing.between import Between
-    from comborun.reporter.comparing.comparison import Comparison
+    from comborun.reporter.comparing.comparisons import Comparison
 
 SCHEMA = 1
 NAMES = ("comparison.html", "comparison.md", "comparison.json")
@@ -94,6 +94,6 @@ def _row(policy: str, one: Comparison) -> dict[str, Any]:
         "p_holm": significant(one.p_holm),
         "decided": one.decided,
         "paired": one.paired,
-        "pairing": one.pairing.why,
+        "pairing": one.pairing,
         "test": one.test,
     }

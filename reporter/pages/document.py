@@ -13,8 +13,7 @@ from comborun.reporter.text import instant
 
 if TYPE_CHECKING:
     from comborun.reporter.comparing.canary import Canary
-    from comborun.reporter.comparing.comparison import Comparison
-    from comborun.reporter.comparing.comparisons import EnvironmentComparisons
+    from comborun.reporter.comparing.comparisons import Comparison, EnvironmentComparisons
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.schedule import Schedule, Stay
     from comborun.reporter.records.usage import Busy
@@ -49,9 +48,9 @@ def report_json(summary: Summary, ran: Schedule) -> str:
             "attempts": sum(combo.ending.attempts for combo in summary.combos),
         },
         "family": summary.comparisons.size,
-        "claims": [claim.sentence for claim in summary.claims.decided],
+        "claims": summary.claims.decided,
         "undecided": summary.claims.left_open,
-        "comparisons": [_comparison(one) for group in summary.comparisons.environments for one in group.comparisons],
+        "comparisons": [_comparison(one) for one in summary.comparisons.all],
         "detectable": [_detectable(group) for group in summary.comparisons.environments],
         "means": [_mean(mean) for mean in summary.macro_means],
         "attempts": [_stay(stay) for stay in ran.stays],
@@ -157,7 +156,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "p_holm": significant(one.p_holm),
         "better": one.better,
         "paired": one.paired,
-        "pairing": one.pairing.why,
+        "pairing": one.pairing,
     }
     if planned := one.sequential:
         told["sequential"] = {"n_max": planned.n_max, "stopped_early": planned.stopped, "alpha": planned.alpha}

@@ -74,7 +74,7 @@ def _episodes(summary: Summary) -> str:
 
 def _early(summary: Summary) -> Iterator[str]:
     """What stopping early has spared; nothing about runs that could not."""
-    found = [one for group in summary.comparisons.environments for one in group.comparisons if one.sequential]
+    found = [one for one in summary.comparisons.all if one.sequential]
     stopped = sum(one.sequential.stopped for one in found if one.sequential)
     if not found:
         return

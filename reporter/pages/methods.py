@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.reporter.comparing.comparison import ALPHA
+from comborun.reporter.comparing.comparisons import ALPHA
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.comparing.comparison import Sequential
+    from comborun.reporter.comparing.comparisons import Sequential
     from comborun.reporter.summary import Summary
 
 _COUNTING = (
@@ -36,7 +36,7 @@ def _rates(summary: Summary) -> Iterator[str]:
 
 
 def _comparisons(summary: Summary) -> Iterator[str]:
-    found = [one for group in summary.comparisons.environments for one in group.comparisons]
+    found = summary.comparisons.all
     if not found:
         yield "No policies were compared."
         return

@@ -66,9 +66,9 @@ def page(summary: Summary) -> Page:
     return Page(
         summary=summary,
         sentences=sentences(summary),
-        decided=tuple(claim.sentence for claim in summary.claims.decided),
+        decided=summary.claims.decided,
         undecided=summary.claims.left_open,
-        folded=sum(len(open_.sentence) for open_ in summary.claims.undecided) > OPEN_LENGTH,
+        folded=sum(map(len, summary.claims.undecided)) > OPEN_LENGTH,
         compared=summary.comparisons.environments,
         lettered=any(group.letters for group in summary.comparisons.environments),
         groups=tuple(_groups(summary)),
@@ -93,8 +93,7 @@ def means(combo: ComboSummary, names: tuple[str, ...]) -> tuple[MetricMean | Non
 
 def letters(combo: ComboSummary, summary: Summary) -> str:
     """Those of the combo among the policies of its environment; empty without comparisons."""
-    found = (group for group in summary.comparisons.environments if group.environment == combo.environment)
-    return "".join(group.letters_of(combo.policy) for group in found)
+    return summary.comparisons.letters_of(combo.policy, combo.environment)
 
 
 def tallies_of(combo: ComboSummary, names: tuple[str, ...]) -> tuple[int, ...]:

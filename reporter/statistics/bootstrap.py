@@ -1,5 +1,7 @@
-"""Bootstrap intervals, vectorised. Pure: the random numbers follow from the data alone, so the same records give the
-same limits."""
+"""Bootstrap intervals. Pure: the random numbers follow from the data alone, so the same records give the same limits.
+
+scipy's `bootstrap` is not used: it resamples each column anew and needs n² values for its jackknife.
+"""
 
 from __future__ import annotations
 

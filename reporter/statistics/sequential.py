@@ -1,10 +1,10 @@
 """CASM, the conditional alpha-spending McNemar test: A against B pair by pair, stopped as soon as it is decided. Pure.
 
-Given when the pairs went differently, each of them is a fair coin if neither policy is better. So the boundaries may
-follow the history of such pairs, and the error that may be spent by pair t, alpha t / n_max per side, is spent on the
-exact distribution of the walks that have not stopped. It holds whatever the dependence inside a pair, needs no tuning
-and no random numbers. What it assumes: pairs independent of each other and taken in the order of their index, policies
-and simulator that stay as they are, and a rule fixed before the first episode.
+If neither policy is better, each pair that went differently is a fair coin, whenever it came. So the boundaries may
+follow the history of such pairs: by pair t, alpha t / n_max per side is spent on the exact distribution of the walks
+that have not stopped. This holds whatever the dependence inside a pair, needs no tuning and no random numbers. It
+assumes pairs that are independent of each other and taken in the order of their index, policies and a simulator that
+do not change, and a rule fixed before the first episode.
 Spending: K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659-663.
 """
 
@@ -26,6 +26,9 @@ STOPPED_CONFIDENCE = 0.97
 """of each policy's own limits, so that their difference has 95 % although the data chose when to stop"""
 
 
+LEVELS = 16
+
+
 @dataclass(frozen=True)
 class Rule:
     """What must be fixed before the first episode."""
@@ -33,11 +36,6 @@ class Rule:
     n_max: int
     alpha: float
     """per side: two-sided 5 % over m comparisons is 0.05 / 2 / m"""
-    looks: frozenset[int] | None = None
-    """the numbers of pairs after which a decision may be taken, n_max always among them; None: after every pair"""
-
-    def looks_at(self, pairs: int) -> bool:
-        return self.looks is None or pairs in self.looks or pairs == self.n_max
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,8 @@ class Walk:
             self.wins += outcome > 0
             halves = [mass / 2 for mass in self._mass]
             self._mass = [up + down for up, down in zip([*halves, 0.0], [0.0, *halves], strict=True)]
-        if not self.different or not self.rule.looks_at(self.pairs):
+        if not self.different:
             return 0
-        return self._look()
-
-    def _look(self) -> int:
         boundary, tail = self._boundary(self.rule.alpha * self.pairs / self.rule.n_max - self.spent)
         if boundary > self.different:
             return 0
@@ -111,13 +106,13 @@ def decide(outcomes: Iterable[int], rule: Rule) -> Decision:
     return Decision(walk.pairs, 0, final=walk.pairs == rule.n_max)
 
 
-def levels(alpha: float, comparisons: int, most: int = 16) -> tuple[float, ...]:
+def levels(alpha: float, comparisons: int) -> tuple[float, ...]:
     """One-sided levels for `sequential_p`, the largest first: those that Holm's correction over as many comparisons
-    asks for, two-sided at `alpha`, and some larger ones. Of many only `most` are kept, the smallest among them: p can
-    only get larger by it. Each lies a hair below, so that p times a count never comes out above `alpha` by rounding."""
+    asks for, two-sided at `alpha`, and some larger ones. Of many only LEVELS are kept, the smallest among them, which
+    can only make p larger. Each lies a hair below, so that rounding never lifts p times a count above `alpha`."""
     asked = set(range(1, comparisons + 1))
-    if comparisons > most:
-        asked = {round(comparisons ** (power / (most - 1))) for power in range(most)}
+    if comparisons > LEVELS:
+        asked = {round(comparisons ** (power / (LEVELS - 1))) for power in range(LEVELS)}
     holm = {alpha / 2 / divisor * (1 - 1e-12) for divisor in asked}
     return tuple(sorted(holm | {0.25, 0.1, 0.05}, reverse=True))
 
@@ -131,7 +126,7 @@ def sequential_p(outcomes: Sequence[int], rule: Rule, alphas: Sequence[float]) -
     best = 1.0
     for side in (1, -1):
         for alpha in alphas:
-            if decide(outcomes, Rule(rule.n_max, alpha, rule.looks)).winner != side:
+            if decide(outcomes, Rule(rule.n_max, alpha)).winner != side:
                 break
             best = min(best, 2 * alpha)
     return best

@@ -19,7 +19,7 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs
 from comborun.reporter.pages.between_files import render_between
 from comborun.reporter.pages.numbers import limits, scaled, significant
-from comborun.reporter.statistics.paired import mcnemar
+from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_value, unbroken
 
 

@@ -16,10 +16,8 @@ from report_runs import RUN, RunDirectory, planned_session, row
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.deciding import decide_run
-from comborun.reporter.comparing.early import early
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
-from comborun.reporter.comparing.stopping import Standing, not_needed, side_level, standings
+from comborun.reporter.comparing.stopping import Standing, Stopping, decide_run, not_needed, side_level, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.headline import sentences
 from comborun.reporter.pages.methods import methods
@@ -144,8 +142,8 @@ def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_o
         for policy in ("good", "poor", "third", "fourth")
     ]
     over = Standing(PLANNED, (1,) * 9, "good", final=True)
-    assert not_needed(rule, [over, Standing(third, (), None, final=False)], sessions) == ("stairs_poor",)
-    both = not_needed(rule, [over, Standing(third, (0,) * N_MAX, None, final=True)], sessions)
+    assert not_needed(Stopping(rule, (over, Standing(third))), sessions) == ("stairs_poor",)
+    both = not_needed(Stopping(rule, (over, Standing(third, (0,) * N_MAX, final=True))), sessions)
     assert both == ("stairs_good", "stairs_poor", "stairs_third")
 
 
@@ -205,13 +203,13 @@ def test_what_was_not_needed_is_neither_missing_nor_failed(tmp_path: Path) -> No
 
 def test_the_report_uses_the_pairs_up_to_the_decision_and_says_what_an_early_stop_means(tmp_path: Path) -> None:
     summary = told(stopping_run(tmp_path))
-    ((one,),) = (group.comparisons for group in summary.comparisons.environments)
+    (one,) = summary.comparisons.all
     assert (one.rate_a.successes, one.rate_a.n, one.rate_b.successes, one.rate_b.n) == (9, 9, 1, 9)
     assert one.test == "CASM"
     assert one.p_holm <= 0.05
     (claim,) = summary.claims.decided
-    assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim.sentence
-    assert "the difference is exaggerated" in claim.sentence
+    assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim
+    assert "the difference is exaggerated" in claim
 
 
 def test_one_number_alone_is_called_planned_after_an_early_stop(tmp_path: Path) -> None:
@@ -226,7 +224,7 @@ def test_one_number_alone_is_called_planned_after_an_early_stop(tmp_path: Path) 
 def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_path: Path) -> None:
     path = stopping_run(tmp_path, ran=4, seeded=False)
     summary = told(path)
-    ((one,),) = (group.comparisons for group in summary.comparisons.environments)
+    (one,) = summary.comparisons.all
     assert (one.test, one.prevented) == ("Barnard", "no seed in the records of episode 0")
     (finding,) = [found.what for found in summary.quality.findings if found.where == "stairs"]
     assert "1 comparison of `stop_early` could not be tested after every pair" in finding
@@ -241,9 +239,7 @@ def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_pat
 
 def test_counts_alone_prevent_a_test_after_every_pair_too() -> None:
     sides = [Counted("good", (9, 10)), Counted("poor", (2, 10))]
-    rule = early(RULE, {})
-    assert rule
-    (one,) = rule.pairs("stairs", sides)
+    (one,) = Stopping(RULE, standings(RULE, {})).comparisons("stairs", sides)
     assert one.prevented == "counts alone, without episodes"
 
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binomtest, bootstrap, ecdf, norm
 
 from comborun.reporter.statistics.bootstrap import MANY, RESAMPLES, bca_means, mean_of_rates
-from comborun.reporter.statistics.first_k import balanced
-from comborun.reporter.statistics.incidence import STEPS, dkw, incidence
+from comborun.reporter.statistics.proportion import STEPS, balanced, incidence
 
 
 @pytest.mark.parametrize("n", [2, 3, 10, 100])
@@ -122,17 +121,12 @@ def test_no_success_is_a_curve_without_steps() -> None:
     assert (curve.times, curve.band, curve.median) == ((), (), None)
 
 
-def test_the_band_of_a_whole_curve_has_massarts_height() -> None:
-    assert dkw(100) == pytest.approx(0.1358, abs=5e-5)
-    assert dkw(1000) == pytest.approx(0.04295, abs=5e-6)
-
-
 def test_a_balanced_rate_takes_as_many_from_each_copy() -> None:
     found = balanced({0: [True, False, True, True], 1: [False], 2: [True, True]})
     assert (found.rate.successes, found.rate.n) == (2, 3)
-    assert (found.copies, found.each, found.left_out) == (3, 1, 4)
+    assert (found.copies, found.each) == (3, 1)
 
 
 def test_a_copy_without_episodes_leaves_nothing_to_balance() -> None:
     found = balanced({0: [True], 1: []})
-    assert (found.rate.n, found.rate.rate, found.left_out) == (0, None, 1)
+    assert (found.rate.n, found.rate.rate) == (0, None)

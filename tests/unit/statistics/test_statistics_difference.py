@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import barnard_exact, binom, norm
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from comborun.reporter.statistics import barnard as barnards_test
-from comborun.reporter.statistics.barnard import KEPT, SET_ASIDE, barnard
+from comborun.reporter.statistics.barnard import SET_ASIDE, barnard
 from comborun.reporter.statistics.difference import newcombe
 from comborun.reporter.statistics.proportion import clopper_pearson, clopper_pearson_each, wilson
 
@@ -106,56 +105,6 @@ def test_swapping_the_arms_turns_the_sign_and_nothing_else() -> None:
 def test_counting_failures_for_successes_changes_no_p() -> None:
     for (x, n), (y, m) in TABLES:
         assert barnard((n - x, n), (m - y, m)) == pytest.approx(barnard((x, n), (y, m)), rel=1e-7)
-
-
-@pytest.fixture
-def binomials(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The arms whose probabilities were worked out, with nothing kept from before."""
-    for kept in (barnards_test._barnard, barnards_test._kept):
-        kept.cache_clear()
-    told: list[int] = []
-    binomial = barnards_test._binomial
-
-    def counted(n: int, rates: np.ndarray) -> np.ndarray:
-        told.append(n)
-        return binomial(n, rates)
-
-    monkeypatch.setattr(barnards_test, "_binomial", counted)
-    return told
-
-
-def test_tables_that_are_alike_are_searched_once(binomials: list[int]) -> None:
-    (x, n), (y, m) = (17, 30), (9, 25)
-    found = barnard((x, n), (y, m))
-    assert binomials
-    binomials.clear()
-    for a, b in [((x, n), (y, m)), ((y, m), (x, n)), ((n - x, n), (m - y, m)), ((m - y, m), (n - x, n))]:
-        assert barnard(a, b) == found
-    assert binomials == []
-
-
-def test_arms_of_one_size_share_the_probabilities_of_the_grid(binomials: list[int]) -> None:
-    """But for the few points around the peaks of each comparison."""
-    sizes = [(n, m) for n in (40, 41) for m in (40, 41)]
-    for k in range(1, 40, 3):
-        for n, m in sizes:
-            barnard((k, n), (m // 2, m))
-    points = {barnards_test._points(n + m) for n, m in sizes}
-    assert barnards_test._kept.cache_info().misses <= 2 * sum(-(-one // barnards_test.STRETCH) for one in points)
-
-
-@pytest.mark.parametrize(("a", "b"), [((70, 100), (52, 100)), ((90, 100), (50, 80)), ((0, 12), (3, 7))])
-def test_what_is_kept_and_what_is_not_give_the_same(
-    monkeypatch: pytest.MonkeyPatch, binomials: list[int], a: tuple[int, int], b: tuple[int, int]
-) -> None:
-    assert max(a[1], b[1]) <= KEPT
-    kept = barnard(a, b)
-    barnards_test._barnard.cache_clear()
-    monkeypatch.setattr(barnards_test, "KEPT", 0)
-    monkeypatch.setattr(barnards_test, "BLOCK", 500)
-    binomials.clear()
-    assert barnard(a, b) == pytest.approx(kept, rel=1e-12)
-    assert binomials
 
 
 @pytest.mark.parametrize(("n", "m", "worst"), [(10, 10, 0.92), (20, 20, 0.88), (50, 50, 0.935), (20, 60, 0.92)])

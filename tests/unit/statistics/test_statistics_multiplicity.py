@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scikit_posthocs import compact_letter_display
 from statsmodels.stats.multitest import multipletests
 
-from comborun.reporter.statistics.multiplicity import holm, letters
+from comborun.reporter.statistics.difference import holm, letters
 
 
 @settings(max_examples=25)

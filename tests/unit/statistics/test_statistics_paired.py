@@ -10,7 +10,7 @@ from statsmodels.stats.power import zt_ind_solve_power
 
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.detectable import MANY_EPISODES, MANY_PAIRS, paired_gap, unpaired_gap
-from comborun.reporter.statistics.paired import PairCounts, bonett_price, mcnemar
+from comborun.reporter.statistics.difference import PairCounts, bonett_price, mcnemar
 
 
 @pytest.mark.parametrize(("b", "c"), [(23, 7), (7, 23), (0, 1), (0, 6), (5, 5), (1, 0), (400, 340), (0, 0)])
