@@ -16,9 +16,9 @@ rlinf/scheduler/cluster/utils.py, ComponentPlacement and FlexiblePlacementStrate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Literal
 
 from comborun.errors import UserError
 from comborun.text import several
@@ -198,11 +198,6 @@ class Component:
     def process_memory(self) -> int:
         """MiB that one process takes on each of its GPUs; 0: not said."""
         return self.gpu_memory * (self.copies // len(self.processes) if self.copies else 1)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """From the JSON of a plan."""
-        return cls(**{**data, "processes": tuple(map(tuple, data["processes"]))})
 
 
 def claimed(components: Iterable[Component]) -> tuple[int, ...]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, is_dataclass
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, NewType, Self, Union, get_args, get_origin, get_type_hints
 
 from comborun.judging import (
     ANY_PROGRESS,
@@ -34,10 +38,8 @@ from comborun.resources import (
     Reserve,
     Slurm,
 )
-from comborun.rules.words import Failure
 from comborun.servers import Server
 from comborun.stopping import StopRule
-from comborun.typed import check
 
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
@@ -47,6 +49,7 @@ Flag = Literal["", "smoke", "dropped"]
 
 SCHEMA = 1
 _NAME = re.compile("[A-Za-z0-9_-]{1,200}")
+_LARGEST = 10**15
 
 
 @dataclass(frozen=True)
@@ -197,71 +200,72 @@ class Plan:
     def from_json(cls, text: str) -> Self:
         """Raises ValueError for a text that is no plan: it may come from a host."""
         try:
-            plan = cls._from_data(json.loads(text))
+            data = json.loads(text)
+            plan: Self = _decoded(cls, {key: data[key] for key in data if key != "schema"})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
-        check(plan)
         for session in plan.sessions:
             if not _NAME.fullmatch(session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan
 
-    @classmethod
-    def _from_data(cls, data: dict[str, Any]) -> Self:
-        after = data["after"]
-        return cls(
-            grid=data["grid"],
-            sessions=tuple(_session(entry) for entry in data["sessions"]),
-            limits=Limits(**data["limits"]),
-            gpus=tuple(data["gpus"]),
-            after=After(**_tuples(after)) if after else None,
-            poll=data["poll"],
-            digest=data["digest"],
-            replaces=tuple(data.get("replaces", ())),
-            secrets=tuple((name, source) for name, source in data.get("secrets", ())),
-            retry=tuple(_retry(entry) for entry in data.get("retry", ())),
-            notify=_notify(data.get("notify")),
-            shipped=data.get("shipped", ""),
-            reserve=Reserve(**data.get("reserve", {})),
-            cpus=data.get("cpus", 0),
-            slurm=Slurm.from_data(asked) if (asked := data.get("slurm")) else None,
-            stop_early=StopRule.from_data(rule) if (rule := data.get("stop_early")) else None,
-            servers=tuple(Server.from_data(server) for server in data.get("servers", ())),
-            policy_files=PolicyFiles.from_data(files) if (files := data.get("policy_files")) else None,
-        )
+
+def _decoded(kind: Any, data: Any) -> Any:
+    """What `json.loads` gave, as a value of an annotated type. Raises ValueError or TypeError for what is none."""
+    decode, parts = _decoder(kind)
+    return decode(parts, data)
 
 
-def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **entry,
-        "command": tuple(entry["command"]),
-        "variables": tuple((name, word) for name, word in entry["variables"]),
-    }
+@cache
+def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
+    """A function for a type, and what it needs to know of the type."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _decoded_object, (kind, get_type_hints(kind))
+    if origin is tuple:
+        return (_decoded_items, parts[0]) if parts[-1] is Ellipsis else (_decoded_row, parts)
+    if origin in {Union, UnionType}:
+        return _decoded_option, parts[0]
+    if origin is Literal:
+        return _decoded_scalar, parts
+    if isinstance(kind, NewType):
+        return _decoder(kind.__supertype__)
+    return (_decoded_number, (int, float) if kind is float else (int,)) if kind in {int, float} else (_checked, kind)
 
 
-def _session(entry: dict[str, Any]) -> Session:
-    rules, evidence = entry["results"], entry.get("evidence", {})
-    request = entry.get("request", {})
-    typed = {
-        "request": Request(**{**request, **{key: tuple(request.get(key, ())) for key in ("tokens", "only")}}),
-        "results": ResultRules(
-            **{**rules, **{key: tuple(rules.get(key, ())) for key in ("files", "metrics", "videos")}}
-        ),
-        "around": Around.from_data(entry.get("around", {})),
-        "servers": tuple((name, digest) for name, digest in entry.get("servers", ())),
-        "progress": ProgressRules(**entry.get("progress", {})),
-        "evidence": EvidenceRules(**{**evidence, "files": tuple(evidence.get("files", ()))}),
-        "failures": tuple((failure, pattern) for failure, pattern in entry.get("failures", ())),
-        "watch": WatchRules(**entry.get("watch", {})),
-        "display": Display.from_data(display) if (display := entry.get("display")) else None,
-        "components": tuple(map(Component.from_data, entry.get("components", ()))),
-    }
-    return Session(**{**_tuples(entry), **typed})
+def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
+    kind, hints = known
+    return kind(**{key: _decoded(hints[key], value) for key, value in data.items()})
 
 
-def _retry(entry: dict[str, Any]) -> RetryRule:
-    return RetryRule(Failure(entry["failure"]), entry["times"], entry["wait"])
+def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:
+    return tuple(_decoded(kind, value) for value in _checked(list, data))
 
 
-def _notify(entry: dict[str, Any] | None) -> Notify | None:
-    return Notify(**{**_tuples(entry), "kinds": tuple(entry["kinds"])}) if entry else None
+def _decoded_row(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
+    return tuple(_decoded(kind, value) for kind, value in zip(kinds, _checked(list, data), strict=True))
+
+
+def _decoded_option(kind: Any, data: Any) -> Any:
+    return None if data is None else _decoded(kind, data)
+
+
+def _decoded_scalar(among: tuple[Any, ...], data: Any) -> Any:
+    if data not in among:
+        raise ValueError(f"{data!r:.80}")
+    return data
+
+
+def _decoded_number(kinds: tuple[type, ...], data: Any) -> Any:
+    if type(data) not in kinds or not -_LARGEST < data < _LARGEST:  # nor is NaN
+        raise ValueError(f"{data!r:.80} is no number")
+    return data
+
+
+def _checked(kind: Any, data: Any) -> Any:
+    """A text, a truth or a list as it is; a word of an enumeration as its member."""
+    if issubclass(kind, Enum):
+        return kind(data)
+    if not isinstance(data, kind):
+        raise TypeError(f"{data!r:.80} is no {kind.__name__}")
+    return data

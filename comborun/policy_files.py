@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Self
 
 from comborun.errors import UserError
 from comborun.text import clean
@@ -48,11 +47,6 @@ class PolicyFiles:
     exclude: tuple[str, ...]
     found: tuple[tuple[str, str], ...]
     """name of the policy, path of its file"""
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Self:
-        found = tuple((name, path) for name, path in data["found"])
-        return cls(tuple(data["patterns"]), tuple(data["exclude"]), found)
 
     def like(self, other: PolicyFiles) -> bool:
         """Whether both were asked for in the same words."""

@@ -5,9 +5,8 @@ Memory is in MiB, as nvidia-smi counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NewType, Self, get_args
+from typing import Literal, NewType, get_args
 
 from comborun.text import MIB
 
@@ -93,10 +92,6 @@ class Display:
             return " ".join(f"{gpu}=:{number}" for gpu, number in self.by_gpu)
         return self.server if self.own else f":{self.server}"
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return cls(data["server"], tuple((gpu, number) for gpu, number in data["by_gpu"]), data["geometry"])
-
 
 Runtime = Literal["docker", "apptainer"]
 RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
@@ -137,18 +132,6 @@ class Around:
         box = (self.container.image, *self.container.mounts, *self.container.options) if self.container else ()
         return (*(text for _, text in self.files), *box)
 
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Self:
-        links, container = data.get("links"), data.get("container")
-        return cls(
-            files=tuple((name, text) for name, text in data.get("files", ())),
-            links=Links(links["source"], tuple(links["exclude"])) if links else None,
-            ranks=data.get("ranks", 0),
-            container=Container(**{**container, **{key: tuple(container[key]) for key in ("mounts", "options")}})
-            if container
-            else None,
-        )
-
 
 BARE = Around()
 
@@ -173,12 +156,6 @@ class Slurm:
     """tasks of the run that run at once, at most; 0: as many as Slurm starts"""
     array: int = 0
     """tasks of one array, at most; 0: as many as the cluster takes"""
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Slurm:
-        """From the JSON of a plan."""
-        lists = ("options", "settle_options")
-        return cls(**{**data, **{key: tuple(data.get(key, ())) for key in lists}})
 
     @property
     def whole_node(self) -> bool:

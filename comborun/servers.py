@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from comborun.resources import NOTHING, PinMode, Request
 
@@ -84,20 +84,6 @@ class Server:
     """in a row, after it has ended by itself or was ended for its health"""
     digest: str = ""
     """of what it runs: a part of the work of every session that asks it"""
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Self:
-        request, warm_up = data["request"], data["warm_up"]
-        return cls(
-            **{
-                **data,
-                "command": tuple(data["command"]),
-                "variables": tuple((name, word) for name, word in data["variables"]),
-                "request": Request(**{**request, **{key: tuple(request[key]) for key in ("tokens", "only")}}),
-                "ready": tuple(Check(**check) for check in data["ready"]),
-                "warm_up": WarmUp(**warm_up) if warm_up else None,
-            }
-        )
 
 
 def variable(name: str, field: str = "") -> str:
