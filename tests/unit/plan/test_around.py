@@ -83,7 +83,7 @@ def _guarded(tree: Any) -> Any:
     if isinstance(tree, str):
         return tree.replace("{", "{{")
     if isinstance(tree, dict):
-        return {key: _guarded(value) for key, value in tree.items()}
+        return {_guarded(key): _guarded(value) for key, value in tree.items()}
     return tuple(_guarded(value) for value in tree)
 
 
