@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.mirror import Draft, Held, Mirror, Piece, Request, Skipped, parse_answer
+from comborun.remote.mirror import Draft, Held, Mirror, Piece, Skipped, parse_answer, request
 from comborun.rules.names import RUN
 from comborun.text import GIB, MIB, clean
 
@@ -89,8 +89,6 @@ class _Fetching:
         """of the mirror, with the room that the smallest files take"""
         self._taken = 0
         """the same of all that came, however often"""
-        self._trusting = True
-        """whether one digest may stand for the attempts that have their end"""
         self._draft: Draft | None = None
         self._doubts: Counter[PurePosixPath] = Counter()
         """how often a file did not arrive as it was announced"""
@@ -124,26 +122,23 @@ class _Fetching:
             raise HostError(
                 f"the answer of {self._transport.host} was cut off", done.complaint or "the same command again goes on"
             )
-        if answer.differs:
-            self._trusting = False
-        again = answer.differs or answer.more or "whole" in dict(self._again()).values()
+        again = answer.more or "whole" in dict(self._again()).values()
         if again and self._progress == before:
             raise HostError(f"{self._transport.host} says that there is more of {self._run_dir}, and sends nothing")
         return again
 
     @property
     def _progress(self) -> tuple[object, ...]:
-        return self._bytes, self._files, self._trusting, self._doubts.total(), self._draft
+        return self._bytes, self._files, self._doubts.total(), self._draft
 
     def _ask(self) -> Completed:
         part = (self._draft.first, self._draft.size) if self._draft else None
-        request = Request(self._held, self._mirror.queue(), dict(self._again()), part)
         done = program.run_packed(  # and not the run's own, which may be of another version
             self._transport,
             "fetch",
             self._run_dir,
             str(self._limit),
-            stdin=request.encode(trusting=self._trusting),
+            stdin=request(self._held, dict(self._again()), part),
             timeout=_TIMEOUT_S,
             limit=self._limit + _OVERHEAD,
             python=program.of_run(self._run_dir),

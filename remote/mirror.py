@@ -15,24 +15,23 @@ import os
 import re
 import secrets
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.rules.names import AFTER, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-_COMPONENT = rb"[^/\0.][^/\0]*"
-_ATTEMPT = rb"sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{0,8}"
+_COMPONENT = r"[^/\0.][^/\0]*"
+_NAMES = "|".join(map(re.escape, (*FETCHED, *FETCHED_STATE, RUN.done)))
 _ALLOWED = re.compile(
-    rb"(?:id|digest|run\.json|plan-[0-9]{1,9}\.json|grid\.yaml|canary\.json"
-    rb"|dispatch/(?:queue\.tsv|slots|multiplexer|stopped|journal|usage\.tsv|done)"
-    rb"|" + _ATTEMPT + rb"/(?:claim|grant|begin|stop|end|log|videos\.tsv"
-    rb"|out/" + _COMPONENT + rb"(?:/" + _COMPONENT + rb")*))"
+    rf"{_NAMES}|plan-[0-9]{{1,9}}\.json|sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{{0,8}}/"
+    rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60
 _REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read: Permission denied"}
@@ -68,21 +67,19 @@ class Answer:
     gone: tuple[PurePosixPath, ...]
     """what the asker has and the host has not"""
     skipped: tuple[Skipped, ...]
-    differs: bool
-    """what the asker holds to be final is not as it is here: nothing else was said"""
     more: bool
     complete: bool
     """False when the stream was cut off"""
 
 
-def is_run_file(name: bytes) -> bool:
+def is_run_file(name: str) -> bool:
     """Whether a file of this name, relative to a run directory, may be fetched."""
     return _ALLOWED.fullmatch(name) is not None
 
 
 def safe_path(name: str) -> PurePosixPath:
     """The path of a file of a run directory. Raises HostError for every other name."""
-    if not is_run_file(os.fsencode(name)):
+    if not is_run_file(name):
         raise HostError(f"the host named a file that no run has: {name!r}; nothing was written for it")
     return PurePosixPath(name)
 
@@ -91,7 +88,7 @@ def parse_answer(stream: bytes) -> Answer:
     """Read an answer as far as it goes. Raises HostError when it is none."""
     line, newline, data = stream.partition(b"\n")
     if not newline:
-        return Answer((), (), (), differs=False, more=False, complete=False)
+        return Answer((), (), (), more=False, complete=False)
     try:
         head = json.loads(line)
         announced = list(head["pieces"])
@@ -100,7 +97,6 @@ def parse_answer(stream: bytes) -> Answer:
             pieces=pieces,
             gone=tuple(map(safe_path, head["gone"])),
             skipped=tuple(Skipped(safe_path(path), _REASONS.get(why, "not sent")) for path, why in head["skipped"]),
-            differs=head["differs"] is True,
             more=head["more"] is True,
             complete=len(pieces) == len(announced),
         )
@@ -126,8 +122,7 @@ def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
         at += length
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What the asker has of a file."""
 
     size: int
@@ -135,50 +130,19 @@ class Held:
     """microseconds since 1970, on the host's clock"""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the asker has, and how it wants some files."""
-
-    held: Mapping[PurePosixPath, Held]
-    queue: tuple[str, ...]
-    """the sessions in queue order, as far as the asker knows it"""
-    again: Mapping[PurePosixPath, Literal["whole", "skip"]]
-    part: tuple[Piece, int] | None = None
-    """what announced a file of which only this many bytes have come"""
-
-    def encode(self, *, trusting: bool) -> bytes:
-        """Standard input for the host. With `trusting`, one digest stands for all attempts that have their end."""
-        ends = {name: _ends(name, self.held) for name in (*self.queue, AFTER)} if trusting else {}
-        final = {
-            PurePosixPath(RUN.attempt(name, number).directory)
-            for name, last in ends.items()
-            for number in range(1, last + 1)
-        }
-        closed = {path: held for path, held in self.held.items() if not final.isdisjoint(path.parents)}
-        first, come = self.part or (None, 0)
-        document = {
-            "known": [ends.get(name, 0) for name in self.queue] if closed else [],
-            "after": ends.get(AFTER, 0),
-            "closed": digest(closed) if closed else "",
-            "have": {str(path): (at.size, at.changed) for path, at in self.held.items() if path not in closed},
-            "again": {str(path): how for path, how in self.again.items()},
-            "part": first and (str(first.path), come, first.size, first.changed),
-        }
-        return json.dumps(document, separators=(",", ":")).encode()
-
-
-def digest(held: Mapping[PurePosixPath, Held]) -> str:
-    """One SHA-256 over names, sizes and times, as host/fetch.py makes it."""
-    lines = (b"%d %d %s\0" % (entry.size, entry.changed, os.fsencode(path)) for path, entry in held.items())
-    return hashlib.sha256(b"".join(sorted(lines))).hexdigest()
-
-
-def _ends(name: str, held: Mapping[PurePosixPath, Held]) -> int:
-    """How many attempts of a session, from the first on, have their end."""
-    number = 0
-    while PurePosixPath(RUN.attempt(name, number + 1).end) in held:
-        number += 1
-    return number
+def request(
+    held: Mapping[PurePosixPath, Held],
+    again: Mapping[PurePosixPath, Literal["whole", "skip"]],
+    part: tuple[Piece, int] | None = None,
+) -> bytes:
+    """Standard input for the host. `part` is what announced a file of which only so many bytes have come."""
+    first, come = part or (None, 0)
+    document = {
+        "have": {str(path): at for path, at in held.items()},
+        "again": {str(path): how for path, how in again.items()},
+        "part": first and (str(first.path), come, first.size, first.changed),
+    }
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
 
 _LOCK = ".fetch.lock"
@@ -257,18 +221,10 @@ class Mirror:
                 path = Path(folder, name)
                 if name.startswith(_DRAFT):
                     path.unlink(missing_ok=True)
-                elif is_run_file(os.fsencode(below / name)) and not path.is_symlink():
+                elif is_run_file(str(below / name)) and not path.is_symlink():
                     status = path.stat()
                     held[below / name] = Held(status.st_size, status.st_mtime_ns // 1000)
         return held
-
-    def queue(self) -> tuple[str, ...]:
-        """The sessions in queue order."""
-        try:
-            text = (self.directory / RUN.queue).read_text("utf-8", "replace")
-        except OSError:
-            return ()
-        return tuple(line.partition("\t")[0] for line in text.splitlines())
 
     def draft(self, piece: Piece) -> Draft:
         target = self.directory / piece.path

@@ -1,7 +1,7 @@
 """Sends what a mirror lacks of a run's records and results: `fetch RUN LIMIT`.
 
-Standard input is a JSON document of what the mirror has (remote/fetch/request.py). The answer is one line of JSON that
-announces every piece, then the bytes of all pieces. Nothing is announced that has not been read.
+Standard input is a compressed JSON document of what the mirror has (remote/mirror.py). The answer is one line of JSON
+that announces every piece, then the bytes of all pieces. Nothing is announced that has not been read.
 
 Order is a promise: an attempt's end comes after its results, dispatch/done after everything, and neither is sent
 unless it was there before the rest was looked for.
@@ -10,24 +10,24 @@ unless it was there before the rest was looked for.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
 import stat
 import sys
+import zlib
 
 from comborun.host import files, refusal
 from comborun.host.refusal import Refusal
 from comborun.rules import globs, records
+from comborun.rules.names import AFTER, FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CHUNK = 1 << 20
-_FIRST = ("id", "digest", "run.json", "grid.yaml", "canary.json", "dispatch/queue.tsv")
-_DISPATCH = ("slots", "multiplexer", "stopped", "journal", "usage.tsv")
-_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
 _GROW = re.compile(r".*\.jsonl|dispatch/(journal|usage\.tsv)", re.DOTALL)
 """what is written at its end only, so that its new bytes are enough"""
 
@@ -44,7 +44,7 @@ def fetch(arguments: list[str]) -> int:
         os.chdir(run)
     if not (os.path.isfile("id") and os.path.isdir("sessions")):
         raise Refusal(refusal.NO_RUN, f"{run} is no run directory")
-    head, pieces = Answer(json.load(sys.stdin), limit).give()
+    head, pieces = Answer(json.loads(zlib.decompress(sys.stdin.buffer.read())), limit).give()
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
     for piece in pieces:
         sys.stdout.buffer.write(piece)
@@ -58,7 +58,7 @@ class Answer:
     def __init__(self, asked: dict[str, Any], room: int) -> None:
         self._have: dict[str, list[int]] = asked["have"]
         self._again: dict[str, str] = asked["again"]
-        self._asked = asked
+        self._part: tuple[str, int, int, int] | None = asked["part"]
         self._room = room
         self._found: dict[str, os.stat_result] = {}
         self._skipped: list[tuple[str, str]] = []
@@ -67,31 +67,22 @@ class Answer:
 
     def give(self) -> tuple[dict[str, Any], list[bytes]]:
         """The line that announces everything, and the bytes."""
-        done = [path for path in ("dispatch/done",) if os.path.exists(path)]
-        names = _sessions()
-        known = {**dict(zip(names, self._asked["known"])), "after": self._asked["after"]}
-        if self._asked["closed"]:
-            for name in names:
-                self._attempts(name, 1, known.get(name, 0))
-            if _digest(self._found) != self._asked["closed"]:
-                return {"pieces": [], "gone": [], "skipped": self._skipped, "differs": True, "more": False}, []
-        closed, self._found = self._found, {}
-        self._add(*_FIRST, *sorted(name for name in os.listdir(".") if re.fullmatch(r"plan-[0-9]{1,9}\.json", name)))
-        for name in names:
-            self._attempts(name, known.get(name, 0) + 1)
-        self._add(*(f"dispatch/{name}" for name in _DISPATCH), *done)
+        done = [RUN.done] if os.path.exists(RUN.done) else []
+        self._add(*FETCHED, *sorted(name for name in os.listdir(".") if re.fullmatch(r"plan-[0-9]{1,9}\.json", name)))
+        for name in _sessions():
+            self._attempts(name)
+        self._add(*FETCHED_STATE, *done)
         more = self._choose()
-        gone = [path for path in self._have if path not in self._found and path not in closed]
-        head = {"pieces": self._announced, "gone": gone, "skipped": self._skipped, "differs": False, "more": more}
+        gone = [path for path in self._have if path not in self._found]
+        head = {"pieces": self._announced, "gone": gone, "skipped": self._skipped, "more": more}
         return head, self._pieces
 
-    def _attempts(self, name: str, number: int, last: int = 1 << 30) -> None:
-        while number <= last:
+    def _attempts(self, name: str) -> None:
+        for number in itertools.count(1):
             at = f"sessions/{name}/attempt-{number}"
             if not any(os.path.exists(f"{at}/{record}") for record in ("claim", "grant", "end")):
                 return
             self._attempt(at)
-            number += 1
 
     def _attempt(self, at: str) -> None:
         """Its results, then its records, the end last."""
@@ -105,7 +96,7 @@ class Answer:
                 self._result(path)
         if "log=1" in claim.split("\n"):
             self._result(f"{at}/log")
-        self._add(*(f"{at}/{record}" for record in _RECORDS), *end)
+        self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
 
     def _result(self, path: str) -> None:
         try:
@@ -125,8 +116,7 @@ class Answer:
 
     def _choose(self) -> bool:
         """Read what goes into this answer, in order, until there is no room; whether there is more."""
-        part = self._asked["part"]
-        if part and self._go_on(*part):
+        if self._part and self._go_on(*self._part):
             return True
         for path, status in self._found.items():
             held = self._have.get(path, [0, 0])
@@ -176,15 +166,9 @@ def changed_at(status: os.stat_result) -> int:
 
 def _sessions() -> list[str]:
     """In queue order; `after` last."""
-    rows = files.read_text("dispatch/queue.tsv", 1 << 30).splitlines()
+    rows = files.read_text(RUN.queue, 1 << 30).splitlines()
     names = [name for name in (row.split("\t")[0] for row in rows) if re.fullmatch("[A-Za-z0-9_-]+", name)]
-    return names + (["after"] if os.path.isdir("sessions/after") else [])
-
-
-def _digest(found: dict[str, os.stat_result]) -> str:
-    """One SHA-256 over names, sizes and times, as remote/fetch/request.py makes it."""
-    lines = sorted(b"%d %d %s\0" % (at.st_size, changed_at(at), os.fsencode(path)) for path, at in found.items())
-    return hashlib.sha256(b"".join(lines)).hexdigest()
+    return names + ([AFTER] if os.path.isdir(RUN.session(AFTER)) else [])
 
 
 def _read(path: str, start: int, length: int) -> bytes:

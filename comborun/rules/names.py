@@ -128,3 +128,9 @@ class RunLayout:
 
 RUN = RunLayout()
 """names relative to the run directory"""
+
+FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
+"""what a mirror has of a run, beside plans, attempts, the state of the dispatcher and `done`"""
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal, RUN.usage)
+FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
+"""of an attempt, beside its results, its log and, last, its end"""

@@ -57,7 +57,7 @@ def test_eight_hundred_sessions_that_have_ended_cost_one_small_round_trip(run: R
     before = time.monotonic()
     assert get(run, mirror, link).files == 0
     assert time.monotonic() - before < 10
-    assert (len(link.sent), link.sent[0] < 30_000, link.received[0] < 100) == (1, True, True)
+    assert (len(link.sent), link.sent[0] < 100_000, link.received[0] < 100) == (1, True, True)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_file_that_was_written_anew_and_is_longer_comes_whole(run: Run, mirror
     link = Link()
     get(run, mirror, link)
     assert contents(mirror) == run.files()
-    assert len(link.sent) == 2
+    assert len(link.sent) == 1
 
 
 def test_a_file_of_the_same_size_that_was_written_later_comes_again(run: Run, mirror: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_result_of_an_ended_attempt_that_changed_is_noticed(run: Run, mirror: 
         file.write("{}\n")
     link = Link()
     assert get(run, mirror, link) == Fetched(1, 3, 0)
-    assert len(link.sent) == 2
+    assert len(link.sent) == 1
 
 
 def test_new_attempts_and_an_after_session_are_found(run: Run, mirror: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError, UserError
 from comborun.remote.fetch import Fetched, fetch, mirror_directory
-from comborun.remote.mirror import Held, Piece, Request, Skipped, digest, parse_answer, safe_path
+from comborun.remote.mirror import Held, Piece, Skipped, parse_answer, request, safe_path
 from comborun.remote.transport import Completed
 from comborun.text import GIB, MIB
 
@@ -35,7 +36,7 @@ def batch(*files: tuple[PurePosixPath | str, bytes]) -> list[tuple[list[Any], by
 
 
 def stream(*pieces: tuple[list[Any], bytes], **said: Any) -> bytes:
-    head = {"pieces": [head for head, _ in pieces], "gone": [], "skipped": [], "differs": False, "more": False}
+    head = {"pieces": [head for head, _ in pieces], "gone": [], "skipped": [], "more": False}
     return json.dumps(head | said).encode() + b"\n" + b"".join(data for _, data in pieces)
 
 
@@ -164,22 +165,10 @@ def test_a_file_that_no_run_has_is_not_told_as_left_out_either(name: str) -> Non
         parse_answer(stream(skipped=[(name, "broken")]))
 
 
-def test_one_digest_stands_for_all_attempts_that_have_their_end() -> None:
-    open_end = PurePosixPath("sessions/e_q/attempt-2/begin")
-    final = {RESULT: Held(9, 1_000_001), END: Held(5, 2_000_000)}
-    held = {ID: Held(3, 7), open_end: Held(1, 1), **final}
-    told = json.loads(Request(held, ("e_p", "e_q"), {}).encode(trusting=True))
-    assert (told["known"], told["after"]) == ([1, 0], 0)
-    assert told["closed"] == digest(final)
-    assert told["have"] == {"id": [3, 7], str(open_end): [1, 1]}
-    told = json.loads(Request(held, ("e_p", "e_q"), {}).encode(trusting=False))
-    assert (len(told["have"]), told["known"], told["closed"]) == (4, [], "")
-
-
 def test_names_of_any_kind_are_told_as_they_are() -> None:
     path = PurePosixPath("sessions/e_p/attempt-1/out/a\nb%0A\udcff.jsonl")
     piece = Piece(path, 10, 4, 0, "-", b"")
-    told = json.loads(Request({path: Held(1, 2)}, (), {path: "whole"}, (piece, 6)).encode(trusting=True))
+    told = json.loads(zlib.decompress(request({path: Held(1, 2)}, {path: "whole"}, (piece, 6))))
     assert told["have"] == {str(path): [1, 2]}
     assert told["again"] == {str(path): "whole"}
     assert told["part"] == [str(path), 6, 10, 4]
@@ -205,7 +194,7 @@ def test_a_file_that_is_not_what_was_announced_is_asked_for_again_and_its_end_wa
     first = stream(broken, *batch((END, b"e=1\n"), (DONE, b"at=1\n")))
     host = Host(first, stream(*batch((RESULT, b"right\n"))), stream())
     fetch(host, "/run", tmp_path)
-    assert json.loads(host.asked[1])["again"] == {str(RESULT): "whole"}
+    assert json.loads(zlib.decompress(host.asked[1]))["again"] == {str(RESULT): "whole"}
     assert contents(tmp_path) == {str(RESULT): b"right\n"}, "the end came before its results, so it was not taken"
 
 
