@@ -20,7 +20,7 @@ FORMATS = (
     *("jsonl-rows", "completion-rows", "job-rows", "json-per-file", "json-list-last", "eval-info"),
     *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
 )
-"""how programs write their records; each is read by a module of its own in reporter/adapters"""
+"""how programs write their records; reporter/adapters/formats.py says what reads each"""
 ROWS = {"", "jsonl-rows", "completion-rows", "job-rows"}
 """formats with one record a line, which the host can count"""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Begin, End, own_end
 from comborun.errors import UserError
 from comborun.plan import Plan, Session
-from comborun.reporter.adapters import Context, filename_encoded, videos
-from comborun.reporter.adapters.sniff import candidate
+from comborun.reporter.adapters import videos
+from comborun.reporter.adapters.formats import candidate
+from comborun.reporter.adapters.names import FILE
+from comborun.reporter.adapters.reading import Context
 from comborun.reporter.collected import Attempt, Collected, SessionHistory
 from comborun.reporter.comparing.canary import Canary
-from comborun.reporter.records.found import attempt_in, distinct, empty, walk
-from comborun.reporter.records.shelf import Shelf
+from comborun.reporter.records.shelf import Shelf, walk
 from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
 from comborun.rules.names import RUN, AttemptLayout
@@ -36,17 +37,17 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     """
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
-    aside = (session for session in whole.sessions if session.flag)
     histories = tuple(_history(directory, session) for session in plan.sessions)
     shelf = Shelf(directory, unread)
     for history in histories:
         if history.session.unit == "episode":
             for attempt in history.attempts:
-                _take_attempt(shelf, _Place(directory, history.session, attempt), unread)
+                _take_attempt(shelf, directory, _context(history.session, attempt), unread)
     shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     shelf.show([video for history in histories for video in _videos(directory, history)])
     collected = _collected(shelf, _text(directory / RUN.id).strip() or directory.resolve().name)
     usage = parse_usage(_text(directory / RUN.usage))
+    known = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
         collected,
         defects=(*collected.defects, *usage.defects),
@@ -54,10 +55,10 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         sessions=histories,
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=MappingProxyType(_provenance(directory)),
-        aside=tuple(_history(directory, session) for session in aside),
+        aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         stop_early=_stop_rule(directory),
         canary=_canary(directory),
-        unpaired=MappingProxyType({**_known_unpaired(plan), **collected.unpaired}),
+        unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
         usage=usage.samples,
     )
 
@@ -71,12 +72,12 @@ def collect_folder(directory: Path) -> Collected:
         raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of results")
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
-    shelf = Shelf(directory, {})
-    found = list(distinct(walk(directory, lambda name: candidate(name) or videos.is_video(name))))
+    shelf = Shelf(directory)
+    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name)))
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
-            shelf.take(path, Context(path=name.as_posix(), attempt=attempt_in(name)), asked=False)
+            shelf.take(path, Context(name.as_posix(), attempt=_attempt_number(name)), asked=False)
     shelf.take_names(found, Context(path=""))
     shelf.settle_combos()
     shelf.watch(found)
@@ -84,54 +85,48 @@ def collect_folder(directory: Path) -> Collected:
     return replace(collected, defects=(*shelf.taken, *collected.defects))
 
 
+def _attempt_number(path: Path) -> int:
+    numbers = (part.removeprefix("attempt-") for part in path.parts if part.startswith("attempt-"))
+    return next((int(number) for number in numbers if number.isdecimal()), 0)
+
+
 def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
     """Those of a session, as its host has listed them when an attempt ended."""
     for attempt in history.attempts:
         at = RUN.attempt(history.session.name, attempt.number)
-        yield from videos.told(_text(directory / at.videos), at.directory)
+        yield from videos.listed(_text(directory / at.videos), at.directory)
 
 
-def _known_unpaired(plan: Plan) -> dict[tuple[str, str], str]:
-    """What the preset of a program says of its episodes; a file that says so itself has the last word."""
-    return {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+def _context(session: Session, attempt: Attempt) -> Context:
+    """Of all files of an attempt."""
+    begin = attempt.begin
+    return Context(
+        path=RUN.attempt(session.name, attempt.number).output,
+        policy=session.policy,
+        environment=session.environment,
+        rules=session.results,
+        session=session.name,
+        attempt=attempt.number,
+        first=begin.first if begin and begin.count else session.first,
+    )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where an attempt of a session left its results."""
-
-    directory: Path
-    session: Session
-    attempt: Attempt
-
-    @property
-    def output(self) -> PurePosixPath:
-        return PurePosixPath(RUN.attempt(self.session.name, self.attempt.number).output)
-
-    def context(self, path: Path) -> Context:
-        session, begin = self.session, self.attempt.begin
-        return Context(
-            path=path.relative_to(self.directory).as_posix(),
-            policy=session.policy,
-            environment=session.environment,
-            rules=session.results,
-            session=session.name,
-            attempt=self.attempt.number,
-            first=begin.first if begin and begin.count else session.first,
-        )
+def _take_attempt(shelf: Shelf, directory: Path, context: Context, unread: Mapping[PurePosixPath, str]) -> None:
+    output, rules = PurePosixPath(context.path), context.rules
+    log = PurePosixPath(RUN.attempt(context.session, context.attempt).log)
+    if rules.source == "log" and ((directory / log).exists() or log in unread):
+        shelf.take(directory / log, replace(context, path=str(log)), asked=True)
+    found = [output / path for path in globs.found(str(directory / output), rules.files)]
+    named = {path for path in found if FILE.fullmatch(path.name)}
+    whole = {path for path in found if path not in named and not _empty(directory / path)}
+    for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
+        shelf.take(directory / path, replace(context, path=str(path)), asked=True)
+    shelf.take_names(sorted(directory / path for path in named), context)
 
 
-def _take_attempt(shelf: Shelf, place: _Place, unread: Mapping[PurePosixPath, str]) -> None:
-    log = PurePosixPath(RUN.attempt(place.session.name, place.attempt.number).log)
-    if place.session.results.source == "log" and ((place.directory / log).exists() or log in unread):
-        shelf.take(place.directory / log, place.context(place.directory / log), asked=True)
-    here = place.directory / place.output
-    found = {here / path for path in globs.found(str(here), place.session.results.files)}
-    named = {path for path in found if filename_encoded.FILE.fullmatch(path.name)}
-    lacking = {place.directory / name for name in unread if name.is_relative_to(place.output)}
-    for path in sorted({path for path in found - named if not empty(path)} | lacking):
-        shelf.take(path, place.context(path), asked=True)
-    shelf.take_names(sorted(named), place.context(here))
+def _empty(path: Path) -> bool:
+    """What holds nothing yet is no result."""
+    return path.exists() and path.stat().st_size == 0
 
 
 def _collected(shelf: Shelf, name: str) -> Collected:
@@ -141,13 +136,13 @@ def _collected(shelf: Shelf, name: str) -> Collected:
         plan=None,
         sessions=(),
         records=shelf.records,
-        rejects=shelf.rejects,
+        rejects=tuple(reject for reading in shelf.files for reject in reading.rejects),
         defects=shelf.defects,
         files=tuple(shelf.files),
         done=MappingProxyType({}),
         provenance=MappingProxyType({}),
         aggregates=shelf.aggregates,
-        unpaired=shelf.unpaired,
+        unpaired=MappingProxyType(shelf.unpaired),
     )
 
 

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
     from comborun.plan import Plan, Session
-    from comborun.reporter.adapters import Defect, Reject
+    from comborun.reporter.adapters.reading import Defect, Reading, Reject
     from comborun.reporter.comparing.canary import Canary
-    from comborun.reporter.records.shelf import ResultFile
     from comborun.reporter.records.usage import Sample
     from comborun.stopping import StopRule
     from comborun.work import Combo
@@ -46,7 +45,7 @@ class Collected:
     records: tuple[EpisodeRecord, ...]
     rejects: tuple[Reject, ...]
     defects: tuple[Defect, ...]
-    files: tuple[ResultFile, ...]
+    files: tuple[Reading, ...]
     done: Mapping[str, str]
     """the dispatcher's last record; empty while the run lasts"""
     provenance: Mapping[str, str]

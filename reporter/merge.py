@@ -1,4 +1,4 @@
-"""From all records of a run to at most one per episode. Pure, and blind to how an episode went.
+"""From all records of a run to at most one per episode, and which are missing. Pure, and blind to how episodes went.
 
 Per episode the lowest attempt with a verdict counts, whatever the verdict; where no attempt has one, the lowest errored
 record. Within an attempt the first such line counts. Everything that was passed over is counted and named.
@@ -10,14 +10,19 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from comborun.again.resumption import Rejected
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.work import Spans, gaps, spans, within
+from comborun.reporter.adapters.reading import RejectKind
+from comborun.work import Spans, combo_of, gaps, spans, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.reporter.adapters.reading import Reject
+    from comborun.reporter.collected import Collected
     from comborun.work import Combo
 
 
@@ -128,3 +133,32 @@ class _Episode:
 def content(record: EpisodeRecord) -> tuple[object, ...]:
     """What a record says of its episode, wherever it stands."""
     return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))
+
+
+def missing(collected: Collected) -> dict[Combo, Spans]:
+    """Planned episodes without a record, for each combo whose records can tell; one of steps, of counts, without
+    results or without a number can't."""
+    planned: defaultdict[Combo, list[range]] = defaultdict(list)
+    counted = {one.combo for one in collected.aggregates}
+    for history in collected.sessions:
+        session = history.session
+        combo = combo_of(session)
+        if session.unit == "episode" and session.results.told and session.count and combo not in counted:
+            planned[combo].append(session.episodes)
+    merged = merge(collected.records, {combo: union(ranges) for combo, ranges in planned.items()})
+    return {one.key: one.missing for one in merged if one.key in planned}
+
+
+def rejected(collected: Collected) -> dict[str, Rejected]:
+    """By session, what it wrote that gave no record; lines that were cut off are left out: their end may come yet."""
+    by_session: defaultdict[str, list[Reject]] = defaultdict(list)
+    for reject in collected.rejects:
+        if reject.kind is not RejectKind.TORN:
+            by_session[PurePosixPath(reject.path).parts[1]].append(reject)  # sessions/<name>/attempt-N/...
+    found = {}
+    for name, rejects in by_session.items():
+        first = rejects[0]
+        foreign = sum(one.kind is RejectKind.FOREIGN for one in rejects)
+        place = f"{first.path}:{first.line}" if first.line else first.path
+        found[name] = Rejected(len(rejects), foreign, first.reason, place)
+    return found

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.reporter.adapters.sniff import READABLE
+from comborun.judging import FORMATS
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
@@ -132,7 +132,7 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
             f"no results of a known format below {directory}",
             'a folder can be reported when it holds lines like {"policy": "flat", "environment": "stairs",'
             ' "episode": 0, "success": true} in a .jsonl file, or what another program wrote in one of the formats of'
-            f" docs/report.md: {', '.join(sorted(READABLE))}",
+            f" docs/report.md: {', '.join(sorted(FORMATS))}",
         )
     reasons = Counter((reject.path, reject.reason) for reject in collected.rejects)
     reasons.update((defect.path, defect.reason) for defect in collected.defects)

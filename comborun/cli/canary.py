@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from comborun.remote.publish import Publication
     from comborun.remote.runs import Run
     from comborun.remote.transport import Transport
-    from comborun.reporter.adapters import Reject
+    from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.comparing.canary import Canary
 
 _WRITE = """

@@ -98,7 +98,7 @@ def _look(transport: Transport, directory: str) -> _Going:
 def _records(transport: Transport, view: RunView) -> tuple[dict[Combo, Spans], dict[str, Rejected]]:
     """The planned episodes without a record, and what was rejected of each session's, by what the host has now."""
     from comborun.reporter.collect import collect_run
-    from comborun.reporter.records.missing import missing, rejected
+    from comborun.reporter.merge import missing, rejected
 
     source, skipped = bring(transport, view.id, view.directory)
     collected = collect_run(source, dict(skipped))

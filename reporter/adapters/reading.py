@@ -1,82 +1,298 @@
-"""One file of any format -> what it says, and what it was taken for."""
+"""What one result file says: its records, what gave none and why, and what must be known before they are compared."""
 
 from __future__ import annotations
 
-import os
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from comborun.reporter.adapters import (
-    Defect,
-    Reading,
-    completion_rows,
-    eval_info,
-    job_rows,
-    json_list_last,
-    json_per_file,
-    jsonl_rows,
-    kn_aggregate,
-    log_lines,
-    log_tuple,
-    rank_metrics,
-    train_step,
+from comborun.attempt import Aggregate, EpisodeRecord, Verdict
+from comborun.judging import ResultRules
+from comborun.rules.episodes import (
+    DEPTH_LIMIT,
+    ENVIRONMENT,
+    NO_RECORD,
+    POLICY,
+    Identity,
+    RefusedError,
+    integer,
+    read_row,
 )
-from comborun.reporter.adapters.findings import refused
-from comborun.reporter.adapters.plain import NotPlainError, plain
-from comborun.reporter.adapters.sniff import Format, Sniffed, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from comborun.reporter.adapters import Adapter, Context
+    from comborun.attempt import JsonValue
+    from comborun.work import Combo
 
-READERS: Mapping[Format, Adapter] = MappingProxyType(
-    {
-        Format.JSONL_ROWS: jsonl_rows.read,
-        Format.COMPLETION_ROWS: completion_rows.read,
-        Format.JOB_ROWS: job_rows.read,
-        Format.JSON_PER_FILE: json_per_file.read,
-        Format.JSON_LIST_LAST: json_list_last.read,
-        Format.EVAL_INFO: eval_info.read,
-        Format.LOG_LINES: log_lines.read,
-        Format.LOG_TUPLE: log_tuple.read,
-        Format.KN_AGGREGATE: kn_aggregate.read,
-        Format.RANK_METRICS: rank_metrics.read,
-        Format.TRAIN_STEP: train_step.read,
-    }
-)
-"""those that read one file; `filename-encoded` needs none"""
+UNNAMED = "unnamed"
+"""for what no file and no folder names"""
+EPISODES_PER_COPY = 20
+"""from here on the bias of the first K episodes is below what so few episodes can show"""
+_VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
 
 
-def read(stream: BinaryIO, context: Context) -> tuple[Sniffed | None, Reading]:
-    """What a file is taken for, and what it says; None and an empty reading when it is nothing known.
+@dataclass(frozen=True)
+class Context:
+    """What is known about a result file before it is read. `policy` and `environment` are None when its records must
+    name their own combo; `path` is how people shall see the file."""
 
-    The stream is left at its end.
-    """
+    path: str
+    policy: str | None = None
+    environment: str | None = None
+    rules: ResultRules = field(default_factory=ResultRules)
+    session: str = ""
+    attempt: int = 0
+    first: int = 0
+    """the index of the first episode, where a file counts its own from the beginning"""
+
+    @cached_property
+    def identity(self) -> Identity:
+        return Identity(self.policy, self.environment, self.rules.success, self.rules.episode)
+
+    def named(self, policy: str, environment: str | None) -> Context:
+        """With these names where it has none of its own."""
+        return replace(self, policy=self.policy or policy, environment=self.environment or environment)
+
+    def in_words(self, success: str, episode: str) -> Context:
+        """With other names for the fields of verdict and index."""
+        return replace(self, rules=replace(self.rules, success=success, episode=episode))
+
+
+class RejectKind(StrEnum):
+    """Why something in a result file gave no record."""
+
+    TORN = "torn"
+    """a last line without its end: in progress, or cut off"""
+    NOT_A_RECORD = "not a record"
+    """not JSON, not an object, too long, or without an episode or a combo"""
+    FOREIGN = "foreign"
+    """it names another combo than the session that wrote it"""
+    UNREADABLE = "unreadable"
+    """the file as a whole"""
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Something wrong with a record that was taken all the same; line 0 means the file as a whole."""
+
+    path: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A line that gave no record; line 0 means the file as a whole."""
+
+    path: str
+    line: int
+    kind: RejectKind
+    reason: str
+
+
+class RefusedFileError(Exception):
+    """The file as a whole gives nothing."""
+
+    def __init__(self, reason: str, kind: RejectKind = RejectKind.UNREADABLE) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Count:
+    """Successes of so many episodes."""
+
+    successes: int
+    episodes: int
+    complaint: str = ""
+    """empty when the rate that was told fits one whole number of successes and no other"""
+
+
+@dataclass
+class Reading:
+    """What one file says, or one folder of files whose names are the episodes. An adapter fills it."""
+
+    path: str
+    format: str = ""
+    """what it was taken for; empty where it is of no known format"""
+    why: str = ""
+    """what it was recognised by"""
+    records: list[EpisodeRecord] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    defects: list[Defect] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    """counts without episodes; a file has these or records, not both"""
+    unpaired: str = ""
+    """why neither index nor seed says how its episodes started; empty where they do"""
+    by_ending: bool = False
+    """its episodes are numbered as they ended, so that no index of one attempt means the same in another"""
+
+    @property
+    def entries(self) -> tuple[EpisodeRecord | Aggregate, ...]:
+        return (*self.records, *self.aggregates)
+
+    @property
+    def combos(self) -> set[Combo]:
+        return {one.combo for one in self.entries}
+
+    def reject(self, line: int, reason: str, kind: RejectKind = RejectKind.NOT_A_RECORD) -> None:
+        self.rejects.append(Reject(self.path, line, kind, reason))
+
+    def defect(self, line: int, reason: str) -> None:
+        self.defects.append(Defect(self.path, line, reason))
+
+    def note_copies(self, copies: int, episodes: int) -> None:
+        """What follows from several copies of the environment side by side: episodes are numbered as they end.
+
+        A success ends early and a failure runs to its limit. Of the first K episodes that end too many are successes;
+        the more copies in relation to K, the worse.
+        """
+        if copies > 1:
+            self.by_ending = True
+            self.unpaired = "its episodes are numbered in the order in which they ended"
+        if copies > 1 and copies * EPISODES_PER_COPY > episodes:
+            told = f"the first {episodes} episodes that ended in {copies} copies of the environment"
+            self.defect(0, f"{told}: successes end early and are counted too often")
+
+    def take(self, context: Context, line: int, value: Any) -> None:
+        """The record in a decoded JSON value, or the reject that it is."""
+        try:
+            self.records.append(self._record(context, line, value))
+        except RefusedError as refused:
+            foreign = refused.reason in {POLICY, ENVIRONMENT} and refused.about
+            self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
+
+    def take_episode(self, context: Context, line: int, index: int, fields: Mapping[str, Any]) -> None:
+        """A record from an object that does not hold its own index: it is known from the file's name or the order."""
+        key = context.rules.episode
+        held = {f"record.{name}" if name == key else name: value for name, value in fields.items()}
+        self.take(context, line, {**held, key: index})
+
+    def take_count(self, context: Context, line: int, counted: Count, metrics: Mapping[str, float]) -> None:
+        """An aggregate. Which episodes succeeded is not told: nothing can be paired."""
+        if counted.complaint:
+            self.defect(line, counted.complaint)
+        self.unpaired = "its program tells how many episodes succeeded, not which"
+        self.aggregates.append(
+            Aggregate(
+                policy=context.policy or UNNAMED,
+                environment=context.environment or UNNAMED,
+                successes=counted.successes,
+                episodes=counted.episodes,
+                metrics=MappingProxyType(dict(metrics)),
+                session=context.session,
+                attempt=context.attempt,
+                source=f"{context.path}:{line}" if line else context.path,
+            )
+        )
+
+    def rename(self, policies: Mapping[Combo, str]) -> None:
+        """Other policies for these combos."""
+        self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
+        self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
+
+    def _record(self, context: Context, line: int, value: Any) -> EpisodeRecord:
+        told = read_row(value, context.identity)
+        row: dict[str, Any] = value
+        seed = integer(row.get("seed"))
+        known = {"policy", "environment"}
+        if seed is not None:
+            known.add("seed")
+        if not isinstance(row[context.rules.episode], str):
+            known.add(context.rules.episode)
+        if told.complaint:
+            self.defect(line, told.complaint)
+        else:
+            known.add(context.rules.success)
+        fields = _Fields()
+        fields.sort(row, known, context.rules.metrics)
+        for name in fields.infinite:
+            self.defect(line, f"the field {name!r} is not a finite number: left out")
+        return EpisodeRecord(
+            policy=sys.intern(told.policy),
+            environment=sys.intern(told.environment),
+            episode=told.index,
+            verdict=_VERDICTS[told.verdict],
+            seed=seed,
+            metrics=fields.metrics,
+            extra=fields.extra if fields.mixed else _shared(tuple(fields.extra.items())),
+            session=context.session,
+            attempt=context.attempt,
+            source=f"{context.path}:{line}" if line else context.path,
+        )
+
+
+Adapter = Callable[[Reading, BinaryIO, Context], None]
+"""Fills the reading of a file. Raises RefusedFileError, and nothing else whatever the bytes are."""
+
+
+@lru_cache(maxsize=1024)
+def _shared(fields: tuple[tuple[str, str], ...]) -> Mapping[str, JsonValue]:
+    """One mapping for all records that say the same in words: how an episode ended, say."""
+    return dict(fields)
+
+
+class _Fields:
+    """The fields of a row that are neither its key nor its verdict."""
+
+    __slots__ = ("extra", "infinite", "metrics", "mixed")
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+        self.extra: dict[str, Any] = {}
+        self.infinite: list[str] = []
+        self.mixed = False
+        """whether anything in `extra` is no text"""
+
+    def sort(self, row: Mapping[str, Any], known: Collection[str], wanted: tuple[str, ...]) -> None:
+        for key, value in row.items():
+            if key not in known:
+                kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
+                if kind is float or kind is int:
+                    self._add_number(sys.intern(key), value, metric=not wanted or key in wanted)
+                else:
+                    self.mixed |= kind is not str
+                    flat = kind is str or kind is bool or value is None
+                    self.extra[sys.intern(key)] = value if flat else _without_nan(value)
+
+    def _add_number(self, key: str, value: float, *, metric: bool) -> None:
+        if not finite(value):
+            self.infinite.append(key)
+        elif metric:
+            self.metrics[key] = float(value)
+        else:
+            self.mixed = True
+            self.extra[key] = value
+
+
+def finite(value: float) -> bool:
+    """False for an integer that no float can hold, too."""
     try:
-        text = plain(stream)
-    except NotPlainError as error:
-        stream.seek(0, os.SEEK_END)
-        return None, refused(context, str(error))
-    start = text.tell()
-    sniffed = _asked(context) or sniff(text, context.path, context.rules)
-    text.seek(start)
-    reading = _read(text, context, sniffed)
-    stream.seek(0, os.SEEK_END)
-    return sniffed, reading
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
-def _asked(context: Context) -> Sniffed | None:
-    """The format that the grid names; names of files are read by themselves."""
-    if not context.rules.format or Format(context.rules.format) not in READERS:
+def _without_nan(value: JsonValue, depth: int = 0) -> JsonValue:
+    """A list or object as it came, but null where JSON could not say what stood there."""
+    if depth > DEPTH_LIMIT:
+        raise RefusedError(NO_RECORD, "nested too deeply")
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return Sniffed(Format(context.rules.format), "the grid names it")
+    if isinstance(value, list):
+        return [_without_nan(entry, depth + 1) for entry in value]
+    if isinstance(value, dict):
+        return {key: _without_nan(entry, depth + 1) for key, entry in value.items()}
+    return value
 
 
-def _read(stream: BinaryIO, context: Context, sniffed: Sniffed | None) -> Reading:
-    if sniffed is None:
-        return Reading()
-    if sniffed.format is Format.SUMMARY:
-        told = "a summary is not read: the episodes' own files count, whatever a mean over them says"
-        return Reading(defects=(Defect(context.path, 0, told),))
-    return READERS[sniffed.format](stream, context)
+def wanted_metrics(values: Mapping[str, float], context: Context, but: Iterable[str]) -> dict[str, float]:
+    """The finite ones that the grid asks for, or all; `but` are names that are no metrics."""
+    wanted = {*(context.rules.metrics or values)} - {*but}
+    return {name: value for name, value in values.items() if name in wanted and finite(value)}

@@ -11,33 +11,35 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from comborun.attempt import Verdict
-from comborun.reporter.adapters import Defect
-from comborun.reporter.adapters.nearness import Near, attempt_folder
+from comborun.reporter.adapters.reading import Defect
 from comborun.rules.videos import FAULTS, fault, parse
 from comborun.work import describe, gaps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from comborun.attempt import EpisodeRecord
 
 SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
 
-_OUTCOMES = {"success": True, "true": True, "failure": False, "false": False}
+_OUTCOMES = {"success": Verdict.SUCCESS, "true": Verdict.SUCCESS, "failure": Verdict.FAILURE, "false": Verdict.FAILURE}
 _NUMBERED = (
-    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=.*"), 1),
-    (re.compile(r"eval_episode_(?P<number>\d{1,15})"), 0),
-    (re.compile(r"(?:.*[_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
+    (re.compile(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
+    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
+    (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
+    (re.compile(r"(?:.*[/_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
 )
-"""names of one episode's video without their suffix, and what the first episode is called. Plain `episode_7` is not
+"""paths of one episode's video without their suffix, and what the first episode is called. Plain `episode_7` is not
 among them: some programs count from 0 there, some from 1"""
-_FOLDER = re.compile(r"episode_(?P<number>\d{1,15})/video")
-_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)")
+_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
 """one name for all episodes of a task that went alike: the last one stays"""
+_ATTEMPT = re.compile(r"(?:.*?/)?attempt-\d+(?=/)")
+
+Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,16 @@ class Video:
     """why it can't be played; empty when it can"""
 
 
-Key = tuple[str, str, str, int]
-
-
-def key(record: EpisodeRecord) -> Key:
-    """What tells a record from every other one: many can come from one line."""
-    return (record.source, *record.key)
-
-
 @dataclass(frozen=True)
 class Links:
     of: Mapping[Key, str]
     """the path of each record's video"""
     findings: tuple[Defect, ...]
+
+
+def key(record: EpisodeRecord) -> Key:
+    """What tells a record from every other one: many can come from one line."""
+    return (record.source, *record.key)
 
 
 def is_video(name: str) -> bool:
@@ -74,11 +73,6 @@ def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
     return tuple(_look(directory / path, path) for path in paths)
 
 
-def told(listed: str, folder: str) -> tuple[Video, ...]:
-    """The videos that an attempt's host has listed."""
-    return tuple(Video(f"{folder}/{path}", size, FAULTS[word]) for size, word, path in parse(listed))
-
-
 def _look(file: Path, path: str) -> Video:
     try:
         size = file.stat().st_size
@@ -88,14 +82,19 @@ def _look(file: Path, path: str) -> Video:
         return Video(path, 0, f"can't be read: {error.strerror}")
 
 
+def listed(text: str, folder: str) -> tuple[Video, ...]:
+    """The videos that an attempt's host has listed."""
+    return tuple(Video(f"{folder}/{path}", size, FAULTS[word]) for size, word, path in parse(text))
+
+
 def link(videos: Sequence[Video], records: Sequence[EpisodeRecord]) -> Links:
     """Each record's video, and everything that is wrong with any of them. Pure."""
     linking = _Linking(records, [video.path for video in videos])
     for video in videos:
         if video.fault:
-            linking.findings.append(Defect(video.path, 0, f"a video that can't be played: {video.fault}"))
-        if _name(video.path) not in linking.claims:
-            linking.by_name(video)
+            linking.tell(video.path, f"a video that can't be played: {video.fault}")
+        if _name(video.path) not in linking.claimed_names:
+            linking.by_name(video.path)
     linking.by_claim()
     linking.gaps()
     return Links(MappingProxyType(linking.of), tuple(linking.findings))
@@ -106,101 +105,123 @@ class _Linking:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
         self._records = records
-        self._by_episode = Near((one.episode, attempt_folder(one.source), _folders(one.source), one) for one in records)
-        self._files = Near((_name(path), attempt_folder(path), _turned(path), path) for path in paths)
-        self.claims = {_name(path) for record in records if (path := claim(record))}
+        self._claims = [(record, video) for record in records if (video := _claim(record))]
+        self.claimed_names = {_name(video) for _, video in self._claims}
+        self._by_episode = _Near((one.episode, one.source, _folders(one.source), one) for one in records)
+        self._files = _Near((_name(path), path, _folders(path)[::-1], path) for path in paths)
+
+    def tell(self, where: str, what: str) -> None:
+        self.findings.append(Defect(where, 0, what))
 
     def by_claim(self) -> None:
         """Records that name their video themselves, often by its path on another machine."""
         claimed: defaultdict[tuple[str, str, str, str], set[int]] = defaultdict(set)
-        for record in self._records:
-            if not (wanted := claim(record)):
-                continue
+        for record, wanted in self._claims:
             # Of several files of one name it is the one that ends like the wanted path for the longest.
-            found = self._files.of(_name(wanted), attempt_folder(record.source), _turned(wanted))
+            found = self._files.of(_name(wanted), record.source, _folders(wanted)[::-1])
             claimed[wanted, found[0] if found else "", record.policy, record.environment].add(record.episode)
             if found:
                 self.of[key(record)] = found[0]
             else:
-                self.findings.append(Defect(wanted, 0, f"the video of episode {record.episode} is missing"))
-        for (path, *_), episodes in claimed.items():
+                self.tell(wanted, f"the video of episode {record.episode} is missing")
+        for (wanted, *_), episodes in claimed.items():
             if len(episodes) > 1:
-                told = f"{len(episodes)} episodes name the same video: the last one is in it"
-                self.findings.append(Defect(path, 0, told))
+                self.tell(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
 
-    def by_name(self, video: Video) -> None:
-        stem = str(PurePosixPath(video.path).with_suffix(""))
-        if _PER_TASK.fullmatch(PurePosixPath(stem).name):
-            self.findings.append(
-                Defect(video.path, 0, "overwritten by every episode of its task that went alike: no episode's video")
-            )
-        elif named := _named(stem):
-            self._take(video, *named)
-
-    def _take(self, video: Video, episode: int, outcome: bool | None) -> None:
-        record = _sole(self._by_episode.of(episode, attempt_folder(video.path), _folders(video.path)))
-        if record is None:
+    def by_name(self, path: str) -> None:
+        if _PER_TASK.fullmatch(_name(path)):
+            self.tell(path, "overwritten by every episode of its task that went alike: no episode's video")
             return
-        if outcome is not None and record.verdict is not (Verdict.SUCCESS if outcome else Verdict.FAILURE):
-            told = "success" if outcome else "failure"
-            reason = f"its name tells of a {told} where episode {episode} is recorded as {record.verdict.value}"
-            self.findings.append(Defect(video.path, 0, f"{reason}: overwritten, or of another attempt"))
+        stem = str(PurePosixPath(path).with_suffix(""))
+        for pattern, first in _NUMBERED:
+            if match := pattern.fullmatch(stem):
+                outcome = (match.groupdict().get("outcome") or "").lower()
+                self._take(path, int(match["number"]) - first, _OUTCOMES.get(outcome))
+                return
+
+    def _take(self, path: str, episode: int, outcome: Verdict | None) -> None:
+        near = self._by_episode.of(episode, path, _folders(path))
+        owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
+        if len(owners) != 1:  # nobody can tell whose it is
+            return
+        record = near[0]
+        if outcome is not None and record.verdict is not outcome:
+            reason = f"its name tells of a {outcome} where episode {episode} is recorded as {record.verdict}"
+            self.tell(path, f"{reason}: overwritten, or of another attempt")
         elif key(record) in self.of:
-            self.findings.append(Defect(video.path, 0, f"a second video of episode {episode}: the first is linked"))
+            self.tell(path, f"a second video of episode {episode}: the first is linked")
         else:
-            self.of[key(record)] = video.path
+            self.of[key(record)] = path
 
     def gaps(self) -> None:
         """Programs record the first few episodes, or every tenth: only what lacks between neighbours is told."""
-        linked: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        linked: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         for record in self._records:
             if key(record) in self.of:
-                linked[record.combo].append(record.episode)
+                linked[record.combo].add(record.episode)
         for (policy, environment), episodes in linked.items():
             dense = range(min(episodes), max(episodes) + 1)
-            missing = gaps((dense,), sorted(set(episodes)))
-            if missing and len(set(episodes)) * 2 > len(dense):
-                where = f"{policy} × {environment}"
-                self.findings.append(
-                    Defect(where, 0, f"no video of {describe(missing)}, between episodes that have one")
-                )
+            missing = gaps((dense,), sorted(episodes))
+            if missing and len(episodes) * 2 > len(dense):
+                told = f"no video of {describe(missing)}, between episodes that have one"
+                self.tell(f"{policy} × {environment}", told)
 
 
-def claim(record: EpisodeRecord) -> str:
+def _claim(record: EpisodeRecord) -> str:
     """The video that a record names, as it names it."""
     video = record.extra.get("video")
     return video if isinstance(video, str) else ""
-
-
-def _named(stem: str) -> tuple[int, bool | None] | None:
-    if folder := _FOLDER.search(stem):
-        return int(folder["number"]) - 1, None
-    name = PurePosixPath(stem).name
-    for pattern, first in _NUMBERED:
-        if match := pattern.fullmatch(name):
-            outcome = match.groupdict().get("outcome")
-            return int(match["number"]) - first, _OUTCOMES[outcome.lower()] if outcome else None
-    return None
-
-
-def _sole(near: Sequence[EpisodeRecord]) -> EpisodeRecord | None:
-    """The first of the records that are nearest; None where those of two combos or attempts are."""
-    alike = near and all(_owner(record) == _owner(near[0]) for record in near)
-    return near[0] if alike else None
-
-
-def _owner(record: EpisodeRecord) -> tuple[str, str, str, int]:
-    return record.policy, record.environment, record.session, record.attempt
 
 
 def _name(path: str) -> str:
     return PurePosixPath(path).name
 
 
-def _folders(path: str) -> tuple[str, ...]:
-    return tuple(path.split("/")[:-1])
+Thing = TypeVar("Thing")
+Way = tuple[str, ...]
+"""folders, the one that is to agree first in front"""
 
 
-def _turned(path: str) -> tuple[str, ...]:
-    """Its folders, the innermost first."""
-    return PurePosixPath(path).parts[-2::-1]
+def _folders(path: str) -> Way:
+    return tuple(part for part in path.split("/")[:-1] if part not in {"", "."})
+
+
+def _attempt(path: str) -> str:
+    """The folder of the attempt that left this file; empty where it lies in none."""
+    found = _ATTEMPT.match(path)
+    return found[0] if found else ""
+
+
+class _Near(Generic[Thing]):
+    """Things under a name that several share, each with a path and its way.
+
+    Attempts share nothing: what one left is never near to what another left, however alike their folders are.
+    """
+
+    def __init__(self, things: Iterable[tuple[Hashable, str, Way, Thing]]) -> None:
+        self._groups: defaultdict[tuple[str, Hashable], list[tuple[Way, Thing]]] = defaultdict(list)
+        self._by_way: dict[tuple[str, Hashable], dict[Way, list[Thing]]] = {}
+        for name, path, way, thing in things:
+            for place in {_attempt(path), "*"}:
+                self._groups[place, name].append((way, thing))
+
+    def of(self, name: Hashable, path: str, way: Way) -> Sequence[Thing]:
+        """Those of this name with the longest way in common, in the order in which they came.
+
+        For a path in an attempt these are its own or, where it has none, those that lie in no attempt.
+        """
+        attempt = _attempt(path)
+        for place in (attempt, "") if attempt else ("*",):
+            if (place, name) in self._groups:
+                return self._nearest((place, name), way)
+        return ()
+
+    def _nearest(self, place: tuple[str, Hashable], way: Way) -> Sequence[Thing]:
+        """Groups are divided by their ways only when somebody looks, since most are never looked at."""
+        ways = self._by_way.get(place)
+        if ways is None:
+            ways = self._by_way[place] = defaultdict(list)
+            for known, thing in self._groups[place]:
+                for depth in range(len(known) + 1):
+                    ways[known[:depth]].append(thing)
+        return next(ways[way[:depth]] for depth in range(len(way), -1, -1) if way[:depth] in ways)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.attempt import EpisodeRecord
-    from comborun.reporter.adapters import Reject
+    from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo
 

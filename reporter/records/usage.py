@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from math import fsum
 from typing import TYPE_CHECKING
 
-from comborun.reporter.adapters import Defect
+from comborun.reporter.adapters.reading import Defect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

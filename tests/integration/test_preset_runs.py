@@ -17,7 +17,7 @@ from comborun.cli import combo
 from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
-from comborun.reporter.records.missing import missing
+from comborun.reporter.merge import missing
 from comborun.reporter.summary import ComboSummary, summarize
 
 REPLICAS = CHECKOUT / "tests" / "replicas"

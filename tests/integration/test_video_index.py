@@ -20,7 +20,9 @@ __all__ = ["desk"]
 
 
 def test_a_torn_list_costs_its_last_line() -> None:
-    assert videos.told("12\tok\tout/a.mp4\n3\tok\n4\twhat\tout/b.mp4\nx", "s") == (videos.Video("s/out/a.mp4", 12, ""),)
+    assert videos.listed("12\tok\tout/a.mp4\n3\tok\n4\twhat\tout/b.mp4\nx", "s") == (
+        videos.Video("s/out/a.mp4", 12, ""),
+    )
 
 
 PROGRAM = """

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from comborun.attempt import EpisodeRecord
-from comborun.reporter.adapters import Adapter, Context, Reading
+from comborun.reporter.adapters.formats import read
+from comborun.reporter.adapters.reading import Context, Reading
 
 SAMPLES = Path(__file__).parent / "samples"
 OURS = Context(path="out/results", policy="flat", environment="stairs", session="stairs_flat", attempt=2)
@@ -17,20 +20,22 @@ def sample(name: str) -> bytes:
     return (SAMPLES / name).read_bytes()
 
 
-def read_sample(adapter: Adapter, name: str) -> Reading:
+def read_sample(format_: str, name: str) -> Reading:
     """As from a folder, where the file has to name its own combo."""
-    return adapter(io.BytesIO(sample(name)), Context(path=name))
+    return read_text(format_, sample(name), Context(path=name))
 
 
-def read_text(adapter: Adapter, content: str | bytes, context: Context = OURS) -> Reading:
-    return adapter(io.BytesIO(content.encode() if isinstance(content, str) else content), context)
+def read_text(format_: str, content: str | bytes, context: Context = OURS) -> Reading:
+    """What a file of this format says."""
+    asked = replace(context, rules=replace(context.rules, format=format_))
+    return read(io.BytesIO(content.encode() if isinstance(content, str) else content), asked)
 
 
 def verdicts(reading: Reading) -> dict[int, str]:
     return {record.episode: record.verdict.value for record in reading.records}
 
 
-def only(found: tuple[Any, ...]) -> Any:
+def only(found: Sequence[Any]) -> Any:
     assert len(found) == 1, found
     return found[0]
 
@@ -45,10 +50,6 @@ def reasons(reading: Reading) -> list[str]:
 
 def complaints(reading: Reading) -> list[str]:
     return [defect.reason for defect in reading.defects]
-
-
-def kinds(reading: Reading) -> set[str]:
-    return {caution.kind.value for caution in reading.cautions}
 
 
 def by_episode(reading: Reading) -> dict[int, EpisodeRecord]:

@@ -12,7 +12,6 @@ from adapter_samples import (
     by_episode,
     combos,
     complaints,
-    kinds,
     only,
     read_sample,
     read_text,
@@ -23,7 +22,7 @@ from adapter_samples import (
 
 from comborun.attempt import Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import Context, RejectKind, eval_info, json_list_last, json_per_file
+from comborun.reporter.adapters.reading import Context, RejectKind
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"
 STEPS = "agent/EB-Habitat"
@@ -38,7 +37,7 @@ def at(name: str, context: Context = OURS) -> Context:
 
 
 def test_an_episode_per_file_has_its_index_from_the_name_and_its_combo_from_the_folders() -> None:
-    reading = read_sample(json_per_file.read, f"{RESULTS}/episode_2_final_res.json")
+    reading = read_sample("json-per-file", f"{RESULTS}/episode_2_final_res.json")
     record = only(reading.records)
     assert record.key == ("gpt_four_base", "eb_alfred/base", 1)
     assert record.verdict is Verdict.SUCCESS
@@ -49,12 +48,12 @@ def test_an_episode_per_file_has_its_index_from_the_name_and_its_combo_from_the_
 
 def test_documents_of_all_generations_are_read_and_their_own_fields_kept() -> None:
     navigation = read_sample(
-        json_per_file.read, "bench/running/eb_nav/gpt_four_base/base/results/episode_1_final_res.json"
+        "json-per-file", "bench/running/eb_nav/gpt_four_base/base/results/episode_1_final_res.json"
     )
     assert verdicts(navigation) == {0: "success"}
     manipulation = only(
         read_sample(
-            json_per_file.read, "bench/running/eb_manipulation/gpt_four_base/base/results/episode_1_res.json"
+            "json-per-file", "bench/running/eb_manipulation/gpt_four_base/base/results/episode_1_res.json"
         ).records
     )
     assert manipulation.extra["action_success"] == [True, False]
@@ -70,27 +69,25 @@ def test_documents_of_all_generations_are_read_and_their_own_fields_kept() -> No
     ],
 )
 def test_only_a_verdict_is_a_verdict(text: str, verdict: str, complaint: list[str]) -> None:
-    reading = read_text(json_per_file.read, text, at("results/episode_1_final_res.json"))
+    reading = read_text("json-per-file", text, at("results/episode_1_final_res.json"))
     assert (verdicts(reading), complaints(reading)) == ({0: verdict}, complaint)
 
 
 def test_a_field_that_the_grid_names_goes_before_the_programs_usual_one() -> None:
     context = replace(at("results/episode_1_res.json"), rules=ResultRules(success="done", metrics=("score",)))
-    record = only(read_text(json_per_file.read, '{"done": true, "task_success": 0, "score": 3}', context).records)
+    record = only(read_text("json-per-file", '{"done": true, "task_success": 0, "score": 3}', context).records)
     assert (record.verdict, record.metrics) == (Verdict.SUCCESS, {"score": 3.0})
 
 
 def test_a_field_called_like_the_index_is_kept_beside_it() -> None:
-    record = only(
-        read_text(json_per_file.read, '{"task_success": 1, "episode": "x"}', at("episode_5_res.json")).records
-    )
+    record = only(read_text("json-per-file", '{"task_success": 1, "episode": "x"}', at("episode_5_res.json")).records)
     assert (record.episode, record.extra) == (4, {"record.episode": "x"})
 
 
 @pytest.mark.parametrize("end", [0, 1, 40, 200])
 def test_a_half_written_document_is_torn(end: int) -> None:
     content = sample(f"{RESULTS}/episode_1_final_res.json")[:end]
-    reading = read_text(json_per_file.read, content, at("episode_1_final_res.json"))
+    reading = read_text("json-per-file", content, at("episode_1_final_res.json"))
     assert only(reading.rejects).kind is RejectKind.TORN
 
 
@@ -106,12 +103,12 @@ def test_a_half_written_document_is_torn(end: int) -> None:
     ],
 )
 def test_what_is_no_record_is_named_as_that(text: str, name: str, reason: str) -> None:
-    assert reasons(read_text(json_per_file.read, text, at(name))) == [reason]
+    assert reasons(read_text("json-per-file", text, at(name))) == [reason]
 
 
 def test_numbers_that_are_none_are_left_out_and_told() -> None:
     text = '{"task_success": 1, "a": NaN, "b": Infinity, "c": 1e400, "d": 2}'
-    reading = read_text(json_per_file.read, text, at("episode_1_res.json"))
+    reading = read_text("json-per-file", text, at("episode_1_res.json"))
     assert only(reading.records).metrics == {"d": 2.0}
     assert len(reading.defects) == 3
 
@@ -120,7 +117,7 @@ def test_numbers_that_are_none_are_left_out_and_told() -> None:
 
 
 def test_the_last_step_with_a_verdict_decides() -> None:
-    reading = read_sample(json_list_last.read, f"{STEPS}/episode_1/cosmos_log.json")
+    reading = read_sample("json-list-last", f"{STEPS}/episode_1/cosmos_log.json")
     record = only(reading.records)
     assert record.key == ("agent", "EB-Habitat", 0)
     assert record.verdict is Verdict.SUCCESS
@@ -128,13 +125,13 @@ def test_the_last_step_with_a_verdict_decides() -> None:
 
 
 def test_an_episode_that_has_not_finished_is_missing_and_not_failed() -> None:
-    reading = read_sample(json_list_last.read, f"{STEPS}/episode_2/cosmos_log.json")
-    assert reading.records == ()
+    reading = read_sample("json-list-last", f"{STEPS}/episode_2/cosmos_log.json")
+    assert reading.records == []
     assert (only(reading.rejects).kind, reasons(reading)) == (RejectKind.TORN, ["not finished after 2 steps"])
 
 
 def test_whole_steps_count_although_the_file_is_cut_off_behind_them() -> None:
-    reading = read_sample(json_list_last.read, f"{STEPS}/episode_3/cosmos_log.json")
+    reading = read_sample("json-list-last", f"{STEPS}/episode_3/cosmos_log.json")
     assert verdicts(reading) == {2: "failure"}
     assert complaints(reading) == ["half-written JSON behind step 2: the steps before it count"]
 
@@ -142,8 +139,8 @@ def test_whole_steps_count_although_the_file_is_cut_off_behind_them() -> None:
 def test_fifty_steps_are_an_episodes_end_and_the_last_may_lack_its_second_half() -> None:
     steps: list[Any] = [{"step": n, "done": False, "info": {"task_success": 0.0}} for n in range(49)]
     name = at("episode_3/cosmos_log.json")
-    assert verdicts(read_text(json_list_last.read, json.dumps(steps), name)) == {}
-    assert verdicts(read_text(json_list_last.read, json.dumps([*steps, {"step": 50}]), name)) == {2: "failure"}
+    assert verdicts(read_text("json-list-last", json.dumps(steps), name)) == {}
+    assert verdicts(read_text("json-list-last", json.dumps([*steps, {"step": 50}]), name)) == {2: "failure"}
 
 
 @pytest.mark.parametrize("cut", range(0, 900, 7))
@@ -151,7 +148,7 @@ def test_a_list_cut_off_anywhere_gives_its_episode_or_says_why_not(cut: int) -> 
     content = (
         sample(f"{STEPS}/episode_1/cosmos_log.json")[:-cut] if cut else sample(f"{STEPS}/episode_1/cosmos_log.json")
     )
-    reading = read_text(json_list_last.read, content, at("episode_1/cosmos_log.json"))
+    reading = read_text("json-list-last", content, at("episode_1/cosmos_log.json"))
     assert len(reading.records) + len(reading.rejects) == 1
 
 
@@ -159,7 +156,7 @@ def test_a_list_cut_off_anywhere_gives_its_episode_or_says_why_not(cut: int) -> 
 
 
 def test_lists_of_successes_become_episodes_task_after_task() -> None:
-    reading = read_sample(eval_info.read, "lerobot/smolvla/eval_info.json")
+    reading = read_sample("eval-info", "lerobot/smolvla/eval_info.json")
     assert combos(reading) == {("smolvla", "libero_spatial"), ("smolvla", "libero_object")}
     spatial = [record for record in reading.records if record.environment == "libero_spatial"]
     assert [record.success for record in spatial] == [True, False, True, False, False, True]
@@ -167,18 +164,18 @@ def test_lists_of_successes_become_episodes_task_after_task() -> None:
     assert [record.extra["task"] for record in spatial] == ["0", "0", "0", "1", "1", "1"]
     assert spatial[3].extra["video"] == "outputs/eval/videos/libero_spatial_1/eval_episode_0.mp4"
     assert spatial[0].metrics == {"sum_reward": 1.0, "max_reward": 1.0}
-    assert (reading.defects, reading.rejects) == ((), ())
+    assert (reading.defects, reading.rejects) == ([], [])
 
 
 def test_in_a_run_all_tasks_are_of_the_sessions_combo_and_follow_its_first_episode() -> None:
     context = replace(at("eval_info.json"), first=20)
-    reading = read_text(eval_info.read, sample("lerobot/smolvla/eval_info.json"), context)
+    reading = read_text("eval-info", sample("lerobot/smolvla/eval_info.json"), context)
     assert combos(reading) == {("flat", "stairs")}
     assert [record.episode for record in reading.records] == list(range(20, 29))
 
 
 def test_the_older_generation_names_index_and_seed() -> None:
-    reading = read_sample(eval_info.read, "lerobot_older/act/pusht/eval_info.json")
+    reading = read_sample("eval-info", "lerobot_older/act/pusht/eval_info.json")
     assert combos(reading) == {("act", "pusht")}
     assert {episode: (record.success, record.seed) for episode, record in by_episode(reading).items()} == {
         0: (False, 1000),
@@ -202,28 +199,28 @@ def edited(**changes: Any) -> str:
 )
 def test_a_percentage_is_compared_with_what_is_listed(rate: float, complaint: list[str]) -> None:
     groups = {"libero_spatial": {"pc_success": rate, "n_episodes": 6}}
-    assert complaints(read_text(eval_info.read, edited(per_group=groups), Context("a/eval_info.json"))) == complaint
+    assert complaints(read_text("eval-info", edited(per_group=groups), Context("a/eval_info.json"))) == complaint
 
 
 def test_a_bad_task_costs_no_other_and_moves_no_index() -> None:
     tasks = json.loads(sample("lerobot/smolvla/eval_info.json"))["per_task"]
     for bad in (None, 7, {"metrics": {"successes": "yes"}}, {"task_group": "libero_spatial"}):
-        reading = read_text(eval_info.read, edited(per_task=[bad, tasks[0]]), at("eval_info.json"))
+        reading = read_text("eval-info", edited(per_task=[bad, tasks[0]]), at("eval_info.json"))
         assert verdicts(reading) == {3: "success", 4: "failure", 5: "success"}
         assert reasons(reading) == ["entry 0 of per_task lists no successes"]
 
 
 def test_a_percentage_without_lists_is_a_count_that_nothing_can_be_paired_with() -> None:
     text = json.dumps({"per_group": {"libero_goal": {"pc_success": 87.5, "n_episodes": 16}}})
-    reading = read_text(eval_info.read, text, Context("pi0/eval_info.json"))
+    reading = read_text("eval-info", text, Context("pi0/eval_info.json"))
     count = only(reading.aggregates)
     assert (count.policy, count.environment, count.successes, count.episodes) == ("pi0", "libero_goal", 14, 16)
-    assert kinds(reading) == {"unpaired"}
+    assert reading.unpaired
 
 
 @pytest.mark.parametrize(("rate", "n"), [(50.0, 0), (float("nan"), 4), (150.0, 4), (None, 4), (50.0, None)])
 def test_a_percentage_of_nothing_is_no_rate(rate: Any, n: Any) -> None:
     text = json.dumps({"overall": {"pc_success": rate, "n_episodes": n}})
-    reading = read_text(eval_info.read, text, at("eval_info.json"))
-    assert reading.aggregates == ()
+    reading = read_text("eval-info", text, at("eval_info.json"))
+    assert reading.aggregates == []
     assert len(reading.rejects) == 1

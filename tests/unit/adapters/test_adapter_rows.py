@@ -1,53 +1,261 @@
-"""Rows of JSON Lines in the words of other programs."""
+"""Result files with a row per episode: what is taken, what is refused, and that nothing else is lost by it."""
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from adapter_samples import OURS, combos, complaints, kinds, only, read_sample, read_text, sample, verdicts
+from adapter_samples import OURS, combos, complaints, only, read_sample, read_text, sample, verdicts
+from report_runs import row
 
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import Reading, completion_rows, job_rows
+from comborun.reporter.adapters.reading import Context, Defect, Reading, Reject, RejectKind
+from comborun.reporter.adapters.rows import rows
 from comborun.reporter.counting.copies import balanced_rate
 from comborun.reporter.merge import merge
+from comborun.rules.episodes import LINE_LIMIT
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
 JOBS = "arena/zero/2026-07-20_10-00-00/pick_zero/episode_results_rebuild{}.jsonl"
+
+
+def read(content: str | bytes, context: Context = OURS) -> Reading:
+    return read_text("jsonl-rows", content, context)
+
+
+def one(reading: Reading) -> EpisodeRecord:
+    (record,) = reading.records
+    return record
+
+
+def told(found: Sequence[Defect | Reject]) -> list[tuple[int, str]]:
+    return [(entry.line, entry.reason) for entry in found]
+
+
+# rows in our own words
+
+
+def test_a_record_has_its_verdict_metrics_and_everything_else_that_stood_there() -> None:
+    line = row(7, True, seed=1007, distance_m=8.25, steps=400, termination="goal", path=[1, {"x": 2}], fell=False)
+    record = one(read(line))
+    assert record.key == ("flat", "stairs", 7)
+    assert record.verdict is Verdict.SUCCESS
+    assert record.seed == 1007
+    assert record.metrics == {"distance_m": 8.25, "steps": 400.0}
+    assert record.extra == {"termination": "goal", "path": [1, {"x": 2}], "fell": False}
+    assert (record.session, record.attempt, record.source) == ("stairs_flat", 2, "out/results:1")
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.0, "true", "True", " TRUE "])
+def test_what_means_success(value: Any) -> None:
+    assert one(read(row(0, value))).verdict is Verdict.SUCCESS
+
+
+@pytest.mark.parametrize("value", [False, 0, 0.0, "false", "False"])
+def test_what_means_failure(value: Any) -> None:
+    assert one(read(row(0, value))).verdict is Verdict.FAILURE
+
+
+def test_null_is_an_errored_episode_without_further_complaint() -> None:
+    reading = read(row(0, None))
+    assert one(reading).verdict is Verdict.ERRORED
+    assert one(reading).success is None
+    assert reading.defects == []
+
+
+@pytest.mark.parametrize("value", [0.5, 2, -1, "yes", "", "1", [], [True], {"a": 1}, float("nan"), float("inf")])
+def test_whatever_else_stands_for_success_is_errored_and_named(value: Any) -> None:
+    reading = read(row(0, value))
+    assert one(reading).verdict is Verdict.ERRORED
+    assert (1, "the field 'success' is neither true nor false: errored") in told(reading.defects)
+
+
+def test_a_missing_verdict_is_errored_and_named() -> None:
+    reading = read('{"episode": 3}\n')
+    assert one(reading).verdict is Verdict.ERRORED
+    assert told(reading.defects) == [(1, "no field 'success': errored")]
+
+
+@pytest.mark.parametrize(("value", "index"), [(4, 4), (4.0, 4), ("4", 4), ("stairs_rough_ep0006", 6)])
+def test_what_is_an_episode_index(value: Any, index: int) -> None:
+    assert one(read(row(value))).episode == index
+
+
+@pytest.mark.parametrize("value", [None, True, 4.5, -1, "four", "", [4], float("nan"), float("inf")])
+def test_what_is_no_episode_index(value: Any) -> None:
+    assert told(read(row(value)).rejects) == [(1, "the field 'episode' holds no episode index")]
+
+
+def test_the_grid_names_the_fields_of_a_program_with_words_of_its_own() -> None:
+    rules = ResultRules(success="completion", episode="episode_id", metrics=("progress",))
+    line = '{"episode_id": "stairs_flat_ep0012", "completion": true, "progress": 12, "zone": 3, "success": false}\n'
+    record = one(read(line, Context("f", "flat", "stairs", rules)))
+    assert (record.episode, record.verdict) == (12, Verdict.SUCCESS)
+    assert record.metrics == {"progress": 12.0}
+    assert record.extra == {"episode_id": "stairs_flat_ep0012", "zone": 3, "success": False}
+
+
+def test_a_record_may_repeat_the_combo_but_not_contradict_it() -> None:
+    reading = read(row(0, policy="flat", environment="stairs") + row(1, policy="rough") + row(2, environment="grass"))
+    assert [record.episode for record in reading.records] == [0]
+    assert [(reject.line, reject.kind) for reject in reading.rejects] == [
+        (2, RejectKind.FOREIGN),
+        (3, RejectKind.FOREIGN),
+    ]
+    assert reading.rejects[0].reason == "of another policy: 'rough', where 'flat' ran"
+
+
+def test_without_a_session_a_record_must_name_its_combo() -> None:
+    alone = Context("some.jsonl")
+    reading = read(row(0, policy="a", environment="b") + row(1, policy="a") + row(2, environment="b"), alone)
+    assert one(reading).key == ("a", "b", 0)
+    assert told(reading.rejects) == [(2, "names no environment"), (3, "names no policy")]
+
+
+def test_numbers_that_are_none_are_left_out_and_named() -> None:
+    line = '{"episode": 0, "success": true, "a": NaN, "b": 1e400, "c": -Infinity, "d": 1, "e": [NaN, 2]}\n'
+    reading = read(line)
+    assert one(reading).metrics == {"d": 1.0}
+    assert one(reading).extra == {"e": [None, 2]}
+    assert [reason for _, reason in told(reading.defects)] == [
+        f"the field '{name}' is not a finite number: left out" for name in "abc"
+    ]
+
+
+def test_an_integer_beyond_all_floats_is_no_metric() -> None:
+    reading = read('{"episode": 0, "success": true, "big": 1' + "0" * 400 + "}\n")
+    assert one(reading).metrics == {}
+    assert len(reading.defects) == 1
+
+
+def test_a_torn_last_line_is_named_and_costs_nothing_else() -> None:
+    reading = read(row(0) + row(1)[:-9])
+    assert [record.episode for record in reading.records] == [0]
+    assert [(reject.line, reject.kind) for reject in reading.rejects] == [(2, RejectKind.TORN)]
+
+
+def test_a_whole_record_counts_although_its_newline_is_missing() -> None:
+    reading = read(row(0) + row(1).rstrip("\n"))
+    assert [record.episode for record in reading.records] == [0, 1]
+    assert told(reading.defects) == [(2, "the last line lacks its newline; its record is whole and counts")]
+
+
+def test_records_glued_together_are_taken_apart() -> None:
+    reading = read(row(0).strip() + row(1).strip() + " " + row(2))
+    assert [record.episode for record in reading.records] == [0, 1, 2]
+    assert told(reading.defects) == [(1, "more than one record on a line")]
+
+
+def test_a_record_glued_to_the_front_of_a_broken_one_is_kept() -> None:
+    reading = read(row(0).strip() + '{"episode": 1, "suc\n' + row(2))
+    assert [record.episode for record in reading.records] == [0, 2]
+    assert told(reading.rejects) == [(1, "not JSON after a whole record")]
+
+
+def test_nothing_is_dug_out_of_a_broken_record() -> None:
+    """What looks like a record may be a part of the one that broke."""
+    reading = read('{"episode": 1, "before": {"episode": 9, "success": true}\n')
+    assert reading.records == []
+    assert told(reading.rejects) == [(1, "not JSON")]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Traceback (most recent call last):", "not JSON"),
+        ("[1, 2]", "not a JSON object"),
+        ("null", "not a JSON object"),
+        ("{}", "no field 'episode' with the episode's index"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"episode": 0, "success": true, "a": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
+    ],
+    ids=["text", "list", "null", "empty object", "very deep", "deep"],
+)
+def test_a_line_that_is_no_record_is_named_with_its_place(line: str, reason: str) -> None:
+    reading = read(row(0) + line + "\n" + row(1))
+    assert [record.episode for record in reading.records] == [0, 1]
+    assert told(reading.rejects) == [(2, reason)]
+
+
+def test_marks_and_line_ends_of_other_systems_are_no_trouble() -> None:
+    reading = read(b"\xef\xbb\xbf" + row(0).strip().encode() + b"\r\n\r\n  \n" + row(1).encode())
+    assert [record.source for record in reading.records] == ["out/results:1", "out/results:4"]
+    assert reading.rejects == reading.defects == []
+
+
+def test_bytes_that_are_no_text_spoil_only_their_own_field() -> None:
+    record = one(read(b'{"episode": 0, "success": true, "note": "\xff\xfe"}\n'))
+    assert record.extra == {"note": "��"}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n"])
+def test_a_file_without_records_is_named(content: bytes) -> None:
+    assert told(read(content).defects) == [(0, "the file holds no records")]
+
+
+class Endless(io.RawIOBase):
+    """A line of `size` bytes, then a record; counts how much anybody wanted at once."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.tail = io.BytesIO(b"\n" + row(1).encode())
+        self.largest = 0
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        assert size > 0, "an unbounded read"
+        self.largest = max(self.largest, size)
+        if self.left:
+            taken = min(size, self.left)
+            self.left -= taken
+            return b"x" * taken
+        return self.tail.readline(size)
+
+
+def test_a_huge_line_is_passed_over_without_being_held() -> None:
+    stream = Endless(100 << 20)
+    reading = Reading("x")
+    rows(reading, stream, OURS)  # type: ignore[arg-type]
+    assert stream.largest <= LINE_LIMIT
+    assert [record.episode for record in reading.records] == [1]
+    assert told(reading.rejects) == [(1, "longer than 16 MiB")]
 
 
 # completion rows
 
 
 def test_completion_is_the_verdict_and_the_id_ends_in_the_index() -> None:
-    reading = read_sample(completion_rows.read, LEGGED)
+    reading = read_sample("completion-rows", LEGGED)
     assert combos(reading) == {("rough", "stairs")}
     assert verdicts(reading) == {n: "success" if n in (0, 3) else "failure" for n in range(6)}
     assert reading.records[3].metrics["time_to_complete"] == 512.25
     assert reading.records[3].extra["flip_detected"] is False
-    assert (reading.rejects, reading.defects) == ((), ())
+    assert (reading.rejects, reading.defects) == ([], [])
 
 
 def test_a_rerun_that_was_appended_makes_duplicates_and_no_second_episodes() -> None:
     context = replace(OURS, policy=None, environment=None)
-    reading = read_text(completion_rows.read, sample(LEGGED) * 2, context)
+    reading = read_text("completion-rows", sample(LEGGED) * 2, context)
     combo = only(merge(reading.records, {}))
     assert (len(reading.records), len(combo.accepted), combo.duplicates) == (12, 6, (range(6),))
 
 
 def test_a_seed_that_was_ignored_pairs_nothing() -> None:
     row = {"episode_id": "a_ep0001", "completion": True, "seed": 42}
-    reading = read_text(completion_rows.read, json.dumps(row) + "\n")
+    reading = read_text("completion-rows", json.dumps(row) + "\n")
     record = only(reading.records)
     assert (record.seed, record.metrics["seed_unused"]) == (None, 42.0)
-    assert kinds(reading) == {"unpaired"}
+    assert reading.unpaired
 
 
 def test_a_bad_line_costs_no_other() -> None:
     lines = sample(LEGGED).splitlines(keepends=True)
-    reading = read_text(completion_rows.read, lines[0] + b"{oops\n" + lines[1], replace(OURS, policy="rough"))
+    reading = read_text("completion-rows", lines[0] + b"{oops\n" + lines[1], replace(OURS, policy="rough"))
     assert verdicts(reading) == {0: "success", 1: "failure"}
     assert [reject.line for reject in reading.rejects] == [2]
 
@@ -58,7 +266,7 @@ def test_a_bad_line_costs_no_other() -> None:
 def jobs(number: int, first: int = 0) -> Reading:
     name = JOBS.format(number)
     context = replace(OURS, path=name, policy=None, environment=None, first=first)
-    return read_text(job_rows.read, sample(name), context)
+    return read_text("job-rows", sample(name), context)
 
 
 def test_rows_of_a_job_are_numbered_as_they_ended_and_null_is_no_failure() -> None:
@@ -66,7 +274,6 @@ def test_rows_of_a_job_are_numbered_as_they_ended_and_null_is_no_failure() -> No
     assert combos(reading) == {("zero", "pick_zero")}
     assert verdicts(reading) == {0: "success", 1: "success", 2: "success", 3: "errored", 4: "failure"}
     assert reading.records[1].extra["env_id"] == "2"
-    assert reading.defects == ()
 
 
 def test_a_rebuild_goes_on_counting_with_copies_of_its_own() -> None:
@@ -83,18 +290,19 @@ def test_copies_and_their_order_are_kept_for_the_balanced_estimate() -> None:
 
 def test_many_copies_for_few_episodes_are_told_with_their_number() -> None:
     reading = jobs(0)
-    assert kinds(reading) == {"ending-order", "first-k"}
-    assert {caution.num_envs for caution in reading.cautions} == {None, 3}
+    assert (reading.by_ending, bool(reading.unpaired)) == (True, True)
+    assert "the first 5 episodes that ended in 3 copies" in only(complaints(reading))
 
 
 def test_one_copy_of_the_environment_is_no_reason_for_caution() -> None:
     rows = [{"job_name": "j", "env_id": 0, "episode_in_env": n, "success": True} for n in range(3)]
-    assert read_text(job_rows.read, "".join(json.dumps(row) + "\n" for row in rows)).cautions == ()
+    reading = read_text("job-rows", "".join(json.dumps(row) + "\n" for row in rows))
+    assert (reading.by_ending, reading.unpaired, reading.defects) == (False, "", [])
 
 
 def test_the_same_row_twice_is_the_same_episode() -> None:
     line = '{"job_name": "j", "env_id": 1, "episode_in_env": 2, "success": true}\n'
-    assert [record.episode for record in read_text(job_rows.read, line * 2).records] == [0, 0]
+    assert [record.episode for record in read_text("job-rows", line * 2).records] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +315,13 @@ def test_the_same_row_twice_is_the_same_episode() -> None:
     ],
 )
 def test_other_generations_have_an_index_and_outcomes_of_their_own(row: dict[str, Any], verdict: str) -> None:
-    reading = read_text(job_rows.read, json.dumps({"job_name": "j", **row}) + "\n")
+    reading = read_text("job-rows", json.dumps({"job_name": "j", **row}) + "\n")
     assert (verdicts(reading), complaints(reading)) == ({7: verdict}, [])
 
 
 def test_a_row_that_nothing_numbers_is_rejected_and_costs_no_other() -> None:
     rows = [{"job_name": "j", "success": True}, 5, {"job_name": "j", "env_id": 0, "episode_in_env": 0, "success": True}]
-    reading = read_text(job_rows.read, "".join(json.dumps(row) + "\n" for row in rows))
+    reading = read_text("job-rows", "".join(json.dumps(row) + "\n" for row in rows))
     assert verdicts(reading) == {0: "success"}
     assert [reject.line for reject in reading.rejects] == [1, 2]
 
@@ -121,5 +329,5 @@ def test_a_row_that_nothing_numbers_is_rejected_and_costs_no_other() -> None:
 def test_the_grids_metrics_leave_what_the_balanced_estimate_needs() -> None:
     name = JOBS.format(0)
     context = replace(OURS, path=name, rules=ResultRules(metrics=("episode_length",)))
-    reading = read_text(job_rows.read, sample(name), context)
+    reading = read_text("job-rows", sample(name), context)
     assert set(reading.records[0].metrics) == {"episode_length", "episode_in_env"}

@@ -7,12 +7,11 @@ import io
 from pathlib import Path
 
 import pytest
-from adapter_samples import SAMPLES, complaints, read_sample, reasons, sample
+from adapter_samples import SAMPLES, complaints, reasons, sample
 
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import Context, Reading, jsonl_rows
-from comborun.reporter.adapters.reading import READERS, read
-from comborun.reporter.adapters.sniff import Format, candidate
+from comborun.reporter.adapters.formats import FORMATS, candidate, read
+from comborun.reporter.adapters.reading import Context, Reading
 
 TAKEN = {
     "agent/EB-Habitat/episode_1/cosmos_log.json": "json-list-last",
@@ -35,13 +34,11 @@ TAKEN = {
 }
 
 
-def sniffed(
-    content: bytes | str, path: str = "x.jsonl", rules: ResultRules | None = None
-) -> tuple[str | None, Reading]:
+def sniffed(content: bytes | str, path: str = "x.jsonl", rules: ResultRules | None = None) -> tuple[str, Reading]:
     stream = io.BytesIO(content.encode() if isinstance(content, str) else content)
-    found, reading = read(stream, Context(path, "flat", "stairs", rules or ResultRules()))
+    reading = read(stream, Context(path, "flat", "stairs", rules or ResultRules()))
     assert stream.tell() == len(stream.getvalue())
-    return (found.format.value if found else None), reading
+    return reading.format, reading
 
 
 @pytest.mark.parametrize(("name", "taken"), TAKEN.items())
@@ -59,8 +56,7 @@ def test_a_program_is_known_whatever_its_files_are_called(name: str, taken: str)
 def test_every_sample_is_expected_and_every_format_of_a_file_has_a_sample() -> None:
     names = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
     assert TAKEN.keys() <= names
-    others = set(READERS) - {Format.JSONL_ROWS}
-    assert {Format(taken) for taken in TAKEN.values()} == others | {Format.SUMMARY}
+    assert {*TAKEN.values()} == {*FORMATS} - {"jsonl-rows"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +71,7 @@ def test_every_sample_is_expected_and_every_format_of_a_file_has_a_sample() -> N
     ],
 )
 def test_other_files_are_nothing_and_no_fault(path: str, content: str) -> None:
-    assert sniffed(content, path) == (None, Reading())
+    assert sniffed(content, path) == ("", Reading(path))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +107,7 @@ def test_a_file_whose_first_lines_are_broken_is_known_by_the_next() -> None:
 def test_a_summary_is_named_and_not_read() -> None:
     taken, reading = sniffed('{"task_success": 1.0}', "results/summary.json")
     assert taken == "summary"
-    assert reading.records == reading.aggregates == ()
+    assert reading.records == reading.aggregates == []
     assert "a summary is not read" in complaints(reading)[0]
 
 
@@ -128,7 +124,7 @@ ROW = '{"episode": 3, "success": true}\n'
 def test_marks_in_front_and_two_byte_texts_are_read(encoding: str) -> None:
     content = ROW.replace("\n", "\r\n").encode(encoding)
     reading = sniffed(content if encoding != "utf-16-le" else b"\xff\xfe" + content)[1]
-    assert ([record.episode for record in reading.records], reading.rejects) == ([3], ())
+    assert ([record.episode for record in reading.records], reading.rejects) == ([3], [])
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
@@ -143,15 +139,9 @@ def test_documents_and_logs_are_read_so_too(name: str, encoding: str) -> None:
 )
 def test_what_is_packed_is_refused_by_name(start: bytes, name: str) -> None:
     taken, reading = sniffed(start, "x.jsonl.gz")
-    assert (taken, reasons(reading)) == (None, [f"packed with {name}: unpack it first"])
-
-
-def test_rows_of_ours_read_alone_and_sniffed_are_the_same() -> None:
-    assert sniffed(ROW)[1] == jsonl_rows.read(io.BytesIO(ROW.encode()), Context("x.jsonl", "flat", "stairs"))
+    assert (taken, reasons(reading)) == ("", [f"packed with {name}: unpack it first"])
 
 
 def test_a_sample_reads_the_same_with_carriage_returns() -> None:
     name = "clients/pi0/libero_spatial.log"
-    alone = read_sample(READERS[Format.LOG_LINES], name)
-    both = READERS[Format.LOG_LINES](io.BytesIO(sample(name).replace(b"\n", b"\r\n")), Context(name))
-    assert both == alone
+    assert sniffed(sample(name).replace(b"\n", b"\r\n"), name) == sniffed(sample(name), name)

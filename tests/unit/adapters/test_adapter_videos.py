@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from adapter_samples import by_episode, combos, complaints, kinds, verdicts
+from adapter_samples import by_episode, combos, complaints, verdicts
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.adapters import Context, Reading, filename_encoded
+from comborun.reporter.adapters.names import groups, read_names
+from comborun.reporter.adapters.reading import Context, Reading
 from comborun.reporter.adapters.videos import Links, Video, index, key, link
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ WHOLE = box(b"ftyp", 16) + box(b"mdat", 100) + box(b"moov", 50)
 
 
 def read(*names: str, folder: str = ENV) -> Reading:
-    (group,) = filename_encoded.groups(f"{folder}/{name}" for name in names).items()
-    return filename_encoded.read(group[1], Context(group[0]))
+    ((root, found),) = groups(f"{folder}/{name}" for name in names).items()
+    return read_names(found, Context(root))
 
 
 # episodes that are file names
@@ -42,7 +43,7 @@ def test_numbered_videos_are_episodes_with_what_their_names_say() -> None:
     assert (record.metrics, record.extra["moved_obj"]) == ({"qpos": 0.25}, True)
     assert combos(reading) == {("octo-small", "Scene-v1/arm_pd/PickCan-v0")}
     assert record.source.endswith("qpos_0.25.mp4")
-    assert reading.cautions == ()
+    assert not reading.unpaired
 
 
 def test_two_outcomes_of_one_episode_are_none() -> None:
@@ -67,8 +68,8 @@ def test_places_are_numbered_by_their_rank_and_a_gap_forbids_pairing() -> None:
         ("0.1", "0.0"),
         ("0.1", "10.5"),
     ]
-    assert kinds(whole) == set()
-    assert kinds(read(*places[1:])) == {"unpaired"}
+    assert not whole.unpaired
+    assert read(*places[1:]).unpaired
 
 
 def test_poses_of_the_robot_are_of_one_environment() -> None:
@@ -80,11 +81,11 @@ def test_poses_of_the_robot_are_of_one_environment() -> None:
         (2, "rob_b"),
         (3, "rob_b"),
     ]
-    assert kinds(reading) == set()
+    assert not reading.unpaired
 
 
 def test_other_files_are_no_episodes() -> None:
-    assert filename_encoded.groups(["a/success.mp4", "a/success_obj_x.mp4", "b/failure_obj_1_2.txt"]) == {}
+    assert groups(["a/success.mp4", "a/success_obj_x.mp4", "b/failure_obj_1_2.txt"]) == {}
 
 
 # what can be played

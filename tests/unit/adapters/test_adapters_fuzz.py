@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from adapter_samples import OURS, SAMPLES, verdicts
+from adapter_samples import OURS, SAMPLES, read_text, verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.reporter.adapters import Adapter, Context, filename_encoded, literals, log_lines, log_tuple
-from comborun.reporter.adapters.reading import READERS, read
-from comborun.reporter.adapters.sniff import Format
+from comborun.reporter.adapters.formats import FORMATS, read
+from comborun.reporter.adapters.log_text import printed
+from comborun.reporter.adapters.names import FILE, groups, read_names
+from comborun.reporter.adapters.reading import Context
 
 PATHS = ("a/x.jsonl", "episode_3/x.json", "a/episode_3_res.json", "x.log", "eval_info.json", "EVAL-a-b-c.txt")
 SOME = [path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file()]
@@ -23,39 +24,11 @@ SOME = [path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file
 contexts = st.builds(
     lambda path, named: replace(OURS, path=path) if named else Context(path), st.sampled_from(PATHS), st.booleans()
 )
-keys = st.sampled_from(
-    [
-        "episode",
-        "success",
-        "policy",
-        "environment",
-        "seed",
-        "job_name",
-        "env_id",
-        "episode_in_env",
-        "outcomes",
-        "episode_idx",
-        "completion",
-        "episode_id",
-        "per_task",
-        "per_episode",
-        "per_group",
-        "overall",
-        "metrics",
-        "successes",
-        "sum_rewards",
-        "video_paths",
-        "task_group",
-        "task_id",
-        "pc_success",
-        "n_episodes",
-        "episode_ix",
-        "info",
-        "task_success",
-        "done",
-        "step",
-    ]
-) | st.text(max_size=5)
+KEYS = """
+    episode success policy environment seed job_name env_id episode_in_env outcomes episode_idx completion episode_id
+    per_task per_episode per_group overall metrics successes sum_rewards video_paths task_group task_id pc_success
+    n_episodes episode_ix info task_success done step"""
+keys = st.sampled_from(KEYS.split()) | st.text(max_size=5)
 scalars = (
     st.none()
     | st.booleans()
@@ -111,39 +84,37 @@ mangled = st.builds(
 contents = st.binary(max_size=300) | logs | documents | rows | mangled
 
 
-@pytest.mark.parametrize("adapter", READERS.values(), ids=[known.value for known in READERS])
+@pytest.mark.parametrize("format_", FORMATS)
 @settings(max_examples=250, deadline=None)
 @given(content=contents, context=contexts)
-def test_no_adapter_raises_and_everything_has_its_place(adapter: Adapter, content: bytes, context: Context) -> None:
-    reading = adapter(io.BytesIO(content), context)
+def test_no_adapter_raises_and_everything_has_its_place(format_: str, content: bytes, context: Context) -> None:
+    reading = read_text(format_, content, context)
     assert all(record.episode >= 0 and record.policy and record.environment for record in reading.records)
     assert all(found.reason and found.path == context.path for found in (*reading.rejects, *reading.defects))
     assert all(0 <= found.successes <= found.episodes > 0 for found in reading.aggregates)
-    assert any((reading.records, reading.rejects, reading.defects, reading.aggregates, reading.trainings)), (
-        "a file that gives nothing says so"
-    )
+    assert any((*reading.entries, reading.rejects, reading.defects)), "a file that gives nothing says so"
 
 
 @settings(max_examples=100, deadline=None)
 @given(content=contents, context=contexts)
 def test_no_file_is_too_strange_to_be_told_apart(content: bytes, context: Context) -> None:
-    sniffed, reading = read(io.BytesIO(content), context)
-    assert sniffed is not None or not reading.records
+    reading = read(io.BytesIO(content), context)
+    assert reading.format or not reading.records
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.text(max_size=30) | st.from_regex(filename_encoded.FILE, fullmatch=True), max_size=6))
+@given(st.lists(st.text(max_size=30) | st.from_regex(FILE, fullmatch=True), max_size=6))
 def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
-    for folder, paths in filename_encoded.groups(names).items():
-        reading = filename_encoded.read(paths, Context(folder))
+    for folder, paths in groups(names).items():
+        reading = read_names(paths, Context(folder))
         assert len(reading.records) + len(reading.rejects) >= 1
 
 
 @settings(max_examples=150, deadline=None)
 @given(words | st.text(alphabet="()[]{},'\"-.a1 \\\n", max_size=60))
 def test_no_printed_value_is_too_strange(text: str) -> None:
-    with suppress(literals.LiteralError):
-        literals.parse(text)
+    with suppress(ValueError):
+        printed(text)
 
 
 noise_lines = st.text(max_size=20).filter(lambda text: "episode" not in text and ":" not in text)
@@ -154,7 +125,7 @@ noise_lines = st.text(max_size=20).filter(lambda text: "episode" not in text and
 def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> None:
     episodes = [f"Success: True\n# episodes completed so far: {n}\n" for n in range(1, count + 1)]
     text = "".join(f"{line}\n" for line in noise).join(["", *episodes])
-    found = log_lines.read(io.BytesIO(text.encode("utf-8", "replace")), OURS)
+    found = read_text("log-lines", text.encode("utf-8", "replace"))
     assert verdicts(found) == dict.fromkeys(range(count), "success")
 
 
@@ -162,20 +133,30 @@ def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> N
 @given(st.lists(st.text(alphabet="([{'\"0aT,", max_size=10), max_size=3))
 def test_a_broken_tuple_costs_no_whole_one(broken: list[str]) -> None:
     text = "".join(f"results:  (x{line}\n" for line in broken) + "results:  ('env', [True, False], {})\n"
-    assert len(log_tuple.read(io.BytesIO(text.encode()), OURS).records) == 2
+    assert len(read_text("log-tuple", text).records) == 2
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(values, max_size=4), st.sampled_from([Format.COMPLETION_ROWS, Format.JOB_ROWS, Format.EVAL_INFO]))
-def test_a_valid_neighbour_of_anything_is_read(bad: list[Any], known: Format) -> None:
-    good = {
-        Format.COMPLETION_ROWS: {"episode_id": "ep0007", "completion": True},
-        Format.JOB_ROWS: {"job_name": "j", "global_episode_index": 7, "success": True},
-        Format.EVAL_INFO: {"task_group": "g", "metrics": {"successes": [True]}},
-    }[known]
-    if known is Format.EVAL_INFO:
-        content = json.dumps({"per_task": [*bad, good]})
+GOOD: dict[str, dict[str, Any]] = {
+    "jsonl-rows": {"episode": 7, "success": True},
+    "completion-rows": {"episode_id": "ep0007", "completion": True},
+    "job-rows": {"job_name": "j", "global_episode_index": 7, "success": True},
+    "eval-info": {"task_group": "g", "metrics": {"successes": [True]}},
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(values, max_size=4), st.lists(st.binary(max_size=60), max_size=4), st.sampled_from(sorted(GOOD)))
+def test_a_valid_neighbour_of_anything_is_read(bad: list[Any], noise: list[bytes], format_: str) -> None:
+    if format_ == "eval-info":
+        content = json.dumps({"per_task": [*bad, GOOD[format_]]}).encode()
     else:
-        content = "".join(json.dumps(value) + "\n" for value in (*bad, good))
-    reading = READERS[known](io.BytesIO(content.encode()), OURS)
-    assert True in [record.success for record in reading.records]
+        lines = [*(line.replace(b"\n", b" ") for line in noise), *(json.dumps(value).encode() for value in bad)]
+        content = b"\n".join([b"", *lines, json.dumps(GOOD[format_]).encode()])
+    assert True in [record.success for record in read_text(format_, content).records]
+
+
+@given(st.lists(st.dictionaries(keys, values, max_size=6), max_size=5))
+def test_every_row_is_accounted_for_and_can_be_written_as_json(found: list[dict[str, Any]]) -> None:
+    reading = read_text("jsonl-rows", "".join(json.dumps(value) + "\n" for value in found))
+    assert len(reading.records) + len(reading.rejects) == len(found)
+    json.dumps([[dict(record.metrics), dict(record.extra)] for record in reading.records], allow_nan=False)

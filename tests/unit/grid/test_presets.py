@@ -22,7 +22,8 @@ from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
 from comborun.remote.provenance import preset_origin
-from comborun.reporter.adapters.sniff import Format
+from comborun.reporter.adapters.formats import FILENAME_ENCODED
+from comborun.reporter.adapters.formats import FORMATS as READ
 from comborun.resources import HostFacts
 from comborun.script import server_script, session_data, session_script
 from comborun.servers import instances
@@ -270,7 +271,7 @@ def test_results_can_be_in_the_log_alone(tmp_path: Path) -> None:
 
 
 def test_every_format_has_a_reader() -> None:
-    assert set(FORMATS) == {format_.value for format_ in Format} - {"summary"}
+    assert {*FORMATS} == {*READ, FILENAME_ENCODED} - {"summary"}
 
 
 def test_the_document_lists_exactly_the_keys_of_about() -> None:

@@ -16,7 +16,8 @@ from comborun.attempt import Verdict
 from comborun.command import fill
 from comborun.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
 from comborun.plan import After, Limits, Notify, Plan, Session
-from comborun.reporter.adapters import Context, jsonl_rows
+from comborun.reporter.adapters.formats import read
+from comborun.reporter.adapters.reading import Context
 from comborun.resources import BashWord
 from comborun.rules.words import Failure
 from comborun.script import FRONT, notify_script, scripts, session_script, success_pattern
@@ -128,10 +129,10 @@ def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_success_pattern_finds_what_the_report_takes_for_a_success(value: object, found: bool) -> None:
-    context = Context(path="x", policy="p", environment="e", rules=ResultRules(success="completion"))
+    context = Context(path="x.jsonl", policy="p", environment="e", rules=ResultRules(success="completion"))
     record = json.dumps({"episode": 0, "completion": value})
-    (read,) = jsonl_rows.read(io.BytesIO(record.encode()), context).records
-    assert (read.verdict is Verdict.SUCCESS) == found
+    (one,) = read(io.BytesIO(record.encode()), context).records
+    assert (one.verdict is Verdict.SUCCESS) == found
     for separators in ((",", ":"), (", ", ": ")):
         line = json.dumps({"a": 1, "completion": value, "z": 2}, separators=separators)
         last = json.dumps({"completion": value}, separators=separators)

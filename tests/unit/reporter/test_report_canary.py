@@ -10,7 +10,7 @@ from monitor_stage import a_plan, a_session
 from comborun.again.canary import canary_plan
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.cli.canary import told_size
-from comborun.reporter.adapters import Reject, RejectKind
+from comborun.reporter.adapters.reading import Reject, RejectKind
 from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
 
 SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE

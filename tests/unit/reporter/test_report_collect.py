@@ -11,7 +11,7 @@ from report_runs import RUN, RunDirectory, row
 
 from comborun.errors import UserError
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import RejectKind
+from comborun.reporter.adapters.reading import RejectKind
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.pages.page import page

@@ -22,9 +22,8 @@ from report_runs import RunDirectory, row, troubled_run
 
 from comborun import __version__
 from comborun.errors import UserError
-from comborun.judging import ResultRules
+from comborun.judging import FORMATS, ResultRules
 from comborun.reporter import report_folder, report_run, write_report
-from comborun.reporter.adapters.sniff import READABLE
 from comborun.reporter.collect import collect_run
 from comborun.reporter.figures.heatmap import heat_map
 from comborun.reporter.figures.names import fit
@@ -439,7 +438,7 @@ def test_a_folder_with_nothing_to_report_says_what_was_looked_for(tmp_path: Path
     with pytest.raises(UserError, match="no results of a known format below") as refusal:
         report_folder(tmp_path, tmp_path / "out")
     assert '"success": true' in refusal.value.hint
-    assert {one.value for one in READABLE} <= set(re.findall(r"[a-z-]+", refusal.value.hint))
+    assert {*FORMATS} <= set(re.findall(r"[a-z-]+", refusal.value.hint))
     assert not (tmp_path / "out").exists()
 
 
