@@ -207,8 +207,9 @@ def test_policies_of_a_run_are_compared_where_their_seeds_are_the_same(run: RunD
         rows = "".join(row(index, policy == "rough", seed=1000 + index) for index in range(10))
         run.attempt(run.session(policy, "stairs"), rows)
     summary = summary_of(run)
-    (claim,) = summary.claims.decided
-    assert (claim.better, claim.comparison.paired, claim.comparison.p) == ("rough", True, 2 / 2**10)
+    ((comparison,),) = [group.comparisons for group in summary.comparisons.environments]
+    assert (comparison.paired, comparison.p, comparison.difference) == (True, 2 / 2**10, -1.0)
+    assert len(summary.claims.decided) == 1
 
 
 def test_a_baseline_that_is_no_policy_is_refused(run: RunDirectory) -> None:

@@ -58,8 +58,9 @@ def test_a_run_of_counts_has_rates_and_comparisons(tmp_path: Path) -> None:
     assert (rough.counts.completed, rough.counts.missing, rough.bounds) == (9, 1, (0.9, 1.0))
     assert rough.ending.outcome is Outcome.PARTIAL
     assert flat.failures is flat.time_to_success is None
-    (claim,) = summary.claims.decided
-    assert (claim.better, claim.comparison.pairing.why) == ("rough", "counts alone, without episodes")
+    ((comparison,),) = [group.comparisons for group in summary.comparisons.environments]
+    assert (comparison.paired, comparison.pairing) == (False, "counts alone, without episodes")
+    assert len(summary.claims.decided) == 1
     missing = [finding for finding in summary.quality.findings if "missing" in finding.what]
     assert [(one.where, one.what) for one in missing] == [
         ("rough × stairs", "1 of 10 episodes missing, not told which")
