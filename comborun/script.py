@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +136,6 @@ def session_data(session: Session) -> str:
         first=session.first,
         count=session.count,
         judging=judging(session),
-        success=success_pattern(session.results.success),
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
@@ -179,14 +177,6 @@ def after_data() -> str:
 def _display(display: Display) -> dict[str, str]:
     geometry = {} if display.geometry == DEFAULT_GEOMETRY else {"geometry": display.geometry}
     return {"word": display.word(), **geometry}
-
-
-def success_pattern(field: str) -> str:
-    """The extended regular expression that finds a successful JSON record: field true, 1, 1.0 or "true" in any case.
-
-    For what of the host still counts records in bash.
-    """
-    return rf'"{re.escape(field)}" *: *(true|1(\.0*)?|" *[Tt][Rr][Uu][Ee] *") *[,}}]'
 
 
 def _text(**values: Any) -> str:

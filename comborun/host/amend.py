@@ -37,10 +37,10 @@ def amend(order: dict[str, Any]) -> dict[str, Any]:
     run = order["run"]
     with Staging(order["root"]) as staging:
         staging.lock()
-        found = files.read(f"{run}/digest").get("digest", ""), newest_plan(run)
+        found = files.read_line(f"{run}/digest"), newest_plan(run)
         if found != (order["found"], order["number"]):
             return {"state": "overtaken"}
-        digest = [("digest", f"digest={order['digest']}\n", False)]
+        digest = [("digest", f"{order['digest']}\n", False)]
         staging.fill([*order["files"], *digest])
         staging.to_disk()
         _put(staging.folder, run, order)

@@ -239,7 +239,7 @@ class RunDirectory:
 
     def ask(self, name: str, number: int) -> bool:
         """Another one after that attempt, with fresh budgets."""
-        fields = [("attempt", str(number)), ("at", f"{time.time():.6f}")]
+        fields = [("attempt", str(number)), ("at", round(time.time(), 6))]
         return files.write(f"{self.layout.session(name)}/again", fields)
 
     def due(self, name: str, number: int) -> Due | None:

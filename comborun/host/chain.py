@@ -22,7 +22,7 @@ class Part:
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
         self.at = run.at(name, number)
         self.number = number
-        self.rules: Rules = judging.Rules.of(files.read_text(self.at.claim))
+        self.rules: Rules = judging.Rules.of(files.read(self.at.claim))
         self.end = run.end(name, number)
         self.counts: Counts = tally.Counts.of(self.end) if "verdicts" in self.end else judging.counts(self.at)
 
@@ -135,7 +135,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
 
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:
     at = run.at(name, number)
-    rules = judging.Rules.of(files.read_text(at.claim))
+    rules = judging.Rules.of(files.read(at.claim))
     return [path for path in globs.found(at.output, rules.files) if _holds(f"{at.output}/{path}")]
 
 

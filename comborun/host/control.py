@@ -102,7 +102,7 @@ class Steering:
         """What led to a hold is forgiven."""
         before = self.holds.look()
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
-        self._must(files.write(self.layout.resumed, [("at", f"{time.time():.6f}")]), self.layout.dispatch)
+        self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         self._must(not any(map(os.path.exists, there)), self.layout.dispatch)
         self.tell("reread run 0")

@@ -405,7 +405,7 @@ class Dispatcher:
                 count[session.outcome] += 1
         run_secrets.forget(self.attempts.path)
         after = self.queue.sessions.get(AFTER)
-        fields: list[tuple[str, object]] = [("at", f"{time.time():.6f}"), *count.items()]
+        fields: list[tuple[str, object]] = [("at", round(time.time(), 6)), *count.items()]
         fields.append(("after", after.outcome if after else ""))
         while not files.write(self.run.done, fields):
             self.complain(f"can't write {self.run.done}; is the disk full?")

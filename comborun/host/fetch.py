@@ -87,14 +87,14 @@ class Answer:
     def _attempt(self, at: str) -> None:
         """Its results, then its records, the end last."""
         end = [f"{at}/end"] if os.path.isfile(f"{at}/end") else []
-        claim = files.read_text(f"{at}/claim")
-        for name in globs.found(f"{at}/out", records.parse_all(claim, "results")):
+        claim = files.read(f"{at}/claim")
+        for name in globs.found(f"{at}/out", records.texts(claim, "results")):
             path = f"{at}/out/{name}"
             if not os.path.exists(path):
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if "log=1" in claim.split("\n"):
+        if claim.get("log") == "1":
             self._result(f"{at}/log")
         self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
 

@@ -193,7 +193,7 @@ class Health:
         port = self._server.port
         url = f"http://127.0.0.1:{port}"
         files.write_text(self._url_file, f"{url}\n")
-        fields = [("at", f"{time.time():.6f}"), ("url", url), ("port", port), ("path", self._path)]
+        fields = [("at", round(time.time(), 6)), ("url", url), ("port", port), ("path", self._path)]
         if files.write(self._job.at.ready, fields):
             self._job.tell("ready")
             self._stage = self._healthy
@@ -220,7 +220,7 @@ class Health:
             return None
         self._since = self._since if self._misses else time.time()
         self._misses += 1
-        files.write(self._job.at.unhealthy, [("since", f"{self._since:.6f}"), ("misses", self._misses)])
+        files.write(self._job.at.unhealthy, [("since", round(self._since, 6)), ("misses", self._misses)])
         if self._misses < self._server.health_misses:
             return None
         what = self._path or "on its port"

@@ -62,7 +62,7 @@ class Holds:
 
     def _write(self, kind: str, at: str, why: str, halted: str) -> bool:
         why, halted = records.clean(why), "" if kind == HALTED else records.clean(halted)
-        fields = [("kind", kind), ("at", at or f"{time.time():.6f}")]
+        fields = [("kind", kind), ("at", at or round(time.time(), 6))]
         fields.append(("why", f"{why or 'by hand'}; halted besides: {halted}" if halted else why))
         if halted:
             fields.append(("halted", halted))

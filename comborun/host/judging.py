@@ -8,7 +8,6 @@ when the disk is full, and then it is needed most.
 from __future__ import annotations
 
 import os
-import re
 
 from comborun.host import files
 from comborun.host.results import Folder
@@ -32,7 +31,6 @@ READ_FILES_MOST = 2000
 """files that are looked at for one question"""
 _BLOCK, _END_MOST = 4096, 1500
 _LOG_CHUNK = 1 << 20
-_OLD_PATTERN = re.compile(r'"((?:\\.|[^"\\])*)" \*: \*\(true')
 
 
 class Rules:
@@ -49,18 +47,17 @@ class Rules:
         self.ranged = self.records = self.results = self.log = False
 
     @classmethod
-    def of(cls, text: str) -> Rules:
-        """From the text of a claim."""
-        rules, fields = cls(), records.parse(text)
+    def of(cls, fields: Mapping[str, Any]) -> Rules:
+        """From a claim."""
+        rules = cls()
         rules.policy, rules.environment = fields.get("policy", ""), fields.get("environment", "")
         rules.unit, rules.format = fields.get("unit", "episode"), fields.get("format", "")
-        old = _OLD_PATTERN.match(fields.get("success", ""))
-        rules.success = fields.get("verdict") or (re.sub(r"\\(.)", r"\1", old.group(1)) if old else "success")
+        rules.success = fields.get("verdict") or "success"
         rules.episode = fields.get("episode") or "episode"
         rules.first, rules.count = _natural(fields, "first"), _natural(fields, "count")
-        rules.files = list(records.parse_all(text, "results"))
-        rules.videos = list(records.parse_all(text, "video"))
-        rules.evidence_files = list(records.parse_all(text, "file"))
+        rules.files = list(records.texts(fields, "results"))
+        rules.videos = list(records.texts(fields, "videos"))
+        rules.evidence_files = list(records.texts(fields, "files"))
         rules.line = fields.get("line", "")
         rules.ranged, rules.log = fields.get("ranged") == "1", fields.get("log") == "1"
         rules.records = bool(rules.files) and fields.get("records", "1") == "1"
@@ -83,14 +80,19 @@ class Rules:
         rules.results = bool(judging.get("results"))
         return rules
 
-    def lines(self) -> list[tuple[str, object]]:
+    def fields(self) -> list[tuple[str, object]]:
         """Fields of a claim."""
         told: list[tuple[str, object]] = [("count", self.count), ("first", self.first), ("unit", self.unit)]
         told += [("policy", self.policy), ("environment", self.environment), ("format", self.format)]
         told += [("verdict", self.success), ("episode", self.episode), ("ranged", int(self.ranged))]
         told += [("records", int(self.records)), ("some", int(self.results)), ("log", int(self.log))]
-        told += [("line", self.line), *(("results", glob) for glob in self.files)]
-        return [*told, *(("video", glob) for glob in self.videos), *(("file", glob) for glob in self.evidence_files)]
+        return [
+            *told,
+            ("line", self.line),
+            ("results", self.files),
+            ("videos", self.videos),
+            ("files", self.evidence_files),
+        ]
 
     @property
     def span(self) -> Span:
@@ -212,7 +214,7 @@ def counts(at: AttemptLayout, anew: bool = True) -> Counts:
     kept = files.read(counts_file(at))
     if kept and not anew:
         return tally.Counts.of(kept)
-    rules = Rules.of(files.read_text(at.claim))
+    rules = Rules.of(files.read(at.claim))
     if globs.are_more(at.output, rules.files, READ_FILES_MOST):
         return tally.Counts.of(kept) if kept else _too_many()
     watched = Watched(at, rules)
@@ -249,7 +251,7 @@ NOTHING_DONE = Completeness.NONE
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """By the rules of its claim. `code` is None where it is not known, or proves nothing. Lists its videos as well."""
-    watched = Watched(at, Rules.of(files.read_text(at.claim)))
+    watched = Watched(at, Rules.of(files.read(at.claim)))
     counted = watched.count(over=True)
     held = watched.held()
     found = evidence.completeness(watched.rules.asked, counted, held, watched.found, code)
@@ -329,10 +331,10 @@ def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[st
     counts = dict(judged.counts.pairs())
     told: list[tuple[str, object]] = [
         ("attempt", at.directory.rpartition("-")[2]),
-        ("started", ending.started),
-        ("ended", ending.ended),
-        ("code", "" if ending.code is None else ending.code),
-        ("signal", "" if ending.signal is None else ending.signal),
+        ("started", _time(ending.started)),
+        ("ended", _time(ending.ended)),
+        ("code", ending.code),
+        ("signal", ending.signal),
         ("cause", ending.cause),
         ("class", word),
         ("completeness", judged.completeness.value),
@@ -343,6 +345,10 @@ def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[st
     ]
     told += [(key, records.clean(str(value)) if key == "why" else value) for key, value in counts.items()]
     return told + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
+
+
+def _time(text: str) -> float | None:
+    return records.seconds({"": text}, "")
 
 
 def _fill(path: str, text: str) -> bool:

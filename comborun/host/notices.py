@@ -88,7 +88,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     code = _run(["bash", f"{attempts.path}/dispatch/notify.sh"], (json.dumps(told) + "\n").encode(), longest)
     failed = f"{attempts.path}/dispatch/notify.failed"
     if code:  # that the latest notice was not taken stays on record until one is
-        files.write(failed, [("code", code), ("at", f"{time.time():.6f}")])
+        files.write(failed, [("code", code), ("at", round(time.time(), 6))])
         why = f"took longer than {longest:g} s" if code == _TOO_LONG else ""
         said = f"was ended: it {why}" if why else f"ended with code {code}"
         sys.stderr.write(f"notify: the command {said}\n")

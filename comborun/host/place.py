@@ -8,6 +8,7 @@ from comborun.host import files, judging, process
 from comborun.host.attempt import setting
 from comborun.host.refusal import BUSY, CANT_WRITE, Refusal
 from comborun.host.surroundings import inheritable
+from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
             """What it was given."""
             ...
 
-        def claim(self, text: str) -> bool:
+        def claim(self, fields: list[tuple[str, object]]) -> bool:
             """Claim the attempt; False where it has been made. Raises OSError when that can't be written."""
             ...
 
@@ -95,9 +96,9 @@ class Here:
     def grant(self) -> dict[str, str]:
         return files.read(self._at.grant)
 
-    def claim(self, text: str) -> bool:
+    def claim(self, fields: list[tuple[str, object]]) -> bool:
         try:
-            if not files.create(self._at.claim, text):
+            if not files.create(self._at.claim, records.render(fields)):
                 return False
         except OSError:
             self.withdraw()

@@ -126,7 +126,7 @@ def newest_plan(directory: str) -> int:
 
 def describe(directory: str, digest: str) -> dict[str, Any]:
     """What a run that is there is like, with its newest plan."""
-    number, own = newest_plan(directory), files.read(f"{directory}/digest").get("digest", "")
+    number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
     done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
     ended = os.path.exists(f"{directory}/dispatch/done")
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
@@ -162,7 +162,7 @@ def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
     number = 1 + max(map(sequence, runs_below(staging.root)), default=0)
     run = _name(staging.root, order["grid"])
     directory = f"{staging.root}/{run}"
-    texts = {"id": run, "digest": f"digest={order['digest']}", "sequence": str(number)}
+    texts = {"id": run, "digest": order["digest"], "sequence": str(number)}
     texts["dispatch/python"] = os.path.realpath(sys.executable)
     staging.fill((path, f"{text}\n", False) for path, text in texts.items())
     staging.to_disk()

@@ -29,7 +29,6 @@ from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, a
 from comborun.host.remains import Remains
 from comborun.host.surroundings import Missing, Surroundings
 from comborun.host.window import Window
-from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,11 +178,9 @@ class Supervisor(Attempt):
         """An attempt is made once."""
         pid, start, boot = process.identity()
         facts: list[tuple[str, object]] = [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
-        facts += [("kills", pressure.kills()), *self.rules().lines()]
-        if self.data.get("success"):
-            facts.append(("success", self.data["success"]))  # for bash's readers of claims
+        facts += [("kills", pressure.kills()), *self.rules().fields()]
         try:
-            self.claimed = self.place.claim(records.render(facts))
+            self.claimed = self.place.claim(facts)
         except OSError:
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?") from None
         if not self.claimed:

@@ -344,7 +344,7 @@ class Settling:
             return
         outcomes = [session.outcome for session in self.kept()]
         after = self.attempts.end(AFTER, self.attempts.latest(AFTER))
-        fields = [("at", f"{time.time():.6f}"), *((each, outcomes.count(each)) for each in _COUNTED)]
+        fields = [("at", round(time.time(), 6)), *((each, outcomes.count(each)) for each in _COUNTED)]
         if not files.write(self.layout.done, [*fields, ("after", word(after) if after else "")]):
             raise Refusal(CANT_WRITE, f"can't write {self.layout.done}")
         self.journal("done")

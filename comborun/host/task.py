@@ -60,11 +60,11 @@ class Start:
         tail = self.attempts.tail(self.name)
         return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
 
-    def claim(self, text: str) -> bool:
+    def claim(self, fields: list[tuple[str, object]]) -> bool:
         """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
-        if not link.publish_text(self.at.claim, text + records.render(facts)):
+        if not link.publish_text(self.at.claim, records.render([*fields, *facts])):
             return False
         if self._make_room():
             return True

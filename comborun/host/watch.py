@@ -220,7 +220,7 @@ class Watch:
             counted = counting.Counted(self._job.pattern, self._job.count)
             if not counted.there(list(counting.lines(end, cut=cut))):
                 return
-        if files.write(self._job.at.progressed, [("at", f"{time.time():.6f}")]):
+        if files.write(self._job.at.progressed, [("at", round(time.time(), 6))]):
             self._awaited = False
             self._job.tell("progressed")
 

@@ -1,14 +1,18 @@
-"""The records of a run: `key=value` lines, each file complete or absent. The one reader and writer of both halves."""
+"""The records of a run: one JSON object each, each file complete or absent. The one reader and writer of both halves.
+
+Fields are read as text and as lists of text, whatever their JSON type; `integer` and `seconds` say what is a number.
+So a record that another program has written never holds a value of an unexpected type.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Mapping
+    from typing import Any, Iterable, Mapping
 
-_KEY = re.compile("[a-z_]+")
 _INTEGER = re.compile("-?[0-9]{1,18}")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]*)?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -17,41 +21,46 @@ NOTE_MOST = 300
 """characters of a note"""
 
 
-def parse(text: str) -> dict[str, str]:
-    """The fields of a record; whatever is no `key=value` line is passed over. The last of several values counts."""
-    fields = {}
-    for line in text.split("\n"):
-        key, equals, value = line.partition("=")
-        if equals and _KEY.fullmatch(key):
-            fields[key] = value
-    return fields
+def parse(text: str) -> dict[str, Any]:
+    """The fields of a record; none where the text is torn or is no JSON object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        key: [_text(one) for one in value] if isinstance(value, list) else _text(value) for key, value in found.items()
+    }
 
 
-def parse_all(text: str, key: str) -> tuple[str, ...]:
-    """The values of a field that may be there several times, in their order."""
-    start = key + "="
-    return tuple(line[len(start) :] for line in text.split("\n") if line.startswith(start))
+def _text(value: object) -> str:
+    if value is None or isinstance(value, (dict, list)):
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def texts(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The values of a field that is a list; none where it is absent or no list."""
+    value = record.get(key)
+    return tuple(value) if isinstance(value, list) else ()
 
 
 def render(fields: Iterable[tuple[str, object]]) -> str:
-    """The text of a record; a value of several lines becomes one line."""
-    return "".join(f"{key}={one_line(value)}\n" for key, value in fields)
+    """The text of a record, on one line."""
+    return json.dumps(dict(fields)) + "\n"
 
 
-def one_line(value: object) -> str:
-    return str(value).replace("\n", " ")
-
-
-def integer(record: Mapping[str, str], key: str) -> int | None:
+def integer(record: Mapping[str, Any], key: str) -> int | None:
     """A field that is an integer of at most 18 digits, or None."""
-    value = record.get(key, "")
-    return int(value) if _INTEGER.fullmatch(value) else None
+    value = record.get(key)
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
 
 
-def seconds(record: Mapping[str, str], key: str) -> float | None:
+def seconds(record: Mapping[str, Any], key: str) -> float | None:
     """A time or a duration in seconds, finite, or None."""
-    value = record.get(key, "")
-    return float(value) if _SECONDS.fullmatch(value) else None
+    value = record.get(key)
+    return float(value) if isinstance(value, str) and _SECONDS.fullmatch(value) else None
 
 
 def clean(text: str) -> str:

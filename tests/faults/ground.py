@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -278,6 +278,7 @@ def as_user(ground: Ground, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def rewrite(file: Path, pattern: str, replacement: str) -> None:
-    """Change what a record says."""
-    file.write_text(re.sub(pattern, replacement, file.read_text(), flags=re.MULTILINE))
+def rewrite(file: Path, **fields: object) -> None:
+    """Change what a record says, where it says it."""
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({key: fields.get(key, value) for key, value in told.items()}))

@@ -35,8 +35,8 @@ def test_a_pid_that_is_another_process_now_is_left_alone(ground: Ground, bystand
     ground.kill_everything()
     directory = ground.run.directory
     for record in [*directory.glob("sessions/*/attempt-1/begin"), *directory.glob("sessions/*/attempt-1/claim")]:
-        rewrite(record, "^(pid|supervisor)=.*", rf"\1={bystander.pid}")
-    rewrite(directory / "dispatch/dispatcher", "^pid=.*", f"pid={bystander.pid}")
+        rewrite(record, pid=bystander.pid, supervisor=bystander.pid)
+    rewrite(directory / "dispatch/dispatcher", pid=bystander.pid)
     ground.combo("stop", *ground.of_run(), ground.run.id)
     assert alive(bystander.pid)
     ground.launch(grid)
@@ -60,8 +60,7 @@ def test_after_a_restart_of_the_host_the_same_command_does_the_rest(ground: Grou
     directory = ground.run.directory
     records = [*directory.glob("sessions/*/attempt-*/begin"), *directory.glob("sessions/*/attempt-*/claim")]
     for record in [*records, directory / "dispatch/dispatcher"]:
-        rewrite(record, "^boot=.*", f"boot={ANOTHER_BOOT}")
-        rewrite(record, "^(pid|supervisor|supervisor_start)=.*", rf"\1={os.getpid()}")
+        rewrite(record, boot=ANOTHER_BOOT, pid=os.getpid(), supervisor=os.getpid(), supervisor_start=os.getpid())
     ground.launch(grid)
     ground.open_gates()
     assert ground.await_done()["succeeded"] == "3", ground.story

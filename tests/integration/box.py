@@ -30,7 +30,7 @@ from comborun.page import Page
 from comborun.remote.program import library_files
 from comborun.resources import NOTHING, BashWord, Display, Request
 from comborun.rules.records import parse
-from comborun.script import FRONT, success_pattern
+from comborun.script import FRONT
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""
@@ -114,7 +114,6 @@ class Script:
         judging |= {"results": told.get("evidence_results") == "1"}
         judging |= {"videos": told.get("videos", ()), "source": "log" if "results_log" in told else "output"}
         data = {"name": name, "unit": "episode", "first": self.first, "count": self.count, "judging": judging}
-        data["success"] = success_pattern(self.success)
         numbers = ("hang_s", "stall_s", "max_s", "ready_within_s", "health_s", "health_misses")
         data |= {key: int(told[key]) for key in numbers if key in told}
         data |= {key: True for key in ("wants_port", "wants_egl") if key in told}

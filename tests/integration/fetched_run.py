@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,17 +48,17 @@ class Run:
             self.names.append(name)
             self.put("dispatch/queue.tsv", "".join(f"{each}\t0\n" for each in self.names))
         at = f"sessions/{name}/attempt-{number}"
-        claim = "".join(f"results={rule}\n" for rule in rules.split("|"))
-        self.put(f"{at}/claim", f"supervisor=1\ncount=9\nsuccess=x\n{claim}{'':1000}\n")
-        self.put(f"{at}/grant", "gpus=\n")
-        self.put(f"{at}/begin", "attempt=1\nstarted=1.5\n")
+        claim = {"supervisor": 1, "count": 9, "results": rules.split("|"), "line": "x" * 1000}
+        self.put(f"{at}/claim", json.dumps(claim))
+        self.put(f"{at}/grant", '{"gpus": ""}\n')
+        self.put(f"{at}/begin", '{"attempt": 1, "started": 1.5}\n')
         self.put(f"{at}/log", "much\n" * 1000)
         for leaf, content in results.items():
             self.put(f"{at}/out/{leaf}", content)
         return self.path / at
 
     def end(self, name: str, number: int = 1) -> None:
-        self.put(f"sessions/{name}/attempt-{number}/end", "attempt=1\ncause=exited\n")
+        self.put(f"sessions/{name}/attempt-{number}/end", '{"attempt": 1, "cause": "exited"}\n')
 
     def files(self, *ignored: str) -> dict[str, bytes]:
         return contents(self.path, "lib/", "run_parallel.sh", "/log", "/lock", "dispatch/python", *ignored)

@@ -199,7 +199,7 @@ def test_two_runs_of_one_user_promise_nothing_twice_whoever_is_killed(box: Box, 
 
 def test_what_was_promised_and_not_begun_for_long_is_admitted_anew(box: Box) -> None:
     box.plan({"env_ray": bash("true", request=Request(tokens=("ray",)))})
-    grant = box.write("sessions/env_ray/attempt-1/grant", "gpus=\n")
+    grant = box.write("sessions/env_ray/attempt-1/grant", '{"gpus": ""}\n')
     os.utime(grant, (1e9, 1e9))
     box.start()
     box.await_done()

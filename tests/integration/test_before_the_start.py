@@ -84,7 +84,7 @@ def test_one_command_ships_replaces_and_hands_over(desk: Desk, project: Path) ->
     ]
     assert len(record["replaced"]) == 1
     assert re.fullmatch(r"eval4env: tmux \S+ has ended after INT", record["replaced"][0])
-    assert "succeeded=2" in (run / "dispatch/done").read_text()
+    assert '"succeeded": 2' in (run / "dispatch/done").read_text()
     assert (run / "sessions/maze_good/attempt-1/log").read_text() == "token is 12 bytes\n"
     assert origin(run) | {"sha256": "", "bytes": 0} == {
         "from": "project",

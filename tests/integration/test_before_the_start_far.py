@@ -56,7 +56,8 @@ def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd, transport: str) ->
     record = far.json("launch", "grid.yaml", "--transport", transport)
     (run,) = far_runs(far_host)
     until((run / "dispatch/done").exists, "the run is done")
-    assert "succeeded=1" in (run / "dispatch/done").read_text(), (run / "sessions/maze_good/attempt-1/log").read_text()
+    done = (run / "dispatch/done").read_text()
+    assert '"succeeded": 1' in done, (run / "sessions/maze_good/attempt-1/log").read_text()
     assert record["shipped"][0] == "project -> ~/deployed code: 2 files, 2 sent, 300 kB"
     assert record["replaced"][0].endswith("has ended after INT")
     assert as_user(far_host, "tmux", "-L", "default", "list-sessions") == ""

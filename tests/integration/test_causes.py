@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, bash, make_box, python
+from recorded import record as one_record
 
 from comborun.host.attempts import RunDirectory
 from comborun.rules.words import Cause
@@ -263,8 +264,9 @@ def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_mean
     if told:
         run_short_of_memory(box, "another")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    rules = f"supervisor=1\nsupervisor_start=1\nboot={boot}\nfirst=0\ncount=3\nrecords=1\nresults=*.jsonl\n"
-    box.write("sessions/one/attempt-1/claim", f"{rules}kills={kills}\n")
+    rules = {"supervisor": 1, "supervisor_start": 1, "boot": boot, "first": 0, "count": 3, "records": 1}
+    claim = one_record(**rules, results=["*.jsonl"], kills=kills)
+    box.write("sessions/one/attempt-1/claim", claim)
     box.write("sessions/one/attempt-1/out/records.jsonl", '{"episode": 0, "success": true}\n')
     box.write("sessions/one/attempt-1/.watch", "4321\n")
     assert RunDirectory(str(box.directory)).bury("one", 1)
@@ -293,7 +295,7 @@ def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(box: Box, gpu: 
         (tools / name).write_text(f"#!/bin/bash\n{body}\n")
         (tools / name).chmod(0o755)
     box.environment["PATH"] = f"{tools}{os.pathsep}{box.environment['PATH']}"
-    box.write("sessions/one/attempt-1/grant", f"gpus={gpu}\n")
+    box.write("sessions/one/attempt-1/grant", f'{{"gpus": "{gpu}"}}\n')
     record = ended(box, session("exit 1"))
     assert record["class"] == class_
     assert ("fallen off the bus" in record["note"]) == (class_ == "gpu_fault")

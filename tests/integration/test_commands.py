@@ -37,7 +37,7 @@ def test_run_goes_from_the_grid_to_the_report(desk: Desk, multiplexer: str) -> N
     }
     assert str(desk.runs[-1] / "report") in ended.stdout
     begin = (desk.runs[-1] / "sessions/maze_good/attempt-1/begin").read_text()
-    assert f"multiplexer={multiplexer}\n" in begin
+    assert f'"multiplexer": "{multiplexer}"' in begin
 
 
 def test_the_records_do_not_depend_on_how_many_run_at_once(desk: Desk) -> None:

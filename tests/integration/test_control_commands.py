@@ -104,7 +104,7 @@ def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_pause
     run = desk.runs[-1]
     assert f"is paused (lunch), and nothing was started: `combo resume {run.name}` lets it go on" in again.stdout
     assert "+ good in field: new" in again.stdout
-    assert "kind=paused" in (run / "dispatch/hold").read_text()
+    assert '"kind": "paused"' in (run / "dispatch/hold").read_text()
     (desk.home / "gate").touch()
     until(lambda: desk.json("status")["counts"].get("succeeded") == 1, "what runs ends")
     asked = desk.json("launch", desk.home / "grid.yaml")

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from box import Box, alive, bash, kill, until
+from recorded import record
 from traces import HOLD, NAMES, RECORD, STARTED, concurrency, starts
 
 from comborun.rules.words import Cause, Completeness, Outcome
@@ -79,7 +80,7 @@ def test_supervisors_killed_at_random_moments_lose_nothing(box: Box) -> None:
     while killed < 6 and not box.done:
         time.sleep(chance.uniform(0.02, 0.1))
         for claim in sorted(box.directory.glob("sessions/*/attempt-*/claim")):
-            if not (claim.parent / "end").exists() and "supervisor=" in claim.read_text():
+            if not (claim.parent / "end").exists() and "supervisor" in claim.read_text():
                 kill(int(box.fields(str(claim.relative_to(box.directory)))["supervisor"]), signal.SIGKILL)
                 killed += 1
                 break
@@ -131,11 +132,22 @@ def test_an_orphan_is_left_to_finish_and_judged_by_its_records(box: Box) -> None
 
 def test_after_a_restart_of_the_machine_what_ran_is_lost_and_runs_again(box: Box) -> None:
     box.plan({"env_one": bash(STARTED + "true")})
-    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
-    box.write("sessions/env_one/attempt-1/claim", f"supervisor={os.getpid()}\nsupervisor_start=1\nboot=another\n")
+    box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
+    box.write(
+        "sessions/env_one/attempt-1/claim",
+        record(supervisor=os.getpid(), supervisor_start=1, boot="another"),
+    )
     box.write(
         "sessions/env_one/attempt-1/begin",
-        f"attempt=1\nstarted=1.5\nsupervisor={os.getpid()}\nsupervisor_start=1\npid={os.getpid()}\npid_start=1\nboot=another\n",
+        record(
+            attempt=1,
+            started=1.5,
+            supervisor=os.getpid(),
+            supervisor_start=1,
+            pid=os.getpid(),
+            pid_start=1,
+            boot="another",
+        ),
     )
     box.start()
     box.await_done()
@@ -143,7 +155,9 @@ def test_after_a_restart_of_the_machine_what_ran_is_lost_and_runs_again(box: Box
     assert box.ended("env_one", 2).clean
 
 
-@pytest.mark.parametrize("record", ["", "garbage", "\0\0\0\n=\n==\n", "supervisor=x[$(touch pwned)]\nboot=b\n"])
+@pytest.mark.parametrize(
+    "record", ["", "garbage", "\0\0\0\n=\n==\n", '{"supervisor": "x[$(touch pwned)]", "boot": "b"}\n']
+)
 def test_records_that_are_garbage_are_no_records(box: Box, record: str) -> None:
     box.plan({"env_one": bash("true")})
     box.write("sessions/env_one/attempt-1/grant", record)
@@ -158,7 +172,7 @@ def test_records_that_are_garbage_are_no_records(box: Box, record: str) -> None:
 
 def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher(any_box: Box) -> None:
     any_box.plan({"env_one": bash(STARTED + "true")})
-    any_box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    any_box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
     any_box.start()
     any_box.await_done()
     assert starts(any_box, "env_one") == ["1"]

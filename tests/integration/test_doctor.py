@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from prefaced import Prefaced
+from recorded import record
 
 from comborun.cli.doctor import doctor
 from comborun.remote.doctor.examine import PROGRAMS, Examination, Wanted, examine
@@ -263,11 +264,11 @@ def a_run(root: Path, name: str) -> Path:
 
 def test_runs_without_a_dispatcher_and_broken_launches_are_told(tmp_path: Path) -> None:
     a_run(tmp_path, "dead")
-    (a_run(tmp_path, "ended") / "dispatch/done").write_text("at=1\n")
+    (a_run(tmp_path, "ended") / "dispatch/done").write_text('{"at": 1}\n')
     (a_run(tmp_path, "stopped") / "dispatch/stopped").write_text("")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(f"pid={os.getpid()}\nstart={start}\nboot={boot}")
+    (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(record(pid=os.getpid(), start=start, boot=boot))
     (tmp_path / ".incoming/old one").mkdir(parents=True)
     (tmp_path / ".incoming/new").mkdir()
     os.utime(tmp_path / ".incoming/old one", (0, 0))

@@ -24,7 +24,7 @@ def test_a_mirror_has_the_records_and_results_and_nothing_else(run: Run, mirror:
     run.put("sessions/e_p/attempt-1/out/video.mp4", b"\0" * 1000)
     run.put("sessions/e_p/attempt-1/out/.draft.jsonl", "half")
     run.put("sessions/e_p/lock")
-    run.put("dispatch/done", "at=1\n")
+    run.put("dispatch/done", '{"at": 1}\n')
     link = Link()
     fetched = get(run, mirror, link)
     assert contents(mirror) == run.files("video.mp4", ".draft.jsonl")
@@ -46,9 +46,9 @@ def test_eight_hundred_sessions_that_have_ended_cost_one_small_round_trip(run: R
         name = f"environment-{number}_policy"
         at = f"sessions/{name}/attempt-1"
         run.names.append(name)
-        run.put(f"{at}/claim", "count=1\nresults=*.jsonl\n")
+        run.put(f"{at}/claim", '{"count": 1, "results": ["*.jsonl"]}\n')
         run.put(f"{at}/out/a.jsonl", f'{{"episode": {number}}}\n')
-        run.put(f"{at}/end", "cause=exited\n")
+        run.put(f"{at}/end", '{"cause": "exited"}\n')
     run.put("dispatch/queue.tsv", "".join(f"{name}\t0\n" for name in run.names))
     first = Link()
     assert get(run, mirror, first).files >= 2400

@@ -26,7 +26,7 @@ def test_an_end_that_a_mirror_holds_means_that_its_results_are_there(run: Run, m
         run.attempt(f"s{number}_p", {f"{leaf}.jsonl": b"{}\n" * 500 for leaf in "ab"})
         run.end(f"s{number}_p")
     run.end("e_p")
-    run.put("dispatch/done", "at=1\n")
+    run.put("dispatch/done", '{"at": 1}\n')
     link = Link()
     get(run, mirror.with_name("whole"), link)
     for cut in range(16, link.received[0], 997):
@@ -140,7 +140,7 @@ def test_two_fetches_at_once_into_one_mirror_do_not_hurt_each_other(run: Run, mi
 
 def test_what_a_resumed_run_took_back_goes_and_what_was_deleted_to_save_room_stays(run: Run, mirror: Path) -> None:
     run.end("e_p")
-    run.put("dispatch/done", "at=1\n")
+    run.put("dispatch/done", '{"at": 1}\n')
     run.put("dispatch/stopped")
     get(run, mirror)
     (run.path / "dispatch/done").unlink()

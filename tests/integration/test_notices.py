@@ -110,7 +110,7 @@ def test_a_stall_is_told_once(box: Box) -> None:
     box.plan({"env_one": bash(HOLD)}, policy=policy)
     box.start()
     box.begun("env_one")
-    box.write("sessions/env_one/attempt-1/stalled", "since=1.5\nwhy=no new line for 20 min\n")
+    box.write("sessions/env_one/attempt-1/stalled", '{"since": 1.5, "why": "no new line for 20 min"}\n')
     until(lambda: notices(box, "stalled"), "the notice is there")
     assert notices(box, "stalled")[0]["note"] == "env_one makes no progress: no new line for 20 min"
     box.write("go", "")

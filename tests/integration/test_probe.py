@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from box import Box, bash, kill, until
+from recorded import record
 
 from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
 from comborun.rules.words import Outcome
@@ -85,7 +86,7 @@ def test_every_attempt_that_is_not_known_is_told(box: Box) -> None:
 
 def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(box: Box) -> None:
     box.plan({"env_one": bash("true"), "env_two": bash("true")})
-    box.write("sessions/env_two/attempt-1/grant", "gpus=0\n")
+    box.write("sessions/env_two/attempt-1/grant", '{"gpus": "0"}\n')
     (one,) = probe(box).attempts
     assert (one.session, one.begin, one.end, one.alive) == ("env_two", None, None, False)
 
@@ -187,8 +188,9 @@ def test_why_rows_do_not_count_is_told_while_the_session_runs(box: Box) -> None:
     assert "2" in one.counts.why
 
 
-def identity() -> str:
+def identity(**more: object) -> str:
     """A begin record of this process, which lives."""
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"supervisor={os.getpid()}\nsupervisor_start={start}\npid={os.getpid()}\npid_start={start}\nboot={boot}\n"
+    own = {"supervisor": os.getpid(), "supervisor_start": start, "pid": os.getpid(), "pid_start": start, "boot": boot}
+    return record(**{**own, **more})

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 from box import Box, bash
+from recorded import record
 from test_probe import answer, identity, probe
 
 from comborun.monitor.answer.host import MIB, Gpu
 from comborun.rules import counting
 from comborun.rules.words import Outcome
 
-END = (
-    "attempt=1\nstarted=1\nended=2\ncode=0\nsignal=\ncause=exited\ncompleteness=complete\nrecords=0\nsuccesses=0\nnote="
-)
-DEAD = "supervisor=2\nsupervisor_start=1\nboot=gone\n"
+END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}
+DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'
 
 
 def stand_in(box: Box, folder: Path, program: str, text: str) -> None:
@@ -110,7 +109,7 @@ def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None
     calls = tmp_path / "asked"
     box.plan({"env_one": bash("true")})
     smi(box, tmp_path / "bin", f"touch '{calls}'; {H100}")
-    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
     box.write("sessions/env_one/attempt-1/log", "")
     assert gpus(box) == []
     assert not calls.exists()
@@ -119,7 +118,7 @@ def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None
 def test_a_grant_made_by_hand_is_reason_enough_to_ask(box: Box, tmp_path: Path) -> None:
     box.plan({"env_one": bash("true")})
     smi(box, tmp_path / "bin", "exit 1")
-    box.write("sessions/env_one/attempt-1/grant", "gpus=1,2\n")
+    box.write("sessions/env_one/attempt-1/grant", '{"gpus": "1,2"}\n')
     box.write("sessions/env_one/attempt-1/log", "")
     assert gpus(box) == [(1, *UNKNOWN), (2, *UNKNOWN)]
 
@@ -166,7 +165,7 @@ def test_a_claim_whose_supervisor_died_before_the_begin_is_told_from_one_that_is
     box.plan({"env_one": bash("true")})
     box.write("sessions/env_one/lock", "")
     if claim is None:
-        claim = "".join(line for line in identity().splitlines(keepends=True) if not line.startswith("pid"))
+        claim = identity(pid="", pid_start="")
     box.write("sessions/env_one/attempt-1/claim", claim)
     (one,) = probe(box).attempts
     assert (one.begin, one.life, one.alive) == (None, "starting" if alive else "lost", alive)
@@ -204,9 +203,10 @@ def test_a_look_at_a_large_run_costs_few_bytes(box: Box) -> None:
     rows = "".join(f'{{"episode": {i}, "success": true}}\n' for i in range(40))
     box.plan({name: bash("true", results=("*.jsonl",)) for name in names})
     for i, name in enumerate(names[: running + ended]):
-        box.write(f"sessions/{name}/attempt-1/claim", "count=100\nresults=*.jsonl\nsuccess=true\n")
-        begin = identity() + f"attempt=1\nstarted={time.time()}\nhost=gpu-box-with-a-name\nmultiplexer=tmux\n"
-        box.write(f"sessions/{name}/attempt-1/begin", begin + f"address={name}_ab12\ngpus=0\nfirst=0\ncount=100\n")
+        box.write(f"sessions/{name}/attempt-1/claim", '{"count": 100, "results": ["*.jsonl"], "success": "true"}\n')
+        told = {"attempt": 1, "started": time.time(), "host": "gpu-box-with-a-name", "multiplexer": "tmux"}
+        told |= {"address": f"{name}_ab12", "gpus": "0", "first": 0, "count": 100}
+        box.write(f"sessions/{name}/attempt-1/begin", identity(**told))
         box.write(f"sessions/{name}/attempt-1/out/r.jsonl", rows)
         log = box.write(f"sessions/{name}/attempt-1/log", "")
         lines = b"".join(b"  step %d/30000 of episode %d\n" % (step, i) for step in range(400))
@@ -214,11 +214,11 @@ def test_a_look_at_a_large_run_costs_few_bytes(box: Box) -> None:
             file.seek(10_000_000 - len(lines))
             file.write(lines)
         if i >= running:
-            box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+            box.write(f"sessions/{name}/attempt-1/end", record(**END))
     for i, name in enumerate(names[running + ended :]):
         if i % 2:
             box.write(f"sessions/{name}/attempt-1/claim", "")
-            box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+            box.write(f"sessions/{name}/attempt-1/end", record(**END))
     known = ",".join("1" if i >= running + ended and (i - running - ended) % 2 else "0" for i in range(all_of_them))
     begun = time.monotonic()
     told = answer(box, known, tail=4096)
@@ -236,7 +236,7 @@ def test_the_first_look_at_a_run_that_is_over_brings_a_line_of_each_log(box: Box
     names = [f"env_p{i}" for i in range(300)]
     box.plan({name: bash("true") for name in names})
     for name in names:
-        box.write(f"sessions/{name}/attempt-1/end", END + "\n")
+        box.write(f"sessions/{name}/attempt-1/end", record(**END))
         box.write(f"sessions/{name}/attempt-1/log", "x" * 5000 + f"\nlast words of {name}\n")
     seen = probe(box, tail=4096)
     assert len(seen.attempts) == 300

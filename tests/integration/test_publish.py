@@ -291,7 +291,7 @@ def test_a_run_that_can_not_be_read_stays_while_something_of_it_runs(tmp_path: P
 def test_a_clock_that_was_set_back_hides_no_run(tmp_path: Path) -> None:
     first = put(tmp_path)
     ahead = Path(first.directory).rename(tmp_path / "my-grid-20990101T000000Z-abcd")
-    (ahead / "dispatch/done").write_text("succeeded=1\n")
+    (ahead / "dispatch/done").write_text('{"succeeded": 1}\n')
     assert put(tmp_path).state == "finished"
     second = put(tmp_path, mode="new")
     assert second.run < ahead.name

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, bash, kill, until
 from nvidia import Gpus
+from recorded import record
 
 from comborun.rules.words import Cause, Outcome
 
@@ -94,7 +95,8 @@ def test_a_clock_that_was_set_back_makes_no_session_wait_longer_than_its_wait(bo
     at = "sessions/env_one/attempt-1"
     box.write(f"{at}/claim", "")
     box.write(
-        f"{at}/end", f"attempt=1\nended={time.time() + 3600:.6f}\ncause=signal\nclass=crashed\ncompleteness=none\n"
+        f"{at}/end",
+        record(attempt=1, ended=time.time() + 3600, cause="signal", class_="crashed", completeness="none"),
     )
     box.start()
     assert box.ended("env_one", 2).clean
@@ -126,7 +128,7 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
         constants=("ranged=1", "episode=episode"),
     )
     box.run({"env_one": script}, policy={"retry_killed": 1})
-    assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == "gpus=\nfirst=12\ncount=3\n"
+    assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == '{"gpus": "", "first": 12, "count": 3}\n'
     assert box.ended("env_one", 2).outcome is Outcome.SUCCEEDED
 
 
@@ -153,7 +155,7 @@ def test_a_session_out_of_gpu_memory_that_said_nothing_starts_alone(box: Box, tm
     second = box.ended("env_one", 2)
     assert second.clean
     assert (second.started or 0) >= box.ended("env_two").ended
-    assert "alone=0\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
+    assert '"alone": "0"' in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
 
 
 def test_a_session_out_of_gpu_memory_that_was_alone_waits_until_more_is_free(box: Box, tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_a_session_out_of_host_memory_starts_when_nothing_else_runs(box: Box) ->
     box.write("go", "")
     box.await_done()
     assert box.ended("env_one", 2).started >= box.ended("env_two").ended  # type: ignore[operator]
-    assert "alone=run\n" in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
+    assert '"alone": "run"' in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
 
 
 # The breaker and fail-fast
@@ -390,7 +392,10 @@ def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatch
 def test_a_script_without_a_class_in_its_end_is_an_error_of_the_program(box: Box) -> None:
     box.plan({"env_one": Script(("true",))}, policy={"retry_error": 0, "retry_crashed": 5})
     box.write("sessions/env_one/attempt-1/claim", "")
-    box.write("sessions/env_one/attempt-1/end", "attempt=1\nended=1\ncode=139\ncause=signal\ncompleteness=none\n")
+    box.write(
+        "sessions/env_one/attempt-1/end",
+        '{"attempt": 1, "ended": 1, "code": 139, "cause": "signal", "completeness": "none"}\n',
+    )
     box.start()
     box.await_done()
     assert box.done["failed"] == "1"

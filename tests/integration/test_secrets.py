@@ -145,7 +145,7 @@ def test_a_killed_dispatcher_keeps_them_for_the_next_and_a_resume_brings_new_one
     assert found(run, "field_good")["FIRST"] == DIGEST
     assert not (run / "dispatch/secrets").exists()
     ended = [(run / f"sessions/{name}/attempt-1/end").read_text() for name in ("maze_good", "field_good")]
-    assert all("completeness=complete" in end for end in ended)
+    assert all('"completeness": "complete"' in end for end in ended)
 
 
 def test_they_go_when_the_run_is_stopped_and_come_again_with_the_resume(desk: Desk) -> None:

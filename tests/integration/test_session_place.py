@@ -57,13 +57,13 @@ def test_each_pin_mode_shows_a_command_its_gpus_in_its_own_way(
     box.environment["CUDA_VISIBLE_DEVICES"] = "7"  # of the shell in which the run was started
     order = {} if mode == "none" else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     script = bash(TELL.format("COMBORUN_GPU|CUDA_"), constants=(f"pin={mode}",), setup=setup)
-    by_hand(box, script, f"gpus=2,5\nuuids={UUIDS}\n")
+    by_hand(box, script, f'{{"gpus": "2,5", "uuids": "{UUIDS}"}}\n')
     assert told(box) == {**seen, **order, "COMBORUN_GPU_COUNT": "2"}
     assert box.begun("stairs_flat").gpus == "2,5"
 
 
 def test_gpus_go_by_their_indexes_where_a_uuid_is_missing(box: Box) -> None:
-    by_hand(box, bash(TELL.format("CUDA_VIS")), f"gpus=2,5\nuuids={UUIDS.split(',', maxsplit=1)[0]}\n")
+    by_hand(box, bash(TELL.format("CUDA_VIS")), f'{{"gpus": "2,5", "uuids": "{UUIDS.split(",", maxsplit=1)[0]}"}}\n')
     assert told(box) == {"CUDA_VISIBLE_DEVICES": "2,5"}
 
 
@@ -187,7 +187,7 @@ def test_an_x_server_that_will_not_leave_is_killed(box: Box, tmp_path: Path) -> 
 @needs_xvfb
 @pytest.mark.parametrize("constants", [("display=xvfb", "geometry=huge"), ("display='0=:8 1=:9'",)])
 def test_a_session_whose_display_can_not_be_had_fails_before_its_command(box: Box, constants: tuple[str, ...]) -> None:
-    by_hand(box, bash("echo ran", constants=constants), "gpus=3\n")
+    by_hand(box, bash("echo ran", constants=constants), '{"gpus": "3"}\n')
     end = box.ended("stairs_flat")
     assert end.cause is Cause.LAUNCH_FAILED
     assert ("Xvfb did not come up" in end.note) == (constants[0] == "display=xvfb")
@@ -198,7 +198,7 @@ def test_a_session_whose_display_can_not_be_had_fails_before_its_command(box: Bo
 
 @pytest.mark.parametrize(("display", "seen"), [(":1", ":1"), ("'0=:8 2=:9'", ":9")])
 def test_a_display_that_is_there_is_named_by_the_grid_or_by_the_gpu(box: Box, display: str, seen: str) -> None:
-    by_hand(box, bash(TELL.format("DISPLAY|COMBORUN_DISPLAY"), constants=(f"display={display}",)), "gpus=2\n")
+    by_hand(box, bash(TELL.format("DISPLAY|COMBORUN_DISPLAY"), constants=(f"display={display}",)), '{"gpus": "2"}\n')
     assert told(box) == {"DISPLAY": seen, "COMBORUN_DISPLAY": seen}
 
 
@@ -229,11 +229,11 @@ f eglGetProcAddress(const char *name) {
 @pytest.mark.parametrize(
     ("named", "grant", "egl"),
     [
-        (0, "gpus=0\n", "1 asked"),
-        (0, "gpus=2\n", "0 asked"),
-        (1, "gpus=7\nuuids=GPU-22222222-2222-2222-2222-222222222222\n", "0 asked"),
-        (1, "gpus=0\nuuids=GPU-33333333-3333-3333-3333-333333333333\n", "0 assumed"),
-        (0, "gpus=3\n", "3 assumed"),
+        (0, '{"gpus": "0"}\n', "1 asked"),
+        (0, '{"gpus": "2"}\n', "0 asked"),
+        (1, '{"gpus": "7", "uuids": "GPU-22222222-2222-2222-2222-222222222222"}\n', "0 asked"),
+        (1, '{"gpus": "0", "uuids": "GPU-33333333-3333-3333-3333-333333333333"}\n', "0 assumed"),
+        (0, '{"gpus": "3"}\n', "3 assumed"),
     ],
 )
 def test_the_egl_device_of_a_gpu_is_asked_for_and_else_assumed(

@@ -29,7 +29,7 @@ def test_by_hand_in_a_plain_terminal_a_session_runs_shows_its_output_and_is_on_r
 
 
 def test_the_command_sees_its_surroundings(box: Box) -> None:
-    box.write("sessions/stairs_flat/attempt-1/grant", "gpus=2,5\n")
+    box.write("sessions/stairs_flat/attempt-1/grant", '{"gpus": "2,5"}\n')
     script = bash("env | grep -E '^(COMBORUN_|CUDA_|PYTHONUNBUFFERED|EXTRA)' | sort", first=10, count=5)
     by_hand(box, Script(script.command, first=10, count=5, variables=("EXTRA='a b'",)))
     seen = dict(line.split("=", 1) for line in box.log("stairs_flat").splitlines())
@@ -57,7 +57,7 @@ def test_the_command_sees_its_surroundings(box: Box) -> None:
 
 def test_the_grids_variables_win_over_what_is_set_for_it(box: Box) -> None:
     script = bash('printf "%s %s" "$PYTHONUNBUFFERED" "$CUDA_VISIBLE_DEVICES"')
-    box.write("sessions/stairs_flat/attempt-1/grant", "gpus=2\n")
+    box.write("sessions/stairs_flat/attempt-1/grant", '{"gpus": "2"}\n')
     by_hand(box, Script(script.command, variables=("PYTHONUNBUFFERED=0", "CUDA_VISIBLE_DEVICES=7")))
     assert box.log("stairs_flat") == "0 7"
 

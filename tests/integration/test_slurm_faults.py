@@ -327,7 +327,9 @@ def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(1)})
     box.submit()
     box.begun("env_one")
-    foreign = "attempt=1\ncode=0\ncause=exited\ncompleteness=complete\nrecords=1\nnonce=feed\n"
+    foreign = (
+        '{"attempt": 1, "code": 0, "cause": "exited", "completeness": "complete", "records": 1, "nonce": "feed"}\n'
+    )
     box.write("sessions/env_one/attempt-1/end", foreign)
     await_beats(box, "env_one", 3)  # its watch has seen it
     assert alive(box.begun("env_one").pid)

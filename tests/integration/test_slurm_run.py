@@ -38,7 +38,7 @@ def test_an_after_that_was_lost_or_cancelled_is_run_again(slurm_box: SlurmBox, c
     box.await_end()
     box.wait_for(lambda: not box.slurm.tasks(), "nothing is left in the queue")
     end = (box.attempt("after") / "end").read_text()
-    end = end.replace("cause=exited", f"cause={cause}").replace("completeness=complete", "completeness=none")
+    end = end.replace('"exited"', f'"{cause}"').replace('"complete"', '"none"')
     box.write("sessions/after/attempt-1/end", end)
     assert "ends the run" in box.submit()
     assert box.await_end()["after"] == "succeeded"

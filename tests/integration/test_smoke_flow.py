@@ -13,7 +13,7 @@ __all__ = ["desk"]
 
 def halted(run: Path) -> bool:
     hold = run / "dispatch/hold"
-    return hold.exists() and "kind=halted" in hold.read_text()
+    return hold.exists() and '"kind": "halted"' in hold.read_text()
 
 
 def begun(run: Path) -> set[str]:

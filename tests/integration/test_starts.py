@@ -184,7 +184,7 @@ def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box
     sessions = {NAMES[0]: bash(hold.format(0, 700, 1)), NAMES[1]: bash(hold.format(0, 200, 1))}
     box.plan(sessions)
     for name in sessions:
-        box.write(f"sessions/{name}/attempt-1/grant", f"gpus=0\nuuids={uuid(0)}\n")
+        box.write(f"sessions/{name}/attempt-1/grant", f'{{"gpus": "0", "uuids": "{uuid(0)}"}}\n')
     box.start()
     wrong = box.attempt(NAMES[0]) / "wrong_gpu"
     until(wrong.exists, "it is told")

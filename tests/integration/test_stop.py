@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, alive, bash, frozen, kill, python, until
 from nvidia import Gpus
+from recorded import record
 
 from comborun.rules.words import Cause, Completeness, Outcome
 
@@ -115,7 +116,7 @@ def test_a_queued_session_that_is_named_never_starts(box: Box) -> None:
 
 def test_a_session_that_was_launched_and_has_not_begun_is_cancelled(box: Box) -> None:
     box.plan({"env_one": bash("true")})
-    box.write("sessions/env_one/attempt-1/grant", "gpus=\n")
+    box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
     assert box.stop().stdout == "env_one: cancelled before it began\n"
     late = subprocess.run(
         box.supervisor("env_one"),
@@ -217,10 +218,10 @@ def test_a_pid_that_came_again_is_left_alone(box: Box) -> None:
     bystander = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        same = f"supervisor={bystander.pid}\nsupervisor_start=1\nboot={boot}\n"
-        box.write("sessions/env_one/attempt-1/claim", same)
-        box.write("sessions/env_one/attempt-1/begin", f"{same}pid={bystander.pid}\npid_start=1\n")
-        box.write("dispatch/dispatcher", f"pid={bystander.pid}\nstart=1\nboot={boot}\n")
+        same = {"supervisor": bystander.pid, "supervisor_start": 1, "boot": boot}
+        box.write("sessions/env_one/attempt-1/claim", record(**same))
+        box.write("sessions/env_one/attempt-1/begin", record(**same, pid=bystander.pid, pid_start=1))
+        box.write("dispatch/dispatcher", record(pid=bystander.pid, start=1, boot=boot))
         assert box.stop().returncode == 0
         assert bystander.poll() is None
         assert box.ended("env_one").cause is Cause.STOPPED

@@ -49,13 +49,13 @@ def past(box: Box, number: int, first: int, count: int, rows: str | list[int], *
     at = f"sessions/one/attempt-{number}"
     box.write(f"{at}/claim", "\n".join([*lines, ""]))
     box.write(f"{at}/out/records.jsonl", rows)
-    box.write(f"{at}/end", f"completeness=partial\ncause=signal\nrecords={len(rows.splitlines())}\n")
+    box.write(f"{at}/end", f'{{"completeness": "partial", "cause": "signal", "records": "{len(rows.splitlines())}"}}\n')
 
 
 def test_a_grant_tells_the_part_that_an_attempt_makes_and_its_end_is_judged_by_that(box: Box) -> None:
     box.plan({"one": ranged()})
     past(box, 1, 10, 10, [10, 11, 12, 13])
-    box.write("sessions/one/attempt-2/grant", "gpus=\nfirst=14\ncount=6\n")
+    box.write("sessions/one/attempt-2/grant", '{"gpus": "", "first": 14, "count": 6}\n')
     attempt(box, 2)
     begin = Begin.parse((box.attempt("one", 2) / "begin").read_text())
     end = box.end("one", 2)
@@ -67,9 +67,12 @@ def test_a_grant_tells_the_part_that_an_attempt_makes_and_its_end_is_judged_by_t
     assert (claim["first"], claim["count"], claim["ranged"], claim["episode"]) == ("14", "6", "1", "episode")
 
 
-@pytest.mark.parametrize("grant", ["first=14\ncount=6\n", "first=x\ncount=6\n", "first=14\ncount=0\n", "first=14\n"])
+@pytest.mark.parametrize(
+    "grant",
+    ['{"first": 14, "count": 6}\n', '{"first": "x", "count": 6}\n', '{"first": 14, "count": 0}\n', '{"first": 14}\n'],
+)
 def test_a_command_that_takes_no_range_and_a_grant_that_tells_none_make_all(box: Box, grant: str) -> None:
-    takes = grant != "first=14\ncount=6\n"
+    takes = grant != '{"first": 14, "count": 6}\n'
     box.plan({"one": ranged(10, 10, *(RANGED if takes else ("episode=episode",)))})
     box.write("sessions/one/attempt-1/grant", f"gpus=\n{grant}")
     attempt(box)
@@ -138,17 +141,17 @@ def test_two_wholes_give_no_tail_that_would_need_both(box: Box) -> None:
 
 def test_attempts_that_came_to_nothing_do_not_matter(box: Box) -> None:
     box.write("sessions/one/attempt-1/claim", "")
-    box.write("sessions/one/attempt-1/end", "cause=launch_failed\ncompleteness=none\nrecords=0\n")
+    box.write("sessions/one/attempt-1/end", '{"cause": "launch_failed", "completeness": "none", "records": 0}\n')
     assert tail(box) == ""
     past(box, 2, 10, 10, [10])
-    box.write("sessions/one/attempt-3/grant", "gpus=\n")
+    box.write("sessions/one/attempt-3/grant", '{"gpus": ""}\n')
     assert tail(box) == "11 9"
 
 
 def test_the_files_of_a_prefix_and_its_tail_lie_side_by_side(box: Box) -> None:
     box.plan({"one": ranged()})
     past(box, 1, 10, 10, [10, 11, 12, 13])
-    box.write("sessions/one/attempt-2/grant", "gpus=\nfirst=14\ncount=6\n")
+    box.write("sessions/one/attempt-2/grant", '{"gpus": "", "first": 14, "count": 6}\n')
     attempt(box, 2)
     link(box)
     linked = sorted((box.directory / "results").iterdir())

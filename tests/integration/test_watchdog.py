@@ -137,7 +137,7 @@ def test_a_gpu_that_works_for_it_now_and_then_is_progress(
     tool.write_text(PMON.format(asked=tmp_path / "asked", pid=tmp_path / "pid", busy=busy))
     tool.chmod(0o755)
     alone.environment["PATH"] = f"{tool.parent}{os.pathsep}{alone.environment['PATH']}"
-    alone.write("sessions/one/attempt-1/grant", f"gpus={gpus}\n")
+    alone.write("sessions/one/attempt-1/grant", f'{{"gpus": "{gpus}"}}\n')
     script = bash(f"echo $$ >{tmp_path / 'pid'}; exec sleep 9", constants=("stall_s=3",))
     assert begin_alone(alone, script).wait(60) == 0
     assert end(alone)["cause"] == cause

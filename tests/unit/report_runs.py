@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+from recorded import record as one_record
+
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
+from comborun.rules import records
 from comborun.rules.names import RunLayout
 
 RUN = RunLayout()
@@ -64,7 +67,10 @@ class RunDirectory:
         """An attempt with its result file. `record` changes fields of its end record; `end=None` leaves that out."""
         attempt = RUN.attempt(session.name, number)
         started = record.pop("started", START)
-        self.put(attempt.begin, f"attempt={number}\nstarted={started}\npid=77\nboot=b\nhost=gpubox\nmultiplexer=tmux\n")
+        self.put(
+            attempt.begin,
+            one_record(attempt=number, started=started, pid=77, boot="b", host="gpubox", multiplexer="tmux"),
+        )
         if rows:
             self.put(f"{attempt.output}/episodes.jsonl", rows)
         if record.pop("end", True) is None:
@@ -81,7 +87,7 @@ class RunDirectory:
             "successes": 0,
             "note": "",
         }
-        self.put(attempt.end, "".join(f"{key}={value}\n" for key, value in {**end, **record}.items()))
+        self.put(attempt.end, records.render({**end, **record}.items()))
 
     def write(self, grid: str = "quadruped", run: str = "quadruped-20260509T073525-1a2b", *, done: bool = True) -> Path:
         plan = Plan(grid, tuple(self.sessions), Limits(8, 8, 0.0, 2), (), None, 60.0, "digest")
@@ -90,7 +96,7 @@ class RunDirectory:
         provenance = {"comborun": "0.1.0", "commit": "7dc8c99", "host": {"hostname": "gpubox", "cpus": 16, "gpus": []}}
         self.put(RUN.manifest, json.dumps({"schema": 1, "grid": grid, "provenance": provenance}))
         if done:
-            self.put(RUN.done, f"at={START + 300}\nsucceeded={len(self.sessions)}\n")
+            self.put(RUN.done, f'{{"at": "{START + 300}", "succeeded": "{len(self.sessions)}"}}\n')
         return self.path
 
 

@@ -56,7 +56,7 @@ class Slurm:
     def load(self) -> None:
         """Read the last answer."""
         first, *lines = files.read_text(self.layout.states, _MOST).split("\n")
-        self.at = records.seconds(records.parse(first), "at")
+        self.at = records.seconds({"at": first}, "at")
         batches = {number: self.batch(number) for number in self.batches()}
         found = list(slurm.tasks_of(lines, self.run_id, batches))
         self.tasks = {task.id: task for task in found if task.session}
@@ -87,7 +87,7 @@ class Slurm:
             self.silence = self._unheard = records.clean(why)
             return False
         self._unheard = ""
-        if not files.write_text(self.layout.states, f"at={at:.6f}\n{answer}"):
+        if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
             return False
         files.remove(self._silent)
         self.load()
@@ -314,8 +314,8 @@ def _freeze(at: str) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     with contextlib.suppress(shutil.Error):  # of what vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
-    claim = files.read_text(f"{at}/claim")
-    for path in globs.found(out, [*records.parse_all(claim, "results"), *records.parse_all(claim, "file")]):
+    claim = files.read(f"{at}/claim")
+    for path in globs.found(out, [*records.texts(claim, "results"), *records.texts(claim, "files")]):
         if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
             files.remove(f"{copy}/{path}")
             shutil.copy2(f"{out}/{path}", f"{copy}/{path}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +46,10 @@ class Cluster:
 
     def answer(self, *tasks: str) -> Slurm:
         """What squeue said just now, as the files keep it."""
-        (self.run / "slurm/states").write_text("\n".join([f"at={time.time()}", *tasks, ""]))
+        (self.run / "slurm/states").write_text("\n".join([str(time.time()), *tasks, ""]))
         return Slurm(RunLayout(str(self.run)))
 
-    def claimed(self, **fields: str) -> dict[str, str]:
+    def claimed(self, **fields: object) -> dict[str, Any]:
         """The claim of a task, made an hour ago."""
         claim = {"nonce": "feed", "job": "7_0", "restart": "0", **fields}
         files.write(f"{self.at}/claim", claim.items())

@@ -90,10 +90,10 @@ def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path
     texts = {
         "id": "g\n",
         "dispatch/queue.tsv": "e_p\t0\n",
-        "dispatch/done": "at=1\n",
-        "sessions/e_p/attempt-1/claim": "results=*.jsonl\n",
+        "dispatch/done": '{"at": 1}\n',
+        "sessions/e_p/attempt-1/claim": '{"results": ["*.jsonl"]}\n',
         "sessions/e_p/attempt-1/out/a.jsonl": "{}\n",
-        "sessions/e_p/attempt-1/end": "cause=exited\n",
+        "sessions/e_p/attempt-1/end": '{"cause": "exited"}\n',
     }
     for path, text in texts.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -147,7 +147,7 @@ def attempt(root: Path, run: str, name: str) -> str:
     at = root / run / "sessions" / name / "attempt-1"
     at.mkdir(parents=True)
     (root / run / "id").write_text(f"{run}\n")
-    (at / "grant").write_text("gpus=0\n")
+    (at / "grant").write_text('{"gpus": "0"}\n')
     return str(at)
 
 

@@ -30,8 +30,7 @@ def run(tmp_path: Path) -> RunDirectory:
 def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10, name: str = "s") -> Path:
     at = run.at(name, number)
     Path(at.output).mkdir(parents=True)
-    text = records.render(Rules.of_session(JUDGING, first, count).lines())
-    Path(at.claim).write_text(text + record(**DEAD))
+    Path(at.claim).write_text(record(**dict(Rules.of_session(JUDGING, first, count).fields()), **DEAD))
     return Path(at.directory)
 
 
@@ -64,7 +63,7 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     at = run.at("s", 1)
     Path(at.directory).mkdir(parents=True)
     assert (run.latest("s"), run.glance("s", 1).life) == (0, QUEUED)
-    Path(at.grant).write_text("gpus=0\n")
+    Path(at.grant).write_text('{"gpus": "0"}\n')
     assert (run.latest("s"), run.glance("s", 1).life) == (1, STARTING)
     pid, start, _ = process.identity()
     me = {"supervisor": pid, "supervisor_start": start}
@@ -81,11 +80,11 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     lock = files.lock(f"{run.path}/sessions/s/lock")
     assert (run.glance("s", 1).life, run.look("s", 1).life) == (LOST, ORPHANED)
     os.close(lock)
-    Path(at.end).write_text("cause=exited\n")
+    Path(at.end).write_text('{"cause": "exited"}\n')
     assert run.look("s", 1).life == ENDED
 
 
-@pytest.mark.parametrize("text", ["", "\0", "supervisor=\n", "nonsense"])
+@pytest.mark.parametrize("text", ["", "\0", '{"supervisor": ""}\n', "nonsense"])
 def test_a_claim_that_nobody_can_read_is_of_one_that_is_lost(run: RunDirectory, text: str) -> None:
     Path(claim(run, 1), "claim").write_text(text)
     assert run.look("s", 1).life == LOST
@@ -93,11 +92,10 @@ def test_a_claim_that_nobody_can_read_is_of_one_that_is_lost(run: RunDirectory, 
 
 def test_an_end_of_another_start_is_none(run: RunDirectory) -> None:
     folder = claim(run, 1)
-    with (folder / "claim").open("a") as file:
-        file.write("nonce=mine\n")
-    (folder / "end").write_text("cause=exited\nnonce=another\n")
+    (folder / "claim").write_text('{"nonce": "mine"}\n')
+    (folder / "end").write_text('{"cause": "exited", "nonce": "another"}\n')
     assert run.end("s", 1) == {}
-    (folder / "end").write_text("cause=exited\nnonce=mine\n")
+    (folder / "end").write_text('{"cause": "exited", "nonce": "mine"}\n')
     assert run.end("s", 1)["cause"] == "exited"
 
 
@@ -134,7 +132,7 @@ def test_what_a_lost_attempt_left_behind_is_ended(run: RunDirectory, monkeypatch
 
 def test_a_verdict_that_nobody_lived_to_record_keeps_its_reason(run: RunDirectory) -> None:
     folder = claim(run, 1)
-    (folder / ".verdict").write_text("cause=stalled\nnote=no new line\n")
+    (folder / ".verdict").write_text('{"cause": "stalled", "note": "no new line"}\n')
     assert run.bury("s", 1)
     assert run.end("s", 1)["cause"] == "stalled"
     assert "no new line" in run.end("s", 1)["note"]

@@ -16,15 +16,21 @@ from comborun.rules import records
 def test_a_record_is_read_as_it_was_written(tmp_path):
     file = str(tmp_path / "end")
     assert files.write(file, [("code", 0), ("note", "a=b\nc"), ("class", "")])
-    assert files.read(file) == {"code": "0", "note": "a=b c", "class": ""}
+    assert files.read(file) == {"code": "0", "note": "a=b\nc", "class": ""}
     assert [entry.name for entry in tmp_path.iterdir()] == ["end"]
 
 
-def test_what_is_no_field_is_passed_over():
-    assert records.parse("code=0\nhello\n=x\nCode=1\nnote=a=b\n") == {"code": "0", "note": "a=b"}
+def test_fields_are_read_as_text_whatever_their_type():
+    text = '{"code": 0, "at": 1.5, "note": null, "log": true, "results": ["a", 2], "more": {"x": 1}}'
+    assert records.parse(text) == {"code": "0", "at": "1.5", "note": "", "log": "1", "results": ["a", "2"], "more": ""}
+    assert (records.texts(records.parse(text), "results"), records.texts(records.parse(text), "code")) == (
+        ("a", "2"),
+        (),
+    )
+    assert (records.integer({"code": ["1"]}, "code"), records.seconds({}, "at")) == (None, None)
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"x" * (2 << 20)])
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"[1]", b'{"torn": "', b"x" * (2 << 20)])
 def test_a_foreign_record_is_no_record(tmp_path, content):
     (tmp_path / "end").write_bytes(content)
     assert files.read(str(tmp_path / "end")) == {}
@@ -37,8 +43,8 @@ def test_a_record_that_is_a_fifo_or_a_folder_is_no_record(tmp_path):
 
 
 def test_a_claim_is_made_once(tmp_path):
-    assert files.create(str(tmp_path / "claim"), "supervisor=1\n")
-    assert not files.create(str(tmp_path / "claim"), "supervisor=2\n")
+    assert files.create(str(tmp_path / "claim"), '{"supervisor": 1}\n')
+    assert not files.create(str(tmp_path / "claim"), '{"supervisor": 2}\n')
     assert files.read(str(tmp_path / "claim")) == {"supervisor": "1"}
 
 

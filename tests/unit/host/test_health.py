@@ -17,6 +17,7 @@ from comborun.host import process, served
 from comborun.host.ask import Ask, port_of, taken_by_another, wait
 from comborun.host.health import Health, Lines, Server
 from comborun.host.watch import Job
+from comborun.rules import records
 
 PROGRAM = """
 import http.server, os, sys, time
@@ -117,7 +118,14 @@ def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, t
     (tmp_path / "slow").unlink()
     assert one.until(lambda: one.said) is None
     url = f"http://127.0.0.1:{one.server.port}"
-    assert told(one.job.at.ready).splitlines()[1:] == [f"url={url}", f"port={one.server.port}", "path=/health"]
+    assert (
+        records.parse(told(one.job.at.ready)).items()
+        >= {
+            "url": url,
+            "port": str(one.server.port),
+            "path": "/health",
+        }.items()
+    )
     assert told(tmp_path / "run/servers/tiny/url") == f"{url}\n"
     assert one.asked[-1] == "POST /act"
     assert one.said == ["ready"]
@@ -131,7 +139,7 @@ def test_an_answer_other_than_that_is_no_check_that_holds(serve):
         "timed_out",
         "it was not ready within 1 s; still missing: http 200 /v1/models large",
     )
-    assert told(one.job.at.verdict).startswith("cause=timed_out\n")
+    assert records.parse(told(one.job.at.verdict))["cause"] == "timed_out"
 
 
 def test_a_server_that_refuses_is_unhealthy_and_then_given_up(serve, tmp_path):
@@ -161,7 +169,7 @@ def test_a_server_that_hangs_is_given_up_and_nobody_waits_for_it(serve):
         longest = max(longest, time.monotonic() - began)
         select.select(one.watch.descriptors(), [], [], 0.02)
     assert longest < 0.5
-    assert told(one.job.at.verdict).startswith("cause=stalled\n")
+    assert records.parse(told(one.job.at.verdict))["cause"] == "stalled"
 
 
 def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
@@ -221,7 +229,7 @@ def test_lines_of_a_log_are_found_whenever_and_in_however_many_pieces_they_come(
 
 def record(path, **fields):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
+    path.write_text(records.render(fields.items()))
 
 
 def test_a_session_is_told_where_its_servers_are(tmp_path):

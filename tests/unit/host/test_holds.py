@@ -21,7 +21,7 @@ def test_a_hold_is_told_by_its_kind_and_why_and_anything_else_holds_nothing(run:
     assert holds.look().kind == ""
     assert holds.order("paused", "two\nlines")
     assert (holds.look().kind, holds.look().why) == ("paused", "two lines")
-    Path(run.hold).write_text("kind=forever\nwhy=x\n")
+    Path(run.hold).write_text('{"kind": "forever", "why": "x"}\n')
     assert holds.look().kind == ""
 
 
@@ -58,6 +58,6 @@ def test_a_hold_that_can_not_be_written_says_so(run: RunLayout) -> None:
 def test_what_had_ended_when_a_person_said_resume_is_forgiven(run: RunLayout, ended: str, forgiven: bool) -> None:
     holds = Holds(run)
     assert not holds.forgiven("1000000001")
-    Path(run.resumed).write_text("at=1000000003.0\n")
+    Path(run.resumed).write_text('{"at": 1000000003.0}\n')
     holds.read_resumed()
     assert holds.forgiven(ended) is forgiven

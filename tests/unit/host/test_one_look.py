@@ -5,8 +5,10 @@ from __future__ import annotations
 from comborun.host import attempts, process
 from comborun.host.probe import Probe
 
-END = "attempt=1\nstarted=1\nended=2\ncode=0\ncause=exited\ncompleteness=complete\nrecords=0\nsuccesses=0\nnote=\n"
-DEAD = "supervisor=2\nsupervisor_start=1\npid=2\npid_start=1\nboot=gone\n"
+END = (
+    '{"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}\n'
+)
+DEAD = '{"supervisor": 2, "supervisor_start": 1, "pid": 2, "pid_start": 1, "boot": "gone"}\n'
 
 
 def run(path, **written):
@@ -40,13 +42,13 @@ def test_a_session_that_ends_between_two_questions_is_told_as_ended(tmp_path, mo
 
 
 def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tmp_path, monkeypatch):
-    at = run(tmp_path, grant="gpus=\n")
+    at = run(tmp_path, grant='{"gpus": ""}\n')
     look_at = attempts.RunDirectory.look
 
     def begins_meanwhile(self, name, number):
         seen = look_at(self, name, number)
         pid, start, boot = process.identity()
-        (at / "begin").write_text(f"supervisor={pid}\nsupervisor_start={start}\nboot={boot}\n")
+        (at / "begin").write_text(f'{{"supervisor": "{pid}", "supervisor_start": "{start}", "boot": "{boot}"}}\n')
         return seen
 
     monkeypatch.setattr(attempts.RunDirectory, "look", begins_meanwhile)
@@ -71,23 +73,25 @@ def test_files_that_are_garbage_are_passed_over(tmp_path):
 
 
 def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp_path):
-    at = run(tmp_path, claim="count=9000\nresults=**/*.json\nrecords=1\nverdict=success\n", begin=DEAD)
+    at = run(
+        tmp_path, claim='{"count": 9000, "results": ["**/*.json"], "records": 1, "verdict": "success"}\n', begin=DEAD
+    )
     (at / "out").mkdir()
     for number in range(3000):
         (at / "out" / f"{number}.json").write_text(f'{{"episode": {number}, "success": true}}')
     told, _ = look(tmp_path)
     assert told["counts"]["countable"] == "0"
     assert "more than 2000 result files" in told["counts"]["why"]
-    (at / ".counts").write_text("records=2990\nsuccesses=2000\nverdicts=2990\n")
+    (at / ".counts").write_text('{"records": 2990, "successes": 2000, "verdicts": 2990}\n')
     told, _ = look(tmp_path)
     assert (told["counts"]["records"], "why" in told["counts"]) == ("2990", False)
 
 
 def test_what_was_left_by_supervisors_has_to_do_when_the_time_is_up(tmp_path):
-    at = run(tmp_path, claim="count=9\nresults=*.jsonl\nrecords=1\nverdict=success\n", begin=DEAD)
+    at = run(tmp_path, claim='{"count": 9, "results": ["*.jsonl"], "records": 1, "verdict": "success"}\n', begin=DEAD)
     (at / "out").mkdir()
     (at / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
-    (at / ".counts").write_text("records=7\nsuccesses=7\nverdicts=7\n")
+    (at / ".counts").write_text('{"records": 7, "successes": 7, "verdicts": 7}\n')
     probe = Probe(str(tmp_path), 0)
     probe.until = 0.0
     document, _ = probe.look([0])

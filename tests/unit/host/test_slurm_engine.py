@@ -49,7 +49,7 @@ def test_a_slurm_that_is_silent_changes_nothing_and_neither_does_an_answer_older
 ) -> None:
     claim = cluster.claimed()
     cluster.answer()
-    (cluster.run / "slurm/silent").write_text("since=1\nwhy=silence\n")
+    (cluster.run / "slurm/silent").write_text('{"since": 1, "why": "silence"}\n')
     assert Slurm(RunLayout(str(cluster.run))).life(cluster.at, claim) == "running"
     (cluster.run / "slurm/silent").unlink()
     assert Slurm(RunLayout(str(cluster.run))).life(cluster.at, claim) == "lost"

@@ -59,7 +59,7 @@ def start(run: Cluster, number: int = 1) -> Start:
 
 def claim(begun: Start) -> bool:
     begun.open()
-    return begun.claim("count=1\n")
+    return begun.claim([("count", 1)])
 
 
 def end(run: Cluster, **fields: str) -> None:
@@ -113,7 +113,7 @@ def test_what_was_made_by_another_task_is_not_made_again(run: Cluster) -> None:
 def test_a_task_that_is_started_again_closes_what_its_earlier_start_left(
     run: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.claimed(results="*.jsonl")
+    run.claimed(results=["*.jsonl"])
     out = Path(run.at) / "out-feed"
     out.mkdir()
     (Path(run.at) / "out").symlink_to(out.name)

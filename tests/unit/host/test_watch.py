@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import process
+from comborun.host import files, process
 from comborun.host.activity import Activity
 from comborun.host.judging import Rules
 from comborun.host.watch import Job, Watch, limits, works
@@ -105,8 +105,8 @@ def test_a_program_that_does_nothing_is_stalled_and_it_is_on_record(supervise):
     verdict = one.verdict()
     assert verdict.cause == "stalled"
     assert re.fullmatch(r"no new result, no new line and [0-9]+ % of a core for 1 s", verdict.note)
-    assert Path(one.job.at.verdict).read_text() == f"cause=stalled\nnote={verdict.note}\n"
-    assert "why=no new result" in Path(one.job.at.stalled).read_text()
+    assert Path(one.job.at.verdict).read_text() == f'{{"cause": "stalled", "note": "{verdict.note}"}}\n'
+    assert '"why": "no new result' in Path(one.job.at.stalled).read_text()
     assert one.watch.look() is None, "it is told once"
     assert one.watch.due() == math.inf
     one.job.clear()
@@ -155,7 +155,7 @@ def test_what_still_writes_anything_is_not_done(supervise):
 
 def test_a_program_that_takes_too_long_is_timed_out(supervise):
     one = supervise("while True: print(time.time()); time.sleep(0.1)", limits={"most": 1})
-    assert (one.verdict().cause, Path(one.job.at.verdict).read_text()[:15]) == ("timed_out", "cause=timed_out")
+    assert (one.verdict().cause, files.read(one.job.at.verdict)["cause"]) == ("timed_out", "timed_out")
 
 
 def test_silence_without_a_limit_is_told_and_forgotten_when_progress_returns(supervise, tmp_path):
@@ -253,7 +253,7 @@ def test_an_nvidia_smi_that_hangs_holds_nobody_up(supervise, pmon):
         assert before - began < 15
         time.sleep(0.02)
     assert longest < 0.5
-    assert "cause=stalled" in Path(one.job.at.verdict).read_text()
+    assert '"cause": "stalled"' in Path(one.job.at.verdict).read_text()
 
 
 def test_whose_gpu_works_is_read_off_the_rows_of_pmon():

@@ -24,7 +24,7 @@ def end(kind: str) -> str:
     """The text of an end record."""
     failure = "" if kind == "stopped" else kind
     cause = "signal\nsignal=9" if kind == "killed" else kind
-    return f"cause={cause}\nclass={failure}\ncompleteness=none\nended=5\n"
+    return f'{{"cause": "{cause}", "class": "{failure}", "completeness": "none", "ended": "5"}}\n'
 
 
 def a_history(chance: random.Random) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+from recorded import record
 
 from comborun.attempt import End
 from comborun.monitor.answer.snapshot import parse_snapshot
@@ -138,33 +139,45 @@ def test_a_clock_that_went_back_gives_no_negative_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "words"),
+    ("fields", "words"),
     [
-        ("cause=exited\ncode=0\ncompleteness=complete", ""),
-        ("cause=exited\ncode=3\ncompleteness=complete", "exit code 3 after complete results"),
-        ("cause=signal\ncode=139\nsignal=11\ncompleteness=complete", "segmentation fault after complete results"),
-        ("cause=stopped\ncompleteness=complete", "stopped after complete results"),
-        ("cause=exited\ncode=3\ncompleteness=none", "exit code 3"),
-        ("cause=signal\ncode=137\nsignal=9\ncompleteness=partial", "killed"),
-        ("cause=signal\nsignal=35\ncompleteness=none", "signal 35"),
-        ("cause=exited\ncode=0\ncompleteness=none", "exit code 0, but no results"),
-        ("cause=exited\ncode=0\ncompleteness=partial\nrecords=60", "exit code 0 after 60 of 100 episodes"),
+        ({"cause": "exited", "code": 0, "completeness": "complete"}, ""),
+        ({"cause": "exited", "code": 3, "completeness": "complete"}, "exit code 3 after complete results"),
         (
-            "cause=exited\ncode=0\ncompleteness=partial\nrecords=100\nverdicts=0",
+            {"cause": "signal", "code": 139, "signal": 11, "completeness": "complete"},
+            "segmentation fault after complete results",
+        ),
+        ({"cause": "stopped", "completeness": "complete"}, "stopped after complete results"),
+        ({"cause": "exited", "code": 3, "completeness": "none"}, "exit code 3"),
+        ({"cause": "signal", "code": 137, "signal": 9, "completeness": "partial"}, "killed"),
+        ({"cause": "signal", "signal": 35, "completeness": "none"}, "signal 35"),
+        ({"cause": "exited", "code": 0, "completeness": "none"}, "exit code 0, but no results"),
+        (
+            {"cause": "exited", "code": 0, "completeness": "partial", "records": 60},
+            "exit code 0 after 60 of 100 episodes",
+        ),
+        (
+            {"cause": "exited", "code": 0, "completeness": "partial", "records": 100, "verdicts": 0},
             "exit code 0, but no verdict in any of its records",
         ),
-        ("cause=launch_failed\ncompleteness=none\nnote=setup failed: no conda", "setup failed: no conda"),
-        ("cause=launch_failed\ncompleteness=none", "the command never ran"),
-        ("cause=stopped\ncompleteness=partial\nnote=by alice", "by alice"),
-        ("cause=stopped\ncompleteness=none", "stopped"),
-        ("cause=lost\ncompleteness=none", "nobody saw it end"),
-        ("cause=lost\ncompleteness=none\nnote=the host was restarted", "nobody saw it end: the host was restarted"),
-        ("cause=eaten_by_bears\ncompleteness=none", "ended for an unknown reason"),
-        ("cause=launch_failed\ncompleteness=none\nnote=\x1b[31mred\x1b[0m\u202e", "red"),
+        (
+            {"cause": "launch_failed", "completeness": "none", "note": "setup failed: no conda"},
+            "setup failed: no conda",
+        ),
+        ({"cause": "launch_failed", "completeness": "none"}, "the command never ran"),
+        ({"cause": "stopped", "completeness": "partial", "note": "by alice"}, "by alice"),
+        ({"cause": "stopped", "completeness": "none"}, "stopped"),
+        ({"cause": "lost", "completeness": "none"}, "nobody saw it end"),
+        (
+            {"cause": "lost", "completeness": "none", "note": "the host was restarted"},
+            "nobody saw it end: the host was restarted",
+        ),
+        ({"cause": "eaten_by_bears", "completeness": "none"}, "ended for an unknown reason"),
+        ({"cause": "launch_failed", "completeness": "none", "note": "\x1b[31mred\x1b[0m\u202e"}, "red"),
     ],
 )
-def test_how_it_ended_is_told_where_the_outcome_does_not(record: str, words: str) -> None:
-    assert note(End.parse(record), SESSION) == words
+def test_how_it_ended_is_told_where_the_outcome_does_not(fields: dict[str, object], words: str) -> None:
+    assert note(End.parse(record(**fields)), SESSION) == words
 
 
 def test_after_is_no_combo() -> None:

@@ -9,12 +9,13 @@ from comborun.attempt import CAUSES, FAILURES, End, behind
 from comborun.judging import EvidenceRules, ResultRules
 from comborun.monitor.reasons.causes import ended_by, note
 from comborun.reporter.counting.ending import cause_words
+from comborun.rules import records
 from comborun.rules.words import Cause, Failure
 
 
 def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
     record = {"cause": cause, "completeness": completeness, "code": "", "signal": "", **fields}
-    return End.parse("".join(f"{key}={value}\n" for key, value in record.items()))
+    return End.parse(records.render(record.items()))
 
 
 def test_every_class_and_every_cause_has_words() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from recorded import record
 
 from comborun.attempt import End
 from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of
@@ -31,7 +32,7 @@ def test_the_class_of_a_failure_follows_from_the_evidence(
 
 def end(**fields: object) -> End:
     values = {"attempt": 1, "ended": 5, "cause": "exited", "completeness": "partial", "code": 1} | fields
-    return End.parse("".join(f"{key}={value}\n" for key, value in values.items()))
+    return End.parse(record(**values))
 
 
 def test_an_end_tells_class_and_memory() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import subprocess
@@ -12,15 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from comborun.attempt import Verdict
 from comborun.command import fill
 from comborun.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
 from comborun.plan import After, Limits, Notify, Plan, Session
-from comborun.reporter.adapters.formats import read
-from comborun.reporter.adapters.reading import Context
 from comborun.resources import BashWord
 from comborun.rules.words import Failure
-from comborun.script import FRONT, notify_script, scripts, session_script, success_pattern
+from comborun.script import FRONT, notify_script, scripts, session_script
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 
@@ -119,32 +115,6 @@ def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
     script.write_text("\n".join(session_script(evil).splitlines()[:8]))
     subprocess.run(["bash", script], check=True, cwd=tmp_path)
     assert not (tmp_path / "pwned").exists()
-
-
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        (True, True), (1, True), (1.0, True), ("true", True), ("True", True), (" TRUE ", True),
-        (False, False), (0, False), (10, False), (None, False), ("1", False), ("untrue", False), ("false", False),
-    ],
-)  # fmt: skip
-def test_the_success_pattern_finds_what_the_report_takes_for_a_success(value: object, found: bool) -> None:
-    context = Context(path="x.jsonl", policy="p", environment="e", rules=ResultRules(success="completion"))
-    record = json.dumps({"episode": 0, "completion": value})
-    (one,) = read(io.BytesIO(record.encode()), context).records
-    assert (one.verdict is Verdict.SUCCESS) == found
-    for separators in ((",", ":"), (", ", ": ")):
-        line = json.dumps({"a": 1, "completion": value, "z": 2}, separators=separators)
-        last = json.dumps({"completion": value}, separators=separators)
-        for text in (line, last):
-            done = subprocess.run(
-                ["grep", "-cE", success_pattern("completion")],
-                input=text,
-                text=True,
-                stdout=subprocess.PIPE,
-                check=False,
-            )
-            assert done.stdout == f"{int(found)}\n", text
 
 
 def test_a_plan_survives_its_json_form() -> None:

@@ -70,14 +70,18 @@ def test_a_root_that_is_reached_by_two_names_lists_its_runs_once(tmp_path: Path)
     run = tmp_path / "root" / NEWEST.id
     (run / "dispatch").mkdir(parents=True)
     (run / "run.json").write_text("{}")
-    (run / "dispatch/done").write_text("succeeded=2\n")
+    (run / "dispatch/done").write_text('{"succeeded": 2}\n')
     (tmp_path / "link").symlink_to("root")
     (found,) = list_runs(LocalTransport(), [str(tmp_path / "link"), str(tmp_path / "root"), str(tmp_path / "none")])
     assert (found.id, found.directory, found.done) == (NEWEST.id, str(run), {"succeeded": "2"})
 
 
 def test_a_run_that_is_held_says_by_what(tmp_path: Path) -> None:
-    held = {"a": "kind=halted\nat=5\nwhy=three in a row: gpu=0\n", "b": "", "c": "kind=paused\nat=5\nwhy=until noon\n"}
+    held = {
+        "a": '{"kind": "halted", "at": 5, "why": "three in a row: gpu=0"}\n',
+        "b": "",
+        "c": '{"kind": "paused", "at": 5, "why": "until noon"}\n',
+    }
     for name, hold in held.items():
         dispatch = tmp_path / f"{name}-20260102T000000Z-00aa" / "dispatch"
         dispatch.mkdir(parents=True)

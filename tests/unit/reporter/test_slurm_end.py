@@ -17,11 +17,11 @@ from comborun.resources import NO_SLURM
 @pytest.mark.parametrize(
     ("claim", "end", "own"),
     [
-        ("nonce=a1\ncount=4\n", "cause=exited\nnonce=a1\n", True),
-        ("nonce=a1\ncount=4\n", "cause=exited\nnonce=b2\n", False),
-        ("nonce=a1\ncount=4\n", "cause=exited\n", False),
-        ("count=4\n", "cause=exited\n", True),
-        ("", "cause=exited\nnonce=a1\n", True),
+        ('{"nonce": "a1", "count": 4}', '{"cause": "exited", "nonce": "a1"}', True),
+        ('{"nonce": "a1", "count": 4}', '{"cause": "exited", "nonce": "b2"}', False),
+        ('{"nonce": "a1", "count": 4}', '{"cause": "exited"}', False),
+        ('{"count": 4}', '{"cause": "exited"}', True),
+        ("", '{"cause": "exited", "nonce": "a1"}', True),
     ],
     ids=["its own", "another start's", "nobody's", "a run without Slurm", "a mirror without claims"],
 )
@@ -33,7 +33,7 @@ def test_the_report_passes_over_the_end_of_another_start(tmp_path: Path) -> None
     run = RunDirectory(tmp_path)
     session = run.session("flat", "grass", count=1)
     run.attempt(session, row(0), nonce="old")
-    run.put(RUN.attempt(session.name, 1).claim, "nonce=new\n")
+    run.put(RUN.attempt(session.name, 1).claim, '{"nonce": "new"}')
     (history,) = collect_run(run.write()).sessions
     assert [attempt.end for attempt in history.attempts] == [None]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import record as one_record
 from report_runs import RUN, RunDirectory, planned_session, row
 
 from comborun.attempt import EpisodeRecord, Verdict
@@ -161,7 +162,7 @@ def stopping_run(path: Path, blocks: int = 4, ran: int = 2, *, seeded: bool = Tr
             if first < ran * BLOCK:
                 run.attempt(session, "".join(rows))
             else:
-                end = "attempt=1\nstarted=\nended=1778312200.5\ncode=\ncause=not_needed\nclass=\ncompleteness=none\n"
+                end = one_record(attempt=1, ended=1778312200.5, cause="not_needed", completeness="none")
                 run.put(RUN.attempt(session.name, 1).end, end)
     run.write()
     planned = PlannedComparison("stairs", "good", "poor", 0, BLOCK * blocks)
