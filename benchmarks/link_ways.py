@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 from link_bed import EPISODES, Bed
 
+from comborun.cli.launch import start_run
 from comborun.cli.options import Where
-from comborun.cli.request import Request
-from comborun.cli.starting import Launched, start_run
 from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source
+from comborun.remote.launching import Launched, Request
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.shell import ShellTransport
 from comborun.remote.ssh.transport import SshTransport
@@ -93,7 +93,7 @@ class Comborun:
         """All that `combo launch` does."""
         where = Through(ALIAS, self.kind, accept_new=False, counting=transport)
         with click.Context(click.Command("launch")):
-            return start_run(Request(grid, where, None, "screen", new=True))
+            return start_run(grid, where, Request(multiplexer="screen", new=True)).launched
 
     def stop(self, directory: str) -> None:
         with self.connected() as transport:

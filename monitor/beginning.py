@@ -11,17 +11,22 @@ from comborun.monitor.history import History
 from comborun.monitor.observe import load_run
 from comborun.monitor.reasons.hints import held
 from comborun.monitor.reasons.turn import Question, queued
-from comborun.monitor.reasons.waits import SMOKE
+from comborun.monitor.reasons.waits import SMOKE as AFTER_SMOKE
 from comborun.monitor.showing.serverline import happening
-from comborun.monitor.watch import Source, once
-from comborun.remote.launch import Beginning, await_first, first_s, said_by_dispatcher
+from comborun.monitor.status import SMOKE
+from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered
+from comborun.remote.control import Beginning, await_first, first_s, said_by_dispatcher
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
     from comborun.remote.transport import Transport
+
+_SMOKE_INTERVAL_S = 2.0
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
@@ -90,7 +95,7 @@ def _first(status: RunStatus) -> SessionStatus | None:
     there = [one for one in status.sessions if one.life is Life.QUEUED]
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE, default=None)
+    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == AFTER_SMOKE, default=None)
 
 
 def lacking(transport: Transport, directory: str) -> str:
@@ -108,3 +113,30 @@ def lacking_sentence(seen: RunStatus) -> str:
     noun = f"{units.pop()}s" if len(units) == 1 else "episodes and steps"
     missed = f", and {missing} of {seen.planned} {noun} are missing" if missing else ""
     return f"{len(short)} of {several(len(seen.proper), 'session')} did not succeed{missed}"
+
+
+def await_smoke(
+    transport: Transport, directory: str, progress: Callable[[int, int], None]
+) -> tuple[SessionStatus, ...]:
+    """The sessions of a smoke test when it is over, or when nothing goes on with it.
+
+    `progress` hears how many of how many combos have left a record, each time when that changes.
+    """
+    source, clock, told = Source(transport, load_run(transport, directory)), SystemClock(), -1
+    settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))
+    while True:
+        seen = until_answered(lambda: once(source), clock, settings, lambda _: None)
+        tried = tuple(session for session in seen.sessions if session.part == SMOKE)
+        count = sum(map(recorded, tried))
+        if count != told:
+            told = count
+            progress(count, len(tried))
+        stuck = seen.stopped or seen.hold is not None or seen.dispatcher is None
+        if all(one.life is Life.ENDED for one in tried) or (stuck and not any(one.alive for one in tried)):
+            return tried
+        clock.sleep(settings.interval)
+
+
+def recorded(session: SessionStatus) -> bool:
+    """Whether a session of a smoke test has shown that its combo can be recorded."""
+    return bool(session.recorded) or session.outcome is Outcome.SUCCEEDED

@@ -1,26 +1,29 @@
-"""What a user does to a run that is there: stop it, hold it, have sessions started again."""
+"""What is done to a run that is on a host: start it, steer it, stop it. All safe to repeat."""
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.launch import StartOptions, start
-from comborun.remote.secrets import from_laptop
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from comborun.plan import Plan
+    from comborun.plan import Plan, SecretSource
     from comborun.remote.transport import Completed, Transport
 
 Verb = Literal["pause", "drain", "resume", "slots", "retry"]
-
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
+_SAID = """
+cd -- "$1" || exit 73
+cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
+"""
 _OF_SESSION = re.compile(r"([A-Za-z0-9_-]+): ")
 _OF_ALL = {"stop", "survives"}
 """what other lines begin with; no session is called so: its name has an underscore"""
@@ -28,6 +31,30 @@ _STOP_S = 900.0
 """seconds; the stop is bounded by itself, and cutting it off would leave things half ended"""
 _STEER_S = 120.0
 """seconds: the user's command for notices may take a minute"""
+_WATCHED = 20
+"""new sessions that are looked for: the first ones start first"""
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    parallel: int | None = None
+    """sessions at once; None: what the plan says, or what was set before"""
+    multiplexer: Literal["tmux", "screen"] | None = None
+    """None: tmux where it is, else screen"""
+    secrets: bytes = field(default=b"", repr=False)
+    """of `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
+
+
+class Beginning(Enum):
+    """How a run begins; the values are exit codes."""
+
+    BEGUN = 0
+    """a session has"""
+    NOT_BEGUN = 1
+    """none has within `first_s`, or none will: the run is halted, or over"""
+    WAITS = 75
+    """none has, and for two seconds the host has said that the first ones wait for a part of it: memory, cores, a GPU.
+    A model server that loads is nothing of that kind, because it may fail within `first_s`"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +79,72 @@ class Steered:
     done: bool
 
 
+def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str, str] = os.environ) -> bytes:
+    """`NAME=VALUE` and a NUL for each secret of this machine. Raises UserError when one is not set, or empty."""
+    names = [name for name, source in secrets.items() if source == "laptop"]
+    if missing := [name for name in names if not environment.get(name)]:
+        raise UserError(
+            f"secrets: this machine's environment has no {', '.join(missing)}",
+            f"export {missing[0]}=... before the launch, or say `{missing[0]}: host` when the host has it",
+        )
+    entries = (f"{name}={environment[name]}\0" for name in names)
+    return "".join(entries).encode("utf-8", "surrogateescape")
+
+
+def start(transport: Transport, directory: str, options: StartOptions) -> str:
+    """Start or resume the dispatcher of a run; returns what was said of it, a sentence a line.
+
+    It takes long when sessions of the user's own have to go first.
+    """
+    arguments: list[str] = []
+    if options.parallel is not None:
+        arguments += ["--parallel", str(options.parallel)]
+    if options.multiplexer is not None:
+        arguments += ["--multiplexer", options.multiplexer]
+    if options.secrets:
+        arguments += ["--secrets", "-"]
+    done = program.run(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
+    program.refuse(transport, directory, done)
+    if done.code:
+        raise HostError(f"the run {directory} could not be started on {transport.host}", done.complaint)
+    return done.text.strip()
+
+
+def revive(transport: Transport, directory: str, plan: Plan) -> str:
+    """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
+    return start(transport, directory, StartOptions(secrets=laptop_secrets(dict(plan.secrets))))
+
+
+def first_s() -> float:
+    """Seconds within which a session begins that waits for nothing; tests have less time."""
+    return float(os.environ.get("COMBORUN_FIRST_S") or 20)
+
+
+def await_first(transport: Transport, directory: str) -> Beginning:
+    """Look for the first begin record, for `first_s` at most."""
+    seconds = first_s()
+    done = program.run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)
+    try:
+        return Beginning(done.code)
+    except ValueError:
+        raise HostError(f"{directory} on {transport.host} can't be looked at", done.complaint) from None
+
+
+def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -> bool:
+    """Whether a run has taken up sessions that it got; not when its dispatcher was just leaving and hasn't seen them.
+
+    They may wait long for their slot, so nothing is waited for beyond a moment.
+    """
+    done = program.run(transport, directory, "begun", "added", *sessions[:_WATCHED], timeout=30)
+    return done.code != Beginning.WAITS.value
+
+
+def said_by_dispatcher(transport: Transport, directory: str) -> str:
+    """The last lines of what the dispatcher of a run said and noted down."""
+    done = transport.run(_SAID, directory, timeout=30)
+    return done.text.strip() or done.complaint
+
+
 def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
     """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker.
 
@@ -69,8 +162,7 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
 
     Raises UserError where the run can't do it, HostError where the host can't write.
     """
-    done = program.run(transport, directory, "control", verb, *words, timeout=_STEER_S)
-    program.refuse(transport, directory, done)
+    done = _control(transport, directory, verb, *words)
     lines = _lines(done)
     said = lines[-1] if lines else f"exit code {done.code}"
     if done.code in (64, 66):
@@ -81,13 +173,12 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
 
 
 def tell_decided(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
-    """Write down what was decided, a line each, and end those sessions that have not begun; safe to repeat.
+    """Write down what was decided, a line each, and end those sessions that have not begun.
 
     A line for each thing that was new. Raises HostError where the host can't be reached or can't write.
     """
     stdin = decisions.encode("utf-8", "surrogateescape")
-    done = program.run(transport, directory, "control", "decided", *not_needed, stdin=stdin, timeout=_STEER_S)
-    program.refuse(transport, directory, done)
+    done = _control(transport, directory, "decided", *not_needed, stdin=stdin)
     if done.code:
         raise HostError(f"decisions could not be written on {transport.host}", done.complaint)
     return _lines(done)
@@ -98,17 +189,17 @@ def send_test_notice(transport: Transport, directory: str) -> Steered:
 
     Raises UserError when the grid names none.
     """
-    done = program.run(transport, directory, "control", "notify", timeout=_STEER_S)
-    program.refuse(transport, directory, done)
+    done = _control(transport, directory, "notify")
     lines = _lines(done)
     if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):
         raise UserError(lines[-1].removeprefix("control: "), "`notify: COMMAND` in the grid names a command")
     return Steered(lines, done=done.code == 0)
 
 
-def revive(transport: Transport, directory: str, plan: Plan) -> str:
-    """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
-    return start(transport, directory, StartOptions(secrets=from_laptop(dict(plan.secrets))))
+def _control(transport: Transport, directory: str, *words: str, stdin: bytes = b"") -> Completed:
+    done = program.run(transport, directory, "control", *words, stdin=stdin, timeout=_STEER_S)
+    program.refuse(transport, directory, done)
+    return done
 
 
 def _lines(done: Completed) -> tuple[str, ...]:

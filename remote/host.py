@@ -1,7 +1,8 @@
-"""Ask a host what it is."""
+"""Ask a host what it is, and whether sessions can run there."""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
@@ -12,17 +13,22 @@ from comborun.text import KIB, harmless
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from comborun.plan import SecretSource
     from comborun.remote.transport import Transport
 
 _NVIDIA_S = 10
+NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
 
 
-def ask(transport: Transport, secrets: Iterable[str] = (), host_python: str | None = None) -> HostFacts:
-    """The facts of a host, and which of the secrets that it should have it lacks, in one round trip.
+def ask(
+    transport: Transport, secrets: Mapping[str, SecretSource] = NO_SECRETS, host_python: str | None = None
+) -> HostFacts:
+    """The facts of a host, and which of its secrets it lacks, in one round trip.
 
     `host_python` is the interpreter that the grid names. Raises HostError where the host has none that will do.
     """
-    done = program.run_packed(transport, "facts", *secrets, python=program.Python(named=host_python or ""))
+    wanted = (name for name, source in secrets.items() if source == "host")
+    done = program.run_packed(transport, "facts", *wanted, python=program.Python(named=host_python or ""))
     if done.code:
         raise HostError(f"{transport.host} can't say what it is", done.complaint)
     told = program.answer(transport, done)
@@ -75,8 +81,8 @@ def _mebibytes(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def check(facts: HostFacts, multiplexer: str | None, *, windows: bool = True) -> None:
-    """Raise HostError, naming everything that is missing, when sessions can't run on this host.
+def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
+    """Raise HostError when sessions can't run on this host: programs are missing, or secrets that it was asked for.
 
     A login node of a cluster, whose sessions run elsewhere, needs no `windows`.
     """
@@ -89,4 +95,11 @@ def check(facts: HostFacts, multiplexer: str | None, *, windows: bool = True) ->
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",
             "install them there, for example: sudo apt-get install tmux bash util-linux coreutils grep",
+        )
+    if facts.lacking:
+        first = facts.lacking[0]
+        raise HostError(
+            f"secrets: {', '.join(facts.lacking)} is set on {facts.host} neither in the environment of the launch"
+            " nor in that of a login shell (bash -lc)",
+            f"export {first}=... in ~/.profile there, or say `{first}: laptop` and export it here",
         )

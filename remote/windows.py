@@ -1,4 +1,4 @@
-"""Windows of tmux on this machine, through libtmux."""
+"""The windows of sessions: what opens them, and how many are shown at once, through libtmux."""
 
 from __future__ import annotations
 
@@ -8,10 +8,37 @@ from typing import TYPE_CHECKING
 import libtmux
 from libtmux.exc import LibTmuxException
 
+from comborun.attempt import SLURM, Begin
 from comborun.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import PurePosixPath
+
+
+def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
+    """The command that opens a session's window: exact names only; tmux's is read-only unless asked.
+
+    screen knows no read-only view: whoever opens its window can type into it.
+    """
+    if begin.multiplexer == "tmux":
+        read_only = [] if write else ["-r"]
+        return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
+    if begin.multiplexer == "screen":
+        place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
+        return [*place, "screen", "-x", begin.address]
+    if begin.multiplexer == SLURM:
+        raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
+    raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
+
+
+def step_command(job: str, log: PurePosixPath, *, write: bool) -> list[str]:
+    """The command that goes to the node of a task, into its allocation: its log grows there, or a shell with its GPUs.
+
+    `job` is the task's own number: srun takes no `12_7`.
+    """
+    there = ["bash", "-l"] if write else ["tail", "-n", "50", "-F", "--", str(log)]
+    return ["srun", f"--jobid={job}", "--overlap", "--pty", *there]
 
 
 def open_windows(socket: str) -> frozenset[str]:

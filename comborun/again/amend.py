@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from comborun.errors import UserError
 from comborun.planner import name_of_combo, range_session
 from comborun.text import shortened
 from comborun.work import combo_of, describe, episodes_of, minus, size, work
@@ -113,6 +114,18 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
         if change
     )
     return Comparison(before, now, tuple(changes), common and same_files)
+
+
+def check_rule(comparison: Comparison, choice: Choice | None) -> None:
+    """Raise UserError when a policy would begin anew whose comparisons may have been looked at already."""
+    rule = comparison.before.stop_early
+    anew = [change for change in comparison.asks if rule and rule.of((change.policy, change.environment))]
+    if choice == "rerun" and anew:
+        names = ", ".join(f"{change.policy} in {change.environment}" for change in anew[:12])
+        raise UserError(
+            f"{names}: compared by a rule that was fixed before the first episode; no such comparison can begin anew",
+            "--new starts another run, with comparisons of its own; --changed keep leaves this one as it is",
+        )
 
 
 def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:

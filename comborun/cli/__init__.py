@@ -21,11 +21,11 @@ _COMMANDS = {
     "Look ahead": {
         "doctor": ("doctor", "Look for what would hurt on a host."),
         "plan": ("plan", "Show what a new run would do."),
-        "calibrate": ("calibrating", "Measure what sessions need, with a short trial."),
+        "calibrate": ("calibrate", "Measure what sessions need, with a short trial."),
     },
     "Run": {
-        "run": ("launching", "Launch a grid, watch it, and report at its end."),
-        "launch": ("launching", "Start a grid's sessions and return."),
+        "run": ("launch", "Launch a grid, watch it, and report at its end."),
+        "launch": ("launch", "Start a grid's sessions and return."),
         "resume": ("resume", "Go on with a run: what is missing runs."),
         "canary": ("canary", "Run the first episodes once more, alone, and compare."),
     },

@@ -19,9 +19,10 @@ from comborun.cli.terminal import print_log
 from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
-from comborun.remote.attempts import Latest, attach_command, begins, latest, step_command
-from comborun.remote.follow import follow as follow_log
+from comborun.remote.logs import Latest, begins, latest
+from comborun.remote.logs import follow as follow_log
 from comborun.remote.transport import LOCAL
+from comborun.remote.windows import attach_command, step_command
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from comborun import __version__
-from comborun.again.canary import OF, canary_plan
+from comborun.again.smoke import OF, canary_plan
 from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
 from comborun.cli.report import bring
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
@@ -17,9 +17,8 @@ from comborun.monitor.beginning import await_beginning
 from comborun.monitor.observe import load_run
 from comborun.monitor.showing.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Settings, Source, SystemClock, once, watch
-from comborun.remote.launch import StartOptions, start
+from comborun.remote.control import StartOptions, laptop_secrets, start
 from comborun.remote.publish import Draft, publish
-from comborun.remote.secrets import from_laptop
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _launch(transport: Transport, view: RunView, plan: Plan, episodes: int) -> P
     origin = {"comborun": __version__, OF: view.id, "episodes": episodes}
     draft = Draft(plan, f"# a canary of {view.id}; its grid is there\n", root, origin)
     publication = publish(transport, draft, "new")
-    start(transport, publication.directory, StartOptions(secrets=from_laptop(dict(plan.secrets))))
+    start(transport, publication.directory, StartOptions(secrets=laptop_secrets(dict(plan.secrets))))
     await_beginning(transport, publication.directory)  # what it waits for is shown while it is watched
     return publication
 

@@ -12,12 +12,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.globbing import with_policies
 from comborun.cli.options import Where, json_option, root_option, where_options
 from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
 from comborun.remote.doctor.examine import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.doctor.finding import Facts, Finding, Level, size
+from comborun.remote.grids import with_policies
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 

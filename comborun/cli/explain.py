@@ -23,7 +23,7 @@ from comborun.monitor.showing.serverline import SERVER_SIGNS
 from comborun.monitor.showing.style import STYLES
 from comborun.monitor.watch import Source
 from comborun.monitor.wording import SYMBOLS
-from comborun.remote.follow import follow
+from comborun.remote.logs import follow
 from comborun.rules.names import RunLayout
 from comborun.text import did_you_mean, harmless
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.check import check_setup
-from comborun.cli.globbing import with_policies
 from comborun.cli.options import grid_argument, where_options
 from comborun.cli.terminal import warn
 from comborun.compose import compose_text
-from comborun.grid import load_grid
 from comborun.planner import lay_out
+from comborun.remote.grids import read_grid, with_policies
 from comborun.remote.host import ask
 
 if TYPE_CHECKING:
@@ -42,9 +40,8 @@ def compose(grid: Path, where: Where) -> None:
     combo export compose grid.yaml > compose.yaml
     combo export compose grid.yaml --host box > compose.yaml
     """
-    checked = load_grid(grid)
-    warn(checked)
-    check_setup(checked)
+    checked = read_grid(grid)
+    warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
     click.echo(compose_text(lay_out(checked, ask(transport, host_python=checked.host_python))), nl=False)

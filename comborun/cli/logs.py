@@ -9,8 +9,8 @@ import click
 from comborun.cli.options import Where, json_option, root_option, run_option, where_options
 from comborun.cli.terminal import answer, print_log
 from comborun.errors import UserError
-from comborun.remote.attempts import latest, rank_log
-from comborun.remote.follow import follow as follow_log
+from comborun.remote.logs import follow as follow_log
+from comborun.remote.logs import latest, rank_log
 from comborun.rules.names import RunLayout
 from comborun.rules.words import Outcome
 from comborun.text import harmless

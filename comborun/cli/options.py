@@ -26,27 +26,17 @@ if TYPE_CHECKING:
 SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
 
-
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
-
-
 run_argument = click.argument("run", required=False, metavar="[RUN]")
-
-
 run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
-
-
+root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
-
-
+slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
 _WHERE_OPTIONS = (
     click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
-
-
-root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 
 
 @dataclass(frozen=True)

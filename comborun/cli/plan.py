@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.check import check_setup, warn_of_host
-from comborun.cli.globbing import with_policies
-from comborun.cli.on_slurm import slurm_option
-from comborun.cli.options import grid_argument, json_option, where_options
+from comborun.cli.options import grid_argument, json_option, slurm_option, where_options
 from comborun.cli.terminal import answer, program, tell, warn
 from comborun.errors import HostError, UserError
 from comborun.forecast.outlook import outlook
-from comborun.grid import Grid, load_grid
 from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
 from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import NOTHING_KNOWN, not_held, rooms
-from comborun.remote.earlier import known_of, laid_out
+from comborun.remote.grids import host_warnings, read_grid, with_policies
 from comborun.remote.host import ask
+from comborun.remote.knowledge import known_of, laid_out
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey, told
 from comborun.remote.slurm import consult, refusal
@@ -36,14 +34,17 @@ if TYPE_CHECKING:
 
     from comborun.cli.options import Where
     from comborun.forecast.outlook import Outlook
+    from comborun.grid import Grid
     from comborun.placement import Component, Layout, Room
     from comborun.plan import Plan, Session
-    from comborun.planner import Knowledge
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
     from comborun.servers import Server
+
+_MOST = 3
+"""names, and job scripts, that are shown"""
 
 
 @click.command()
@@ -60,38 +61,33 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     combo plan grid.yaml --script stairs_flat
     combo plan grid.yaml --slurm --host login1      as job arrays on Slurm
     """
-    checked = load_grid(grid)
-    check_setup(checked)
+    checked = read_grid(grid)
     shipments = survey(checked.sync, checked.path.parent)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
     facts = ask(transport, host_python=checked.host_python)
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
-    refused = None
+    expected = None if slurm else outlook(laid, checked, facts, known)
     if script:
         click.echo(_script(laid, script), nl=False)
-    elif as_json:
-        expected = {} if slurm else {"expected": expected_data(laid, checked, facts, known)}
-        answer(dataclasses.asdict(laid) | expected)
-    else:
-        warn(checked)
-        if not slurm:
-            warn_of_host(checked, facts)
-        rows = {} if slurm else expected_rows(laid, checked, facts, known)
-        _show(laid, shipments, run_row(transport, checked) | rows)
-        if slurm:
-            refused = show_on_slurm(transport, laid, checked)
-        _list(laid)
-        for line in placement_lines(laid, facts):
-            click.echo(line)
-        if slurm:
-            show_scripts(laid)
+        return
+    if as_json:
+        answer(dataclasses.asdict(laid) | ({"expected": dataclasses.asdict(expected)} if expected else {}))
+        return
+    warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
+    _show(laid, shipments, _run_row(transport, checked) | dict(_outlook_rows(expected, checked) if expected else ()))
+    refused = show_on_slurm(transport, laid, checked) if slurm else None
+    _list(laid)
+    for line in placement_lines(laid, facts):
+        click.echo(line)
+    if slurm:
+        _show_job_scripts(laid)
     if refused:  # last, where a person looks
         raise refused
 
 
-def run_row(transport: Transport, grid: Grid) -> dict[str, str]:
+def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
     """The run that a launch of the grid would be about; nothing where there is none."""
     own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
     if own is None:
@@ -101,12 +97,12 @@ def run_row(transport: Transport, grid: Grid) -> dict[str, str]:
 
 
 def _script(laid: Plan, session: str) -> str:
-    texts = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
-    if laid.slurm and (text := slurm_script(laid, session)):
-        return text
-    if session not in texts:
-        raise UserError(f"the plan has no session {session!r}", f"it has {', '.join(texts)}")
-    return texts[session]
+    known = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
+    jobs = dict(texts(laid)) if laid.slurm else {}
+    text = jobs.get(f"{RUN.slurm}/{session}.sh") or known.get(session)
+    if text is None:
+        raise UserError(f"the plan has no session {session!r}", f"it has {', '.join(known)}")
+    return text
 
 
 def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -> None:
@@ -114,10 +110,13 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
     sessions, work = several(len(laid.sessions), "session"), several(episodes, "episode")
     click.echo(f"{click.style(laid.grid, bold=True)}: {sessions}, {work}")
-    rows = expected | gpu_rows(laid)
+    rows = dict(expected)
+    asking = [session for session in laid.sessions if session.gpus]
+    if allowed := sorted({gpu for session in asking for gpu in session.request.only or laid.gpus}):
+        rows["GPUs"] = ", ".join(map(str, allowed))
     if limits.stagger and not laid.slurm:
         rows["spacing"] = f"{limits.stagger:g} s between two starts"
-    rows |= server_rows(laid)
+    rows |= {f"server {server.name}": _server_row(server, laid) for server in laid.servers}
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
     for shipment in shipments:
@@ -143,28 +142,13 @@ def _work(session: Session) -> str:
     return work + (f", {several(session.gpus, 'GPU')}" if session.gpus else "")
 
 
-_MOST_NAMES = 3
-
-
-def expected_rows(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> dict[str, str]:
-    """Rows of `combo plan` for what runs at once and when all has ended."""
-    return dict(_outlook_rows(outlook(plan, grid, host, known), grid))
-
-
-def expected_data(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> dict[str, Any]:
-    """The same for programs."""
-    return dataclasses.asdict(outlook(plan, grid, host, known))
-
-
 def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     limited = f", limited by {seen.limited}" if seen.limited else ", all of them"
     caps = seen.caps if seen.limited else seen.caps[:-1]  # without the slots, of which there are enough
     yield "at once", f"{seen.at_once}{limited}" + (f" ({'; '.join(caps)})" if caps else "")
     if seen.never:
-        yield (
-            "never",
-            f"{', '.join(seen.never[:_MOST_NAMES])}: asks for more than the host has free when nothing else runs",
-        )
+        never = ", ".join(seen.never[:_MOST])
+        yield "never", f"{never}: asks for more than the host has free when nothing else runs"
     if seen.filled:
         yield "filled in", f"{', '.join(seen.filled)}: not said by the grid; as it was measured"
     if seen.makespan is not None and seen.bound is not None:
@@ -175,35 +159,22 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
         pace = "" if seen.source == "calibration" else "at most, at the pace that they had beside others: "
         yield "one by one", f"{pace}{duration(seen.sequential)}"
     if seen.unknown:
-        yield "ends after", f"not known: {_unknown(seen)}"
+        more = len(seen.unknown) - _MOST
+        listed = ", ".join(seen.unknown[:_MOST]) + (f" and {several(more, 'more combo')}" if more > 0 else "")
+        yield "ends after", f"not known: nothing tells how long an episode takes of {listed}"
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told
 
 
-def _unknown(seen: Outlook) -> str:
-    names = ", ".join(seen.unknown[:_MOST_NAMES])
-    more = len(seen.unknown) - _MOST_NAMES
-    listed = f"{names} and {several(more, 'more combo')}" if more > 0 else names
-    return f"nothing tells how long an episode takes of {listed}"
-
-
-_MOST_SCRIPTS = 3
-
-
-def slurm_script(plan: Plan, name: str) -> str | None:
-    """The text of `array-1`, `settle` and so on; None where the plan has none of that name."""
-    return next((text for path, text in texts(plan) if path == f"{RUN.slurm}/{name}.sh"), None)
-
-
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
     """What Slurm would be asked, and what it says to that. Changes nothing. The error, where it refuses some of it."""
     assert plan.slurm
-    found = kinds(plan)
-    of = [found.index(kind_of(session, plan.slurm)) for session in plan.sessions]
+    of = Counter(kind_of(session, plan.slurm) for session in plan.sessions)
+    limit = f", {plan.slurm.parallel} at once at most" if plan.slurm.parallel else ""
     rows = {
-        f"array {number}": f"{several(of.count(number - 1), 'task')}{_at_once(plan)}, each with {kind}"
-        for number, kind in enumerate(found, 1)
+        f"array {number}": f"{several(of[kind], 'task')}{limit}, each with {kind}"
+        for number, kind in enumerate(kinds(plan), 1)
     }
     said, refused = _said(transport, plan)
     tell(rows | said)
@@ -212,20 +183,15 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
     return refused
 
 
-def show_scripts(plan: Plan) -> None:
-    """The job scripts, as they are handed to sbatch."""
-    scripts = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
-    for path, text in scripts[:_MOST_SCRIPTS]:
+def _show_job_scripts(plan: Plan) -> None:
+    """As they are handed to sbatch."""
+    arrays = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
+    for path, text in arrays[:_MOST]:
         click.echo(f"\n{click.style(str(path), bold=True)}")
         click.echo("".join(f"  {line}\n" for line in text.splitlines()), nl=False)
-    left = len(scripts) - _MOST_SCRIPTS
-    more = f"{several(left, 'more array')}: --script array-{_MOST_SCRIPTS + 1} shows the next; " if left > 0 else ""
+    left = len(arrays) - _MOST
+    more = f"{several(left, 'more array')}: --script array-{_MOST + 1} shows the next; " if left > 0 else ""
     click.echo(f"\n{more}--script settle shows the small job that retries and ends the run")
-
-
-def _at_once(plan: Plan) -> str:
-    at_once = plan.slurm.parallel if plan.slurm else 0
-    return f", {at_once} at once at most" if at_once else ""
 
 
 def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
@@ -262,15 +228,6 @@ def placement_lines(plan: Plan, host: HostFacts) -> Iterator[str]:
         yield from _gpu_lines(components, free)
         yield from _component_lines(components)
         yield from _layout_lines(layouts(components, free), free)
-
-
-def gpu_rows(plan: Plan) -> dict[str, str]:
-    """Which GPUs sessions may be given; those of model servers are told with these."""
-    asking = [session for session in plan.sessions if session.gpus]
-    if not asking:
-        return {}
-    allowed = sorted({gpu for session in asking for gpu in session.request.only or plan.gpus})
-    return {"GPUs": ", ".join(map(str, allowed))} if allowed else {}
 
 
 def _gpu_lines(components: Sequence[Component], free: Sequence[Room]) -> Iterator[str]:
@@ -317,21 +274,15 @@ def _layout_lines(found: Sequence[Layout], free: Sequence[Room]) -> Iterator[str
         yield f"    {layout.kind.ljust(kinds)}  {layout.told.ljust(told)}  {layout.problem or memory}"
 
 
-def server_rows(plan: Plan) -> dict[str, str]:
-    """What each takes, when it is ready, and how many sessions ask it."""
-    count = {server.name: sum(one.server is server for one in instances(plan)) for server in plan.servers}
-    return {f"server {server.name}": _server_row(server, plan, count[server.name]) for server in plan.servers}
-
-
-def _server_row(server: Server, plan: Plan, count: int) -> str:
+def _server_row(server: Server, plan: Plan) -> str:
+    """What a model server takes, when it is ready, and how many sessions ask it."""
     asking = sum(server.name in dict(session.servers) for session in plan.sessions)
     parts = [f"{several(asking, 'session')} {'asks' if asking == 1 else 'ask'} it"]
     if server.gpus:
+        copies = sum(one.server is server for one in instances(plan))
         of = f" of {', '.join(map(str, server.request.only))}" if server.request.only else ""
-        memory = (
-            f", {amount(server.request.gpu_memory * MIB)} on each" if server.request.gpu_memory else ", alone there"
-        )
-        parts.append(f"one on each of {several(count, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of)
-        parts[-1] += memory
+        where = f"one on each of {several(copies, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of
+        memory = server.request.gpu_memory
+        parts.append(where + (f", {amount(memory * MIB)} on each" if memory else ", alone there"))
     parts.append("ready: " + " and ".join(check.line() for check in server.ready))
     return "; ".join(parts)

@@ -157,7 +157,7 @@ def _tell_how_to_come_back(watching: Watching, ended: RunStatus | None) -> None:
     else:
         click.echo("\nNo longer watching. The sessions go on.", err=True)
         rows = {"watch": f"{program()} monitor {watching.run}", "stop": f"{program()} stop {watching.run}"}
-    tell(rows, lambda line: click.echo(line, err=True))
+    tell(rows, err=True)
 
 
 class StopEarly:

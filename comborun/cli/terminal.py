@@ -20,9 +20,7 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from comborun.grid import Grid
+    from collections.abc import Iterable, Iterator
 
 
 _HINTS = {
@@ -125,32 +123,26 @@ def answer(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def program(name: str = "combo") -> str:
-    """The program as the user can type it: its name when it is on the PATH, else its path."""
-    here = Path(sys.argv[0]).resolve().with_name(name)
-    found = shutil.which(name)
-    if found and Path(found).resolve() == here:
-        return name
-    return shlex.quote(_relative(here)) if here.is_file() else name
+def program() -> str:
+    """`combo` as the user can type it: its name when it is on the PATH, else its path."""
+    here, found = Path(sys.argv[0]).resolve().with_name("combo"), shutil.which("combo")
+    if (found and Path(found).resolve() == here) or not here.is_file():
+        return "combo"
+    below = here.is_relative_to(Path.cwd())
+    return shlex.quote(f"./{here.relative_to(Path.cwd())}" if below else str(here))
 
 
-def _relative(path: Path) -> str:
-    below = path.is_relative_to(Path.cwd())
-    return f"./{path.relative_to(Path.cwd())}" if below else str(path)
-
-
-def tell(rows: dict[str, str], to: Callable[[str], None] = click.echo) -> None:
+def tell(rows: dict[str, str], *, err: bool = False) -> None:
     """Rows of a label and a value, aligned."""
     width = max(map(len, rows), default=0)
     for label, value in rows.items():
-        to(f"  {click.style(label.ljust(width), dim=True)}  {value}")
+        click.echo(f"  {click.style(label.ljust(width), dim=True)}  {value}", err=err)
 
 
-def warn(grid: Grid) -> None:
-    """Show the warnings of a grid."""
-    for warning in grid.warnings:
+def warn(*warnings: str) -> None:
+    for warning in warnings:
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
-        click.echo(str(warning), err=True)
+        click.echo(harmless(warning), err=True)
 
 
 def print_log(pieces: Iterable[bytes]) -> None:

@@ -27,7 +27,6 @@ _FORKS.set_forkserver_preload(
             "comborun.monitor.watch",
             "comborun.remote.control",
             "comborun.remote.fetch",
-            "comborun.remote.launch",
             "comborun.remote.transport",
         ),
         *(

@@ -14,9 +14,9 @@ import pytest
 from box import until
 from desk import Desk, desk
 
+from comborun.cli.launch import start_run
 from comborun.cli.options import Where
-from comborun.cli.request import Request
-from comborun.cli.starting import start_run
+from comborun.remote.launching import Request
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
 
@@ -175,12 +175,12 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
-    request = Request(desk.home / "grid.yaml", Where(None, "ssh", accept_new=False), None, None, new=True)
+    where = Where(None, "ssh", accept_new=False)
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):
         (desk.home / "grid.yaml").write_text(text)
         Counting.trips = 0
-        directory = start_run(request).publication.directory
+        directory = start_run(desk.home / "grid.yaml", where, Request(new=True)).launched.publication.directory
         counts.append(Counting.trips)
         until(Path(directory, "dispatch/done").exists, "the run is done")
     assert counts == [6, 5, 4]

@@ -37,7 +37,7 @@ ZYGOTE = """
 import importlib, json, os, pkgutil, sys
 import paramiko
 import comborun.__main__, comborun.cli
-import comborun.remote.launch, comborun.remote.transport, comborun.remote.ssh.openssh, comborun.remote.ssh.transport
+import comborun.remote.transport, comborun.remote.ssh.openssh, comborun.remote.ssh.transport
 for module in pkgutil.iter_modules(comborun.cli.__path__, "comborun.cli."):
     importlib.import_module(module.name)
 print("ready", flush=True)

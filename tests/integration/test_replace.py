@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from box import Box, alive, bash, make_box, until
 
-from comborun.remote.replace import replaced
+from comborun.remote.launching import replaced
 
 CALM = "trap 'echo got INT >>{log}; exit 0' INT; trap 'echo got TERM >>{log}; exit 0' TERM; "
 WAIT = "echo up >>{log}; while :; do sleep 0.05; done"

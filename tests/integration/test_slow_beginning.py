@@ -13,7 +13,7 @@ from box import Box, put_library
 from desk import Desk, desk, evaluate
 from nvidia import Gpus
 
-from comborun.remote.launch import Beginning, await_first
+from comborun.remote.control import Beginning, await_first
 from comborun.remote.transport import LocalTransport
 
 __all__ = ["desk"]

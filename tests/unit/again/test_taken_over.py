@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from test_amend import OTHER, amended, plan, session
 
-from comborun.again.taken_over import taken_over
+from comborun.again.notes import taken_over
 from comborun.judging import DEFAULT_RETRY, ProgressRules, ResultRules, WatchRules
 from comborun.plan import Limits
 from comborun.resources import Request, Reserve

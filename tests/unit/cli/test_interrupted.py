@@ -1,38 +1,60 @@
-"""What a launch that was interrupted says to do next."""
+"""What the user is told who interrupts a command that can be given again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from comborun.cli import starting
+from comborun.cli import combo
+from comborun.cli.launch import start_run
 from comborun.cli.options import Where
-from comborun.cli.request import Request
+from comborun.cli.terminal import INTERRUPTED, guarded
+from comborun.remote.launching import Request
+
+WHERE = Where(None, None, accept_new=False)
+
+
+def interrupted(*_: object) -> Any:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(
-    ("new", "runs", "said"),
+    ("new", "there", "said"),
     [
-        (False, ("little-1",), "the same command again does the rest"),
-        (
-            True,
-            ("little-2",),
-            "The run little-2 is there, and what had been started goes on; the same command without --new",
-        ),
-        (True, (), "shows a new run, the same command without --new does the rest; else nothing was started"),
+        (False, True, "the same command again does the rest"),
+        (True, True, "The run little-2 is there, and what had been started goes on; the same command without --new"),
+        (True, False, "shows a new run, the same command without --new does the rest; else nothing was started"),
     ],
 )
-def test_it_never_names_a_command_that_makes_another_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], new: bool, runs: tuple[str, ...], said: str
+def test_a_launch_never_names_a_command_that_makes_another_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], new: bool, there: bool, said: str
 ) -> None:
-    def cut_off(_: Request, tell_run: Callable[[str], None]) -> None:
-        for run in runs:
-            tell_run(run)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(starting, "_start_run", cut_off)
+    publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
+    steps = {
+        "read_grid": SimpleNamespace(warnings=(), name="little"),
+        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local")),
+        "settle": SimpleNamespace(publication=publication),
+        "remember": None,
+    }
+    for name, value in steps.items():
+        monkeypatch.setattr(f"comborun.cli.launch.{name}", lambda *_, value=value: value)
+    monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.settle", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        starting.start_run(Request(Path("grid.yaml"), Where(None, None, accept_new=False), new=new))
+        start_run(Path("grid.yaml"), WHERE, Request(new=new))
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("pause",), ("drain",), ("resume",), ("slots", "3"), ("retry", "--failed"), ("retry", "stairs_flat")]
+)
+def test_a_command_that_steers_says_that_the_same_command_again_does_the_rest(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Where, "find", interrupted)
+    monkeypatch.setattr(sys, "argv", ["combo", *words])
+    assert guarded(combo) == INTERRUPTED
+    assert "The same command again does the rest." in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.cli.calibrating import _tell
+from comborun.cli.calibrate import show_calibration
 from comborun.cli.report import tell_between
 from comborun.forecast.calibration import Calibration, Measured, Step
 from comborun.reporter.collect import collect_run
@@ -30,7 +30,7 @@ def test_a_calibration_shows_names_as_they_are(capsys: pytest.CaptureFixture[str
     combos = tuple(Measured(name, name, "work", 3, 1.0, 2.0, 100, 0, 1.5) for name in NAMES)
     steps = (Step(1, 10.0, 1.0),)
     found = Calibration("box", 8, (), "2026-01-01T00:00:00Z", "0", combos, steps, 1, "that was all")
-    _tell(found, Path("grid.calibration.json"))
+    show_calibration(found, Path("grid.calibration.json"))
     told = capsys.readouterr().out
     assert first_cells(told)[1 : 1 + len(NAMES)] == list(SHOWN)
     assert all(told.count(name) == 2 for name in SHOWN if name != "red"), "the environments as well"

@@ -7,7 +7,7 @@ import io
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from comborun.cli.smoking import table
+from comborun.cli.launch import smoke_table
 from comborun.monitor.answer.snapshot import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.history import History, fold
@@ -18,7 +18,7 @@ def drawn(*seen: Seen) -> str:
     history = fold(History(), parse_snapshot(an_answer(*seen)))
     file = io.StringIO()
     Console(file=file, width=120).print(
-        table(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)
+        smoke_table(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)
     )
     return " ".join(file.getvalue().split())
 

@@ -21,7 +21,6 @@ from comborun.judging import FORMATS
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
-from comborun.remote.provenance import preset_origin
 from comborun.reporter.adapters.formats import FILENAME_ENCODED
 from comborun.reporter.adapters.formats import FORMATS as READ
 from comborun.resources import HostFacts
@@ -252,7 +251,9 @@ def test_its_notes_are_no_part_of_the_work_but_of_what_is_known_of_a_run(tmp_pat
     after = grid_of(tmp_path, MINE.replace("it ignores seeds", "seeds are ignored"))
     assert [one.digest for one in sessions(before)] == [one.digest for one in sessions(after)]
     assert [one.unpaired for one in sessions(after)] == ["seeds are ignored"]
-    assert preset_origin(before.preset) != preset_origin(after.preset)
+    assert before.preset
+    assert after.preset
+    assert before.preset.digest != after.preset.digest
     changed = grid_of(tmp_path, MINE.replace("--size", "--width"))
     assert sessions(changed)[0].digest != sessions(before)[0].digest
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.again.amend import Kind, amend, compare
+from comborun.again.amend import Kind, amend, check_rule, compare
+from comborun.again.notes import rule_kept
 from comborun.bundle import manifest
-from comborun.cli.changing import choose, rule_kept
 from comborun.errors import GridError, UserError
 from comborun.grid import parse_grid
 from comborun.plan import Plan
@@ -115,8 +115,8 @@ def test_more_episodes_come_in_blocks_and_the_rule_stays_as_it_was() -> None:
 def test_a_policy_that_may_have_been_looked_at_can_not_begin_anew() -> None:
     comparison = compare(plan(STOP), plan(STOP.replace("run {policy}", "run --other {policy}")))
     with pytest.raises(UserError, match="can begin anew"):
-        choose(comparison, "grid-1", "rerun")
-    assert choose(comparison, "grid-1", "keep") == "keep"
+        check_rule(comparison, "rerun")
+    check_rule(comparison, "keep")
 
 
 def test_a_grid_that_means_to_compare_otherwise_is_told_that_the_rule_stays() -> None:

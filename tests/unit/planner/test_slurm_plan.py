@@ -11,7 +11,7 @@ import pytest
 
 from comborun.again.amend import amend, compare
 from comborun.again.amendment import amendment
-from comborun.again.taken_over import taken_over
+from comborun.again.notes import taken_over
 from comborun.bundle import bundle, policy
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid

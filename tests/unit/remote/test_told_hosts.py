@@ -10,7 +10,7 @@ import pytest
 from monitor_stage import StagedHost
 
 from comborun.again.amend import amend, compare
-from comborun.cli.changing import cut_kept
+from comborun.again.notes import cut_kept
 from comborun.errors import UserError
 from comborun.grid import load_grid
 from comborun.plan import Plan

@@ -1,21 +1,23 @@
-"""The newest attempts of a run's sessions: their logs, their begin records, what opens their windows."""
+"""The newest attempts of a run's sessions, and their logs, byte for byte."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from comborun.attempt import SLURM, Begin
+from comborun.attempt import Begin
 from comborun.command import RANKS
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.remote import program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from comborun.remote.transport import Transport
     from comborun.rules.names import RunLayout
+
 
 Stream = Literal["stdout", "stderr"]
 
@@ -70,26 +72,45 @@ def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> 
     return {name: Begin.parse(record) for name, record in told.items() if record.strip()}
 
 
-def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only; tmux's is read-only unless asked.
+_PIECE = 1 << 20
+"""bytes of a log that one answer holds at most"""
 
-    screen knows no read-only view: whoever opens its window can type into it.
+
+def follow(
+    transport: Transport,
+    log: PurePosixPath,
+    lines: int,
+    *,
+    on: bool,
+    end: PurePosixPath | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[bytes]:
+    """The last `lines` lines of a log, and with `on` what comes after them until the session has ended.
+
+    `end` is the attempt's end record, where that does not lie beside the log.
+
+    One round trip a second at most. A log that is longer than a piece comes in several pieces, without a pause.
     """
-    if begin.multiplexer == "tmux":
-        read_only = [] if write else ["-r"]
-        return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
-    if begin.multiplexer == "screen":
-        place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
-        return [*place, "screen", "-x", begin.address]
-    if begin.multiplexer == SLURM:
-        raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
-    raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
+    python = program.of_run(log.parents[3])
+    offset = _offset(transport, log, lines, python)
+    over = str(end or log.with_name("end"))
+    while True:
+        words = (str(log), str(offset), str(_PIECE), over)
+        answer = program.run_packed(transport, "logs", "next", *words, timeout=60, python=python)
+        if answer.code:
+            raise HostError(f"the log {log} on {transport.host} can't be read", answer.complaint)
+        if answer.stdout:
+            yield answer.stdout
+        offset += len(answer.stdout)
+        if len(answer.stdout) == _PIECE:
+            continue
+        if not on or answer.stderr.endswith(b"1"):
+            return
+        sleep(1.0)
 
 
-def step_command(job: str, log: PurePosixPath, *, write: bool) -> list[str]:
-    """The command that goes to the node of a task, into its allocation: its log grows there, or a shell with its GPUs.
-
-    `job` is the task's own number: srun takes no `12_7`.
-    """
-    there = ["bash", "-l"] if write else ["tail", "-n", "50", "-F", "--", str(log)]
-    return ["srun", f"--jobid={job}", "--overlap", "--pty", *there]
+def _offset(transport: Transport, log: PurePosixPath, lines: int, python: program.Python) -> int:
+    done = program.run_packed(transport, "logs", "start", str(log), str(lines), timeout=60, python=python)
+    if done.code:
+        raise HostError(f"the log {log} on {transport.host} can't be read", done.complaint)
+    return int(program.answer(transport, done))

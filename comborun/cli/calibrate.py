@@ -1,0 +1,155 @@
+"""combo calibrate: what sessions of a grid take and hold on its host, alone and side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from comborun import __version__
+from comborun.cli.options import grid_argument, json_option, where_options
+from comborun.cli.terminal import answer, program, warn
+from comborun.errors import UserError
+from comborun.forecast.calibrating import best, disturbed
+from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
+from comborun.monitor.trials import Bench, Hearer, measure_alone, measure_beside, tidy
+from comborun.planner import lay_out
+from comborun.remote.control import laptop_secrets
+from comborun.remote.grids import read_grid, with_policies
+from comborun.remote.host import ask, check
+from comborun.remote.knowledge import read_calibrations
+from comborun.remote.shipping import digest_of, survey
+from comborun.remote.sync import compare, deliver
+from comborun.text import harmless, several
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comborun.cli.options import Where
+    from comborun.grid import Grid
+
+
+@click.command()
+@grid_argument
+@where_options
+@click.option(
+    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Of each combo."
+)
+@click.option("--most", type=click.IntRange(min=1), default=64, show_default=True, help="Sessions side by side.")
+@json_option
+def calibrate(grid: Path, where: Where, episodes: int, most: int, as_json: bool) -> None:
+    """Measure what sessions of a grid take and hold: one of each combo alone, then 2, 4, 8 ... side by side.
+
+    Runs in the foreground, in a folder of its own, and ends what it started when it is interrupted. Stops where twice
+    as many sessions get less than 10 % more done, or would take what is reserved. What it measured goes into a file
+    beside the grid, by which `combo plan` and `combo launch` go from then on.
+
+    \b
+    combo calibrate grid.yaml
+    combo calibrate grid.yaml --host h100 --episodes 5
+    """
+    bench = _prepare(grid, where, _hearer(quiet=as_json))
+    tidy(bench)
+    found = measure_alone(bench, episodes)
+    steps, stopped = measure_beside(bench, found, most)
+    result = Calibration(
+        hostname=bench.facts.hostname,
+        cpus=bench.facts.cpus,
+        gpus=gpu_names(bench.facts),
+        at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        comborun=__version__,
+        combos=tuple(one for _, one in found),
+        steps=tuple(steps),
+        best=best(steps),
+        stopped=stopped,
+    )
+    path = _write(bench.grid, result)
+    if as_json:
+        answer({**asdict(result), "file": str(path)})
+    else:
+        show_calibration(result, path)
+
+
+def _hearer(*, quiet: bool) -> Hearer:
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(harmless(text))
+
+    def progress(ended: int, of: int) -> None:
+        if not quiet and sys.stdout.isatty():
+            click.echo(f"\r  {ended} of {several(of, 'session')} ended", nl=ended == of)
+
+    return Hearer(say, lambda text: click.echo(harmless(text), err=True), progress)
+
+
+def _prepare(path: Path, where: Where, hearer: Hearer) -> Bench:
+    grid = read_grid(path)
+    warn(*map(str, grid.warnings))
+    read_calibrations(grid)  # a file that can't be read is told before anything runs
+    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    transport = where.connect(grid.host)
+    grid = with_policies(grid, transport)
+    facts = ask(transport, grid.secrets, grid.host_python)
+    check(facts)
+    plan = lay_out(_uncut(grid), facts, digest_of(shipments))
+    if endless := next((one for one in plan.sessions if not one.count), None):
+        raise UserError(f"nothing says how many episodes `{endless.name}` has", "such as `episodes: 100`")
+
+    def ready(root: str) -> None:
+        deliver(transport, compare(transport, shipments), root)
+
+    return Bench(transport, grid, plan, facts, secrets, ready, hearer)
+
+
+def _uncut(grid: Grid) -> Grid:
+    """One session for each combo, in the grid's order."""
+    combos = (replace(one, settings=replace(one.settings, shards=None, block=None)) for one in grid.combos)
+    return replace(grid, combos=tuple(combos), stop_early=None)
+
+
+def _write(grid: Grid, result: Calibration) -> Path:
+    path = calibration_path(grid.path)
+    text = text_of(read_calibrations(grid), result)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"{path} can't be written: {error}", "calibrate a copy of the grid in a folder of yours"
+        ) from None
+    return path
+
+
+def show_calibration(result: Calibration, path: Path) -> None:
+    console = Console(highlight=False)
+    combos = Table(box=None, pad_edge=False)
+    for name in ("policy", "environment", "episodes", "start-up", "an episode", "memory", "GPU memory", "cores"):
+        combos.add_column(name, header_style="dim", justify="left" if name in {"policy", "environment"} else "right")
+    for one in result.combos:
+        held = [f"{size} MiB" if size else "-" for size in (one.memory_mib, one.gpu_memory_mib)]
+        cores = "-" if one.cores is None else f"{one.cores:.1f}"
+        combos.add_row(
+            *(Text(harmless(name, keep="")) for name in (one.policy, one.environment)),
+            *(str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s", *held, cores),
+        )
+    levels = Table(box=None, pad_edge=False)
+    for name in ("at once", "episodes", "one by one", "side by side", "done, one alone = 1"):
+        levels.add_column(name, header_style="dim", justify="right")
+    for level in result.steps:
+        spans = (f"{seconds:.1f} s" for seconds in (level.one_by_one_s, level.seconds))
+        levels.add_row(str(level.at_once), str(level.episodes), *spans, f"{level.speed:.2f}")
+    for table in (combos, levels):
+        console.print()
+        console.print(table)
+    if disturbed(result.steps):
+        click.echo("\n! More got done side by side than can be: something else was busy while combos ran alone.")
+        click.echo("  Calibrate again when the host is quiet.")
+    click.echo(f"\nBest: {result.best} at once ({result.stopped}).")
+    click.echo(f"Written to {path}; `{program()} plan` goes by it.")

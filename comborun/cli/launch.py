@@ -1,0 +1,277 @@
+"""combo launch and combo run: start a grid's sessions, after a smoke test if the user wants one."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from comborun.again.smoke import smoke_sessions
+from comborun.cli.options import SLOTS, Where, grid_argument, json_option, slurm_option, where_options
+from comborun.cli.status import Watching, watch_until_the_end
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell, warn
+from comborun.errors import UserError
+from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
+from comborun.monitor.wording import remark
+from comborun.remote.grids import read_grid
+from comborun.remote.launching import Launched, Request, prepare, settle, start
+from comborun.remote.runs import Launch, remember
+from comborun.text import harmless, several
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from comborun.monitor.status import SessionStatus
+    from comborun.remote.transport import Transport
+
+_OPTIONS = (
+    where_options,
+    slurm_option,
+    click.option("--parallel", type=SLOTS, metavar="N", help="Sessions at once."),
+    click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
+    click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
+    click.option(
+        "--changed",
+        type=click.Choice(["rerun", "keep"]),
+        help="Combos that a changed grid does otherwise, or has no more: run them as it says now, or keep the run's"
+        " own.",
+    ),
+    click.option(
+        "--smoke",
+        type=click.IntRange(min=1),
+        metavar="K",
+        help="First K episodes of every combo; go on only if each leaves a record.",
+    ),
+)
+
+
+def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@grid_argument
+@_launch_options
+@json_option
+def launch(grid: Path, where: Where, as_json: bool, **options: Any) -> int:
+    """Start a grid's sessions and return; the same command again resumes what is missing.
+
+    \b
+    combo launch grid.yaml
+    combo launch grid.yaml --parallel 4 --multiplexer screen
+    combo launch grid.yaml --smoke 1            an episode of each combo first
+    combo launch grid.yaml --changed rerun      what has changed is done anew
+    combo launch grid.yaml --slurm --host login1
+    """
+    told = start_run(grid, where, Request(**options))
+    if not as_json:
+        _show(told)
+    tried = bool(options["smoke"]) and not told.launched.hold
+    passed = smoke_test(told, quiet=as_json) if tried else True
+    if as_json:
+        answer(_record(told) | ({"smoke": passed} if tried else {}))
+    return 0 if passed else SOME_DID_NOT
+
+
+@click.command()
+@click.argument("grid", type=click.Path(path_type=Path), metavar="GRID", envvar="COMBORUN_GRID")
+@_launch_options
+@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks.")
+@click.option("--plain", is_flag=True, help="Lines instead of a live table.")
+def run(grid: Path, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
+    """Launch a grid, watch it, and report once all sessions have exited.
+
+    \b
+    combo run grid.yaml
+
+    Ctrl-C stops watching only: the sessions go on.
+    """
+    told = start_run(grid, where, Request(**options))
+    _show(told)
+    if told.launched.hold:
+        return 0
+    if options["smoke"] and not smoke_test(told):
+        return SOME_DID_NOT
+    publication = told.launched.publication
+    watching = Watching(publication.run, publication.directory, interval=interval, plain=plain)
+    return watch_until_the_end(told.transport, watching)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A launch, and what is said with it."""
+
+    transport: Transport
+    launched: Launched
+    options: str
+    """what every later command needs to find the host, as it is typed"""
+    waits: str = ""
+    """what the first session waits for, `waits for ...`; empty when one has begun, or nobody looked"""
+    lacks: str = ""
+    """what a run that has finished has not done"""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        launched = self.launched
+        if not launched.running:
+            return launched.changes
+        stop = f"{program()} stop {launched.publication.run} {' '.join(launched.running)}{self.options}"
+        note = f"still running, though they count no more: {', '.join(launched.running)}. What ends them: {stop}"
+        return (*launched.changes, note)
+
+    def command(self, verb: str, more: str = "") -> str:
+        return f"{program()} {verb} {more}{self.launched.publication.run}{self.options}"
+
+
+def start_run(path: Path, where: Where, request: Request) -> Told:
+    """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
+    run = ""
+    try:
+        grid = read_grid(path)
+        warn(*map(str, grid.warnings))
+        prepared = prepare(request, grid, where.connect)
+        warn(*prepared.warnings)
+        transport = prepared.transport
+        launched = settle(prepared, _confirm)
+        publication, run = launched.publication, launched.publication.run
+        way = where.way(transport.host)
+        remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
+        launched, options = start(prepared, launched), where.options(transport.host)
+        waits = await_beginning(transport, publication.directory, options) if launched.begins else ""
+        lacks = lacking(transport, publication.directory) if publication.state == "finished" else ""
+        return Told(transport, launched, options, waits, lacks)
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted. {_rest(request, run)}.", err=True)
+        raise
+
+
+def _rest(request: Request, run: str) -> str:
+    """How to do the rest of a launch that was interrupted: with --new the same command would make another run."""
+    if not request.new:
+        return "What had been started goes on; the same command again does the rest"
+    rest = "the same command without --new does the rest"
+    if run:
+        return f"The run {run} is there, and what had been started goes on; {rest}"
+    return f"If `{program()} runs` shows a new run, {rest}; else nothing was started"
+
+
+def _confirm(changes: str) -> bool:
+    """Whether the run is to follow a changed grid. Raises UserError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UserError(
+            changes,
+            "--changed rerun runs them as the grid says now, and what they have recorded counts no more; --changed keep"
+            " leaves them as the run has them; --new starts another run. Nothing that runs is ended by any of these",
+        )
+    click.echo(harmless(changes), err=True)
+    question = "Follow the grid, so that what these have recorded counts no more? (no: they stay as the run has them)"
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:
+        click.echo("\nNothing was changed.", err=True)
+        raise
+
+
+def _record(told: Told) -> dict[str, Any]:
+    launched, publication = told.launched, told.launched.publication
+    return {
+        "run": publication.run,
+        "host": told.transport.host,
+        "directory": publication.directory,
+        "state": publication.state,
+        "hold": dict(zip(("kind", "why"), launched.hold, strict=True)) if launched.hold else None,
+        "sessions": [session.name for session in launched.plan.sessions if session.flag != "dropped"],
+        "shipped": list(launched.shipped),
+        "replaced": list(launched.replaced),
+        "waits": told.waits or None,
+        "engine": launched.plan.engine,
+        "submitted": list(launched.submitted),
+        "changes": list(told.changes),
+        "lacks": told.lacks or None,
+    }
+
+
+def _show(told: Told) -> None:
+    launched, publication = told.launched, told.launched.publication
+    click.echo(f"{click.style(launched.plan.grid, bold=True)}: {harmless(_sentence(told))}")
+    shipped = (f"shipped {line}" for line in launched.shipped)
+    for note in (*shipped, *launched.replaced, *launched.submitted, *told.changes, told.lacks):
+        if note:
+            click.echo(f"  {harmless(note)}")
+    rows = {"run": publication.run, "folder": publication.directory}
+    if publication.state != "finished":
+        first = next(session.name for session in launched.plan.sessions if session.flag != "dropped")
+        rows["watch"] = told.command("monitor")
+        rows["attach"] = told.command("attach", f"{first} --run ")
+        rows["stop"] = told.command("stop")
+    elif told.lacks:
+        rows |= {verb: told.command(verb) for verb in ("resume", "report")}
+    tell(rows)
+
+
+def _sentence(told: Told) -> str:
+    launched = told.launched
+    if launched.hold:
+        kind, why = launched.hold
+        lifts = f"`{told.command('resume')}` lets it go on"
+        return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
+    tried = len(smoke_sessions(launched.plan))
+    rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
+    smoke = f", and {tried} of a smoke test before them" if tried else ""
+    waits = f"the first {told.waits}" if told.waits else ""
+    begins = "Slurm has them" if launched.plan.slurm else waits or "the first is running"
+    return {
+        "new": f"{several(rest, 'session')} planned{smoke}; {begins}",
+        "resumed": f"this grid's run is there already: what is missing goes on{f'; {waits}' if waits else ''}",
+        "finished": "this grid's run has finished, and no session is started again; --new starts another run",
+    }[launched.publication.state]
+
+
+def smoke_test(told: Told, *, quiet: bool = False) -> bool:
+    """Wait until the run's smoke sessions have ended; whether each has shown that its combo can be recorded.
+
+    The dispatcher itself holds the rest back and halts the run: whoever waits here can leave.
+    """
+    if not smoke_sessions(told.launched.plan):
+        return True
+
+    def progress(done: int, of: int) -> None:
+        if not quiet:
+            click.echo(f"smoke test: {done} of {of} combos have left a record")
+
+    try:
+        tried = await_smoke(told.transport, told.launched.publication.directory, progress)
+    except KeyboardInterrupt:
+        click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
+        tell({"watch": told.command("monitor")}, err=True)
+        raise
+    failed = [one for one in tried if not recorded(one)]
+    if not quiet:
+        Console(highlight=False).print(smoke_table(tried))
+    if failed and not quiet:
+        click.echo("The rest was not started: mend what is wrong, and launch again.")
+        tell({"why": told.command("logs", f"{failed[0].name} --run "), "resume": told.command("resume")})
+    return not failed
+
+
+def smoke_table(tried: Sequence[SessionStatus]) -> Table:
+    """Each combo that was tried, those without a record first."""
+    drawn = Table(box=None, pad_edge=False)
+    for name in ("", "policy", "environment", "verdicts", "ended", "last line of its log"):
+        drawn.add_column(name, header_style="dim")
+    for one in sorted(tried, key=recorded):
+        good = recorded(one)
+        records = "-" if one.recorded is None else f"{one.recorded} of {one.planned}"
+        how = str(one.outcome or one.life) + (f" ({why})" if (why := remark(one)) else "")
+        line = "" if good else harmless(one.last_line)
+        mark = Text("✓", "green") if good else Text("✗", "red")
+        drawn.add_row(mark, *map(Text, (one.policy, one.environment, records, how, line)))
+    return drawn

@@ -1,0 +1,284 @@
+"""From a grid to a run under way, in three steps: prepare, settle, start. All safe to repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from comborun.again.amend import amend, check_rule, compare
+from comborun.again.notes import change_lines, change_notes, cut_kept, policies_kept, rule_kept, taken_over
+from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
+from comborun.errors import HostError, UserError
+from comborun.grid import parse_grid
+from comborun.remote import control, slurm
+from comborun.remote.grids import host_warnings, with_policies
+from comborun.remote.host import ask, check
+from comborun.remote.knowledge import laid_out, measured_notes
+from comborun.remote.program import Python
+from comborun.remote.provenance import provenance
+from comborun.remote.publish import Draft, publish
+from comborun.remote.publish import amend as put_amendment
+from comborun.remote.shipping import digest_of, survey
+from comborun.remote.sync import compare as compare_files
+from comborun.remote.sync import deliver, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comborun.again.amend import Choice, Comparison
+    from comborun.grid import Grid
+    from comborun.grid.globbed import Found as FoundPolicies
+    from comborun.plan import Plan
+    from comborun.remote.publish import Publication
+    from comborun.remote.shipping import Shipment
+    from comborun.remote.sync import Delivery
+    from comborun.remote.transport import Transport
+    from comborun.resources import HostFacts
+
+_TRIES = 5
+_REPLACES = "replaces "
+"""what begins a line of a start about the user's own sessions that `replaces` names (comborun/host/replace.py)"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How the user wants a grid to be launched: the options of `combo launch`."""
+
+    parallel: int | None = None
+    multiplexer: Literal["tmux", "screen"] | None = None
+    new: bool = False
+    changed: Choice | None = None
+    smoke: int | None = None
+    slurm: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A grid that was checked and laid out for its host. Nothing of it is there yet."""
+
+    request: Request
+    transport: Transport
+    grid: Grid
+    facts: HostFacts
+    plan: Plan
+    shipments: tuple[Shipment, ...]
+    deliveries: tuple[Delivery, ...]
+    secrets: bytes = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def planned_with(self, policies: FoundPolicies) -> Plan:
+        """The plan for policy files that an earlier run was planned with."""
+        meant = parse_grid(self.grid.text, self.grid.path, policies)
+        return laid_out(meant, self.facts, digest_of(self.shipments), slurm=self.request.slurm)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Where the work of a grid is done, and what is to be said of that."""
+
+    plan: Plan
+    """of the run from now on"""
+    publication: Publication
+    added: tuple[str, ...] = ()
+    """sessions that are new in a run that was there"""
+    running: tuple[str, ...] = ()
+    """sessions that still run, though they count no more"""
+    changes: tuple[str, ...] = ()
+    """what the run takes over from a grid that has changed, what not, and what no longer holds it"""
+    shipped: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    submitted: tuple[str, ...] = ()
+    """what was handed to Slurm, where it starts the sessions"""
+    started: bool = False
+    """not when the run has finished, or when a person holds it"""
+
+    @property
+    def hold(self) -> tuple[str, str] | None:
+        """Kind and reason of a hold that a person has ordered, so that nothing was started."""
+        found, state = self.publication.found, self.publication.state
+        return (found.hold, found.why) if found and found.hold and state != "finished" and not self.started else None
+
+    @property
+    def begins(self) -> bool:
+        """Whether a session is to begin at once. Nodes of Slurm may be busy for days, and so may other sessions."""
+        return self.started and not self.plan.slurm and not self.added
+
+
+def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
+    """Look at everything that could be in the way. `connect` is called with the host that the grid names.
+
+    Raises UserError and HostError for what is in the way.
+    """
+    if request.slurm and request.multiplexer:
+        raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
+    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    transport = connect(grid.host)
+    grid = with_policies(grid, transport)
+    facts = ask(transport, grid.secrets, grid.host_python)
+    check(facts, request.multiplexer, windows=not request.slurm)
+    plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
+    if plan.slurm:
+        doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
+        warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)
+    else:
+        warnings = host_warnings(grid, facts)
+    deliveries = compare_files(transport, shipments, Python(known=facts.python))
+    return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
+
+
+def settle(prepared: Prepared, confirm: Callable[[str], bool]) -> Launched:
+    """Publish the run, or bring the one that is there up to the grid, whoever else does so at the same time.
+
+    `confirm` is called with the combos whose records would no longer count: whether the run is to follow the grid.
+    """
+    request, grid = prepared.request, prepared.grid
+    origin = provenance(grid, prepared.facts, prepared.shipments)
+    draft = Draft(prepared.plan, grid.text, grid.root, origin, Python(known=prepared.facts.python))
+    whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
+    mode = "new" if request.new else "resume"
+    notes: tuple[str, ...] = ()
+    for _ in range(_TRIES):
+        publication = publish(prepared.transport, whole, mode)
+        found = publication.found
+        if found is None:
+            notes = (*publication.notes, *notes, *measured_notes(prepared.plan, grid, prepared.facts))
+            return Launched(whole.plan, publication, changes=notes)
+        draft, kept = _with_kept_policies(prepared, draft, found.plan)
+        other = publication.state == "changed" and found.ended and not request.changed
+        if other and not compare(found.plan, draft.plan).common:
+            mode = f"after:{publication.run}"
+            notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
+        elif launched := _bring_up(prepared, publication, draft, confirm):
+            return replace(launched, changes=(*publication.notes, *kept, *launched.changes))
+    raise HostError(f"other launches changed the run of {draft.plan.grid} all the while", "launch it again")
+
+
+def start(prepared: Prepared, launched: Launched) -> Launched:
+    """Ship files and start what was settled, unless the run has finished or a person holds it."""
+    transport, directory, found = prepared.transport, launched.publication.directory, launched.publication.found
+    if launched.publication.state == "finished":
+        return launched
+    python = Python(known=prepared.facts.python)
+    # a run keeps the files that it was planned with
+    deliveries = prepared.deliveries if launched.plan.shipped == prepared.plan.shipped else ()
+    deliver(transport, deliveries, launched.publication.root, python)
+    launched = replace(launched, shipped=tuple(lines(deliveries)))
+    slots = _slots(prepared.request, launched)
+    if found and found.hold not in ("", "halted"):
+        told = control.steer(transport, directory, "slots", str(slots)).lines if slots else ()
+        return replace(launched, changes=(*launched.changes, *told))
+    lifted = _lift(transport, launched)
+    options = control.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
+    said = control.start(transport, directory, options)
+    late = launched.added and not launched.plan.slurm
+    if late and not control.await_added(transport, directory, launched.added):
+        said = control.start(transport, directory, options)
+    return replace(
+        launched,
+        started=True,
+        changes=(*launched.changes, *lifted),
+        replaced=replaced(said),
+        submitted=tuple(filter(None, map(str.strip, said.splitlines()))) if launched.plan.slurm else (),
+    )
+
+
+def replaced(said: str) -> tuple[str, ...]:
+    """What a start said of the user's own sessions that `replaces` names: what was found, and how it ended."""
+    return tuple(line.removeprefix(_REPLACES) for line in said.splitlines() if line.startswith(_REPLACES))
+
+
+def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
+    """The draft with the policy files that the run was planned with, unless `--changed rerun` takes those of now."""
+    had, has = found.policy_files, draft.plan.policy_files
+    if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
+        return draft, ()
+    plan = replace(prepared.planned_with(had.found), policy_files=had)
+    return replace(draft, plan=plan), (policies_kept(had, has),)
+
+
+def _bring_up(
+    prepared: Prepared, publication: Publication, draft: Draft, confirm: Callable[[str], bool]
+) -> Launched | None:
+    """Amend the run that was found as far as the grid says otherwise; None when another launch was faster."""
+    request, found = prepared.request, publication.found
+    assert found
+    comparison = compare(found.plan, draft.plan, found.started)
+    differs = publication.state == "changed" and draft.plan.digest != found.plan.digest
+    choice = _choice(comparison, publication.run, request.changed, confirm) if differs else request.changed or "keep"
+    check_rule(comparison, choice)
+    amended = amend(comparison, choice)
+    if request.smoke:
+        amended = amended_with_smoke(amended, request.smoke)
+    finished = found.whole and not amended.added
+    state: Literal["finished", "resumed"] = "finished" if finished else "resumed"
+    if not differs and (amended.plan == found.plan or (finished and not amended.dropped)):
+        if publication.state == "changed":  # but for what the run keeps
+            publication = replace(publication, state=state)
+        unasked = f"--changed {request.changed}: the grid does no combo otherwise than its run"
+        return Launched(
+            found.plan,
+            publication,
+            changes=(
+                *([unasked] if request.changed and not comparison.asks else []),
+                *rule_kept(found.plan, draft.plan),
+                *(() if finished else cut_kept(found.plan, draft.plan)),
+            ),
+        )
+    if not finished:
+        _check_engine(found.plan, draft.plan, publication.run)
+    running = put_amendment(prepared.transport, publication, amended, draft)
+    if running is None:
+        return None
+    return Launched(
+        amended.plan,
+        replace(publication, state=state),
+        added=tuple(session.name for session in amended.added),
+        running=running,
+        changes=(
+            *(change_notes(comparison, choice) if differs or request.changed else ()),
+            *taken_over(found.plan, amended.plan),
+            *rule_kept(found.plan, draft.plan),
+            *cut_kept(amended.plan, draft.plan),
+        ),
+    )
+
+
+def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
+    """What becomes of combos whose records would no longer count: as asked for, else as the user confirms."""
+    if wanted or not comparison.asks:
+        return wanted
+    listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
+    return "rerun" if confirm(f"the grid does some combos of its run {run} otherwise now:\n{listed}") else "keep"
+
+
+def _check_engine(found: Plan, wanted: Plan, run: str) -> None:
+    """Raise UserError where a grid's run is another engine's: its sessions are started by one of them."""
+    if found.engine == wanted.engine:
+        return
+    if found.slurm:
+        message, hint = f"this grid's run {run} is on Slurm", "add --slurm to go on with it, or --new for another run"
+    else:
+        message = f"this grid's run {run} is not on Slurm: a dispatcher starts its sessions"
+        hint = "leave --slurm out to go on with it, or add --new for another run"
+    raise UserError(message, hint)
+
+
+def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
+    """Let a run go on that comborun itself has halted, or that it keeps from GPUs; a sentence each."""
+    directory, found = launched.publication.directory, launched.publication.found
+    if not found or not found.held:
+        return ()
+    control.steer(transport, directory, "resume")
+    if tried := [session.name for session in smoke_sessions(launched.plan)]:
+        control.steer(transport, directory, "retry", *tried)
+    if not found.hold:
+        return ("GPUs that were in quarantine are used again",)
+    return (f"no longer {found.hold}" + (f": {found.why}" if found.why else ""),)
+
+
+def _slots(request: Request, launched: Launched) -> int | None:
+    """Sessions at once; None leaves them as they are, which may be as somebody set them meanwhile."""
+    found, parallel = launched.publication.found, launched.plan.limits.parallel
+    if request.parallel or launched.plan.slurm:
+        return request.parallel
+    return parallel if found and found.plan.limits.parallel != parallel else None
