@@ -27,6 +27,22 @@ class Attempt:
     begin: Begin | None
     end: End | None
 
+    @property
+    def started(self) -> float | None:
+        """On the host's clock; launches that failed tell it in their end record only."""
+        begin = self.begin.started if self.begin else None
+        return begin or (self.end.started if self.end else None) or None
+
+    @property
+    def ended(self) -> float | None:
+        """None without an end record, without a start, or when the clock was set back in between."""
+        known = self.end and self.started is not None and self.end.ended >= self.started
+        return self.end.ended if self.end and known else None
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
 
 @dataclass(frozen=True)
 class SessionHistory:

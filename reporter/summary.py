@@ -13,8 +13,7 @@ from comborun.reporter.comparing.pairing import Side, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
-from comborun.reporter.counting.ending import started
-from comborun.reporter.counting.metrics import MetricMean, metrics
+from comborun.reporter.counting.measures import MetricMean, metrics
 from comborun.reporter.counting.quality import Finding, Quality, quality
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.work import Spans, episodes_of, minus, size
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.comparing.canary import Canary
-    from comborun.reporter.counting.tallies import Tally
+    from comborun.reporter.counting.aggregates import Tally
     from comborun.work import Combo
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
@@ -196,7 +195,7 @@ def _timing(collected: Collected, combos: Sequence[ComboSummary]) -> tuple[Timin
     attempts = [attempt for history in collected.sessions for attempt in history.attempts]
     latest = [history.attempts[-1].end if history.attempts else None for history in collected.sessions]
     ended = all(latest) or bool(collected.done)
-    starts = [start for start in map(started, attempts) if start is not None]
+    starts = [attempt.started for attempt in attempts if attempt.started is not None]
     ends = [end.ended for end in (attempt.end for attempt in attempts) if end is not None]
     durations = [combo.ending.seconds for combo in combos if combo.ending.attempts]
     known = [duration for duration in durations if duration is not None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.counting.tallies import tallies
+from comborun.reporter.counting.aggregates import tallies
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.work import episodes_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
-    from comborun.reporter.counting.tallies import Tally
+    from comborun.reporter.counting.aggregates import Tally
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo
 

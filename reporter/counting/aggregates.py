@@ -1,7 +1,8 @@
-"""One number per policy over all environments, and no number where a cell is missing. Pure."""
+"""Numbers over several files or environments: counts without episodes, and one mean per policy. Pure."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -9,10 +10,61 @@ from typing import TYPE_CHECKING
 from comborun.reporter.statistics.bootstrap import mean_of_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.attempt import Aggregate
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.statistics.proportion import Interval
+    from comborun.work import Combo
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Of a program that tells how many episodes succeeded, and not which."""
+
+    successes: int
+    episodes: int
+    metrics: Mapping[str, float]
+    """means over the episodes of the sessions that tell them"""
+    attempts: frozenset[tuple[str, int]]
+    """(session, attempt) of what was taken"""
+
+
+def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, Tally]:
+    """One per combo, its sessions added up; `planned` is session -> episodes, as far as a plan says it.
+
+    Per session the lowest attempt that is complete is taken as a whole, else the one with the most episodes, whatever
+    came of them.
+    """
+    sessions: defaultdict[tuple[Combo, str], list[Aggregate]] = defaultdict(list)
+    for aggregate in aggregates:
+        sessions[aggregate.combo, aggregate.session].append(aggregate)
+    taken: defaultdict[Combo, list[Aggregate]] = defaultdict(list)
+    for (combo, session), found in sessions.items():
+        taken[combo].append(_accepted(found, planned.get(session)))
+    return {combo: _sum(found) for combo, found in taken.items()}
+
+
+def _accepted(found: Sequence[Aggregate], planned: int | None) -> Aggregate:
+    ordered = sorted(found, key=lambda aggregate: aggregate.attempt)
+    return max(ordered, key=lambda aggregate: min(aggregate.episodes, planned or aggregate.episodes))
+
+
+def _sum(found: Sequence[Aggregate]) -> Tally:
+    names = dict.fromkeys(name for aggregate in found for name in aggregate.metrics)
+    return Tally(
+        successes=sum(aggregate.successes for aggregate in found),
+        episodes=sum(aggregate.episodes for aggregate in found),
+        metrics={name: _mean(name, found) for name in names},
+        attempts=frozenset((aggregate.session, aggregate.attempt) for aggregate in found),
+    )
+
+
+def _mean(name: str, found: Sequence[Aggregate]) -> float:
+    """Weighed by episodes; 0 episodes weigh as one, so that there is a mean at all."""
+    told = [(aggregate.metrics[name], max(1, aggregate.episodes)) for aggregate in found if name in aggregate.metrics]
+    total = sum(weight for _, weight in told)
+    return sum(value * (weight / total) for value, weight in told)
 
 
 @dataclass(frozen=True)
@@ -41,29 +93,26 @@ def macro_means(
 ) -> tuple[MacroMean, ...]:
     """One per policy with counted episodes; none where fewer than two environments are counted: a mean would say
     nothing new."""
-    counted = {combo.environment for combo in combos if combo.rate is not None}
+    cells = {combo.key: combo for combo in combos if combo.rate is not None}
+    counted = {environment for _, environment in cells}
     names = [environment for environment in environments if environment in counted]
-    cells = {combo.key: combo for combo in combos}
     if len(names) < 2:
         return ()
-    return tuple(
-        _macro_mean(policy, {environment: cells.get((policy, environment)) for environment in names})
-        for policy in policies
-        if any(combo.policy == policy and combo.rate is not None for combo in combos)
-    )
+    ran = {policy for policy, _ in cells}
+    return tuple(_macro_mean(policy, names, cells) for policy in policies if policy in ran)
 
 
-def _macro_mean(policy: str, cells: Mapping[str, ComboSummary | None]) -> MacroMean:
-    found = {name: cell for name, cell in cells.items() if cell is not None and cell.rate is not None and cell.rate.n}
-    rates = [(cell.rate.successes, cell.rate.n) for cell in found.values() if cell.rate is not None]
-    whole = len(found) == len(cells)
+def _macro_mean(policy: str, names: Sequence[str], cells: Mapping[Combo, ComboSummary]) -> MacroMean:
+    found = {name: cell for name in names if (cell := cells.get((policy, name))) and cell.rate and cell.rate.n}
+    rates = [(cell.rate.successes, cell.rate.n) for cell in found.values() if cell.rate]
+    whole = len(found) == len(names)
     return MacroMean(
         policy=policy,
-        environments=len(cells),
+        environments=len(names),
         episodes=sum(n for _, n in rates),
         mean=fmean(k / n for k, n in rates) if whole else None,
         interval=mean_of_rates(rates) if whole else None,
-        missing=tuple(name for name in cells if name not in found),
+        missing=tuple(name for name in names if name not in found),
         partial=tuple(
             name for name, cell in found.items() if cell.counts and cell.counts.completed < cell.counts.planned
         ),

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.counting.copies import balanced_rate
 from comborun.reporter.counting.ending import Ending, Evidence, ending
-from comborun.reporter.counting.failures import FailureKinds, failure_kinds
-from comborun.reporter.counting.metrics import LIMIT, MetricMean
-from comborun.reporter.counting.times import TimeToSuccess, time_to_success
+from comborun.reporter.counting.measures import (
+    LIMIT,
+    FailureKinds,
+    MetricMean,
+    TimeToSuccess,
+    balanced_rate,
+    failure_kinds,
+    time_to_success,
+)
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.words import Completeness
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import Unit
     from comborun.reporter.collected import SessionHistory
-    from comborun.reporter.counting.tallies import Tally
+    from comborun.reporter.counting.aggregates import Tally
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.proportion import Balanced
     from comborun.work import Combo

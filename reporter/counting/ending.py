@@ -9,7 +9,7 @@ from comborun.attempt import CAUSES, behind
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from comborun.attempt import End
     from comborun.plan import Session
@@ -65,31 +65,17 @@ class Evidence:
 def ending(histories: Sequence[SessionHistory], evidence: Evidence) -> Ending:
     """The ending of a combo: of its worst session, where it has several."""
     ends = [_ending(history, evidence) for history in histories]
-    outcomes = [end.outcome for end in ends]
+    outcomes = [end.outcome for end in ends if end.outcome is not None]
     durations = [end.seconds for end in ends if end.seconds is not None]
     return Ending(
-        outcome=None if None in outcomes else min(outcomes, key=_rank, default=None),
+        outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
         cause="; ".join(dict.fromkeys(end.cause for end in ends if end.cause)),
         clean=bool(ends) and all(end.clean for end in ends),
         attempts=sum(end.attempts for end in ends),
         seconds=sum(durations) if ends and len(durations) == len(ends) else None,
         warnings=tuple(warning for end in ends for warning in end.warnings),
-        peak_memory=_most(end.peak_memory for end in ends),
+        peak_memory=max((end.peak_memory for end in ends if end.peak_memory is not None), default=None),
     )
-
-
-def started(attempt: Attempt) -> float | None:
-    """On the host's clock; launches that failed tell it in their end record only."""
-    begin = attempt.begin.started if attempt.begin else None
-    return begin or (attempt.end.started if attempt.end else None) or None
-
-
-def seconds(attempt: Attempt) -> float | None:
-    """How long an attempt took; None without both records, or when the clock was set back in between."""
-    start = started(attempt)
-    if start is None or attempt.end is None or attempt.end.ended < start:
-        return None
-    return attempt.end.ended - start
 
 
 def cause_words(end: End) -> str:
@@ -111,16 +97,12 @@ def _with_evidence(cause: str, end: End, session: Session) -> str:
     return f"{cause}, without {asked}" if short and asked and not session.results.told else cause
 
 
-def _rank(found: Outcome | None) -> int:
-    assert found is not None
-    return _WORST_FIRST.index(found)
-
-
 def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
     attempts = history.attempts
     if not attempts:
         return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
     end = attempts[-1].end
+    peaks = [one.end.peak_memory for one in attempts if one.end and one.end.peak_memory is not None]
     if end is not None:
         found: Outcome | None = outcome(evidence.counted or end.completeness, end.cause)
         cause = _with_evidence(cause_words(end), end, history.session)
@@ -134,12 +116,8 @@ def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
         attempts=len(attempts),
         seconds=_accepted_seconds(history, evidence.contributing),
         warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, cause, end, evidence.counted)),
-        peak_memory=_most(attempt.end.peak_memory for attempt in attempts if attempt.end),
+        peak_memory=max(peaks, default=None),
     )
-
-
-def _most(found: Iterable[int | None]) -> int | None:
-    return max((value for value in found if value is not None), default=None)
 
 
 def _earlier(attempt: Attempt) -> str:
@@ -161,6 +139,6 @@ def _accepted_seconds(history: SessionHistory, contributing: Collection[tuple[st
     """Of the attempts whose records count; where none does, of the last attempt."""
     name = history.session.name
     accepted = [attempt for attempt in history.attempts if (name, attempt.number) in contributing]
-    durations = [seconds(attempt) for attempt in accepted or history.attempts[-1:]]
+    durations = [attempt.seconds for attempt in accepted or history.attempts[-1:]]
     known = [duration for duration in durations if duration is not None]
     return sum(known) if len(known) == len(durations) else None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.reporter.counting.ending import started
-from comborun.reporter.records.usage import Sample, within
+from comborun.reporter.records.usage import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.reporter.collected import Attempt, Collected, SessionHistory
+    from comborun.reporter.collected import Collected, SessionHistory
     from comborun.rules.words import Outcome
 
 
@@ -85,27 +84,23 @@ def schedule(collected: Collected) -> Schedule:
         stays=tuple(sorted(stays, key=lambda stay: (stay.started, stay.session, stay.attempt))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
     )
-    return replace(found, usage=within(collected.usage, found.started, found.ended))
+    # The dispatcher's last line may come later than the record that all is done, and so be in one copy of the run only.
+    usage = tuple(sample for sample in collected.usage if found.started <= sample.time <= found.ended)
+    return replace(found, usage=usage)
 
 
 def _stays(history: SessionHistory) -> Iterator[Stay]:
     session = history.session
     for attempt in history.attempts:
-        start = started(attempt)
-        if start is not None:
+        if attempt.started is not None:
             yield Stay(
                 session=session.name,
                 policy=session.policy,
                 environment=session.environment,
                 attempt=attempt.number,
-                started=start,
-                ended=_ended(attempt, start),
+                started=attempt.started,
+                ended=attempt.ended,
                 outcome=attempt.end.outcome if attempt.end else None,
                 gpus=attempt.begin.gpus if attempt.begin else "",
                 peak_memory=attempt.end.peak_memory if attempt.end else None,
             )
-
-
-def _ended(attempt: Attempt, start: float) -> float | None:
-    """None without an end record, or when the clock was set back in between."""
-    return attempt.end.ended if attempt.end and attempt.end.ended >= start else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.reporter.counting.episodes import running
+from comborun.reporter.counting.measures import running
 from comborun.reporter.figures.curves import cumulative_success, time_to_success
 from comborun.reporter.figures.failures import failure_kinds
 from comborun.reporter.figures.forest import forest

@@ -15,7 +15,7 @@ from comborun.reporter.text import number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.reporter.counting.episodes import Running
+    from comborun.reporter.counting.measures import Running
     from comborun.reporter.figures.sheet import Point, Sheet
     from comborun.reporter.summary import ComboSummary, Summary
 

@@ -17,7 +17,7 @@ from comborun.reporter.figures.sheet import FAINT, Sheet, measure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from comborun.reporter.counting.failures import FailureKinds
+    from comborun.reporter.counting.measures import FailureKinds
     from comborun.reporter.summary import ComboSummary, Summary
 
 ROW = 0.26

@@ -16,7 +16,7 @@ from comborun.attempt import EpisodeRecord, Verdict
 from comborun.judging import ResultRules
 from comborun.reporter.adapters.reading import Context, Defect, Reading, Reject, RejectKind
 from comborun.reporter.adapters.rows import rows
-from comborun.reporter.counting.copies import balanced_rate
+from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.merge import merge
 from comborun.rules.episodes import LINE_LIMIT
 

@@ -15,10 +15,7 @@ from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.aggregates import MacroMean
 from comborun.reporter.counting.combo import ComboSummary
-from comborun.reporter.counting.copies import balanced_rate
-from comborun.reporter.counting.failures import KINDS, failure_kinds
-from comborun.reporter.counting.metrics import metrics
-from comborun.reporter.counting.times import time_to_success
+from comborun.reporter.counting.measures import KINDS, balanced_rate, failure_kinds, metrics, time_to_success
 from comborun.reporter.summary import Summary, summarize
 
 

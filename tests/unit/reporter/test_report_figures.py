@@ -9,7 +9,7 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.episodes import PLACES, running
+from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.counting.schedule import schedule
 from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.figures.colours import BLACK, ink_on, look
