@@ -16,8 +16,7 @@ from link_bed import EPISODES, Bed
 
 from comborun.cli.launch import start_run
 from comborun.cli.options import Where
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run
+from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
 from comborun.remote.launching import Launched, Request
 from comborun.remote.ssh.openssh import OpensshTransport

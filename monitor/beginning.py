@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.monitor.answer.holds import HALTED
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run
-from comborun.monitor.reasons.hints import held
-from comborun.monitor.reasons.turn import Question, queued
-from comborun.monitor.reasons.waits import SMOKE as AFTER_SMOKE
-from comborun.monitor.showing.serverline import happening
+from comborun.monitor.observe import History, load_run
+from comborun.monitor.snapshot import HALTED
 from comborun.monitor.status import SMOKE
-from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered
+from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
+from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
+from comborun.monitor.wording import server_words
 from comborun.remote.control import Beginning, await_first, first_s, said_by_dispatcher
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
@@ -72,7 +69,7 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
         return
     ended = [one for one in status.servers if one.state == "ended"]
     known = [one for one in ended if one.why and one.why in status.hold.why]
-    told = [f"\n  the server {one.name} {happening(one, status.now)}" for one in ended if one not in known]
+    told = [f"\n  the server {one.name} {server_words(one, status.now)}" for one in ended if one not in known]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
     again = f"`combo resume {status.run}{options}` goes on when that is mended"
     raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(told))}", log + again)
@@ -95,7 +92,7 @@ def _first(status: RunStatus) -> SessionStatus | None:
     there = [one for one in status.sessions if one.life is Life.QUEUED]
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == AFTER_SMOKE, default=None)
+    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE_TEST, default=None)
 
 
 def lacking(transport: Transport, directory: str) -> str:
@@ -122,7 +119,7 @@ def await_smoke(
 
     `progress` hears how many of how many combos have left a record, each time when that changes.
     """
-    source, clock, told = Source(transport, load_run(transport, directory)), SystemClock(), -1
+    source, clock, told = Source(transport, load_run(transport, directory)), Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))
     while True:
         seen = until_answered(lambda: once(source), clock, settings, lambda _: None)

@@ -4,98 +4,76 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from comborun.monitor.answer.cluster import latest
-from comborun.monitor.answer.holds import Waiting
-from comborun.monitor.answer.host import HostUse
-from comborun.monitor.answer.snapshot import Snapshot
-from comborun.monitor.estimate import Forecast, Progress, forecast
-from comborun.monitor.history import History
-from comborun.monitor.host_event import host_event
-from comborun.monitor.observe import RunView
-from comborun.monitor.reasons.hints import hint, unheard
-from comborun.monitor.reasons.waits import AGAIN, ROOM, again, room
-from comborun.monitor.session import after_status, length, queued_again, session_status, with_task, without_task
-from comborun.monitor.status import SMOKE, SUPERSEDED, Link, RunStatus, SessionStatus
+from comborun.monitor.estimate import forecast
+from comborun.monitor.observe import History, RunView
+from comborun.monitor.session import after_status, queued_again, session_status, with_task, without_task
+from comborun.monitor.slurm import latest
+from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
+from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
+from comborun.monitor.waiting import AGAIN, ROOM, again, hint, room, unheard
 from comborun.plan import Plan
 from comborun.rules.names import AFTER
-from comborun.rules.words import Life
+from comborun.rules.words import Life, Outcome
 
-_UP = Link()
+_TOGETHER = 2
+"""so many sessions that are gone are an event of the host, where it has not been started again"""
 
 
-def classify(view: RunView, history: History, now: float | None = None, link: Link = _UP) -> RunStatus:
+def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
     """The run at `now` (the host's clock; the probe's moment when left out).
 
     States, counts and estimates are the probe's; only what grows by itself between two probes follows `now`.
     """
-    snapshot = history.snapshot
+    snapshot, plan = history.snapshot, view.plan
+    bare = RunStatus(run=view.id, grid=plan.grid, host=view.host, directory=view.directory, sessions=(), link=link)
     if snapshot is None:
-        return _unseen(view, link)
+        parts = _parts(plan)
+        planned = [one for one in plan.sessions if one.flag != "dropped"]
+        return replace(bare, sessions=tuple(session_status(one, (), 0.0, parts[one.name]) for one in planned))
     moment = snapshot.now if now is None else now
-    sessions = _sessions(view.plan, history, snapshot, moment)
-    expected = _forecast(view, history, sessions)
+    sessions = _sessions(plan, history, snapshot, moment)
+    expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
     # nodes are started again, and sessions vanish with them, one by one: each is its own to tell of
-    event = None if snapshot.scheduler else host_event(snapshot, history, sessions)
+    event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
     told = event.sessions if event else ()
-    sessions = tuple(
-        replace(one, expected=expected.ends.get(one.name), note="" if one.name in told else one.note)
-        for one in sessions
-    )
-    after = after_status(history.of(AFTER), moment) if view.plan.after else None
     finished = _finished(snapshot, history)
-    started, ended = _span(history, finished=finished)
-    end = ended if ended is not None else moment
-    return RunStatus(
-        run=view.id,
-        grid=view.plan.grid,
-        host=view.host,
-        directory=view.directory,
+    started, ended = _span(history)
+    waits = {one.session: one.detail for one in _in_force(snapshot)}
+    status = replace(
+        bare,
+        **{one.name: getattr(snapshot, one.name) for one in fields(RunFacts)},
         now=moment,
         started=started,
-        seconds=None if started is None else max(0.0, end - started),
+        seconds=None if started is None else max(0.0, (ended if finished and ended else moment) - started),
         expected=None if finished else expected.run,
         finished=finished,
-        stopped=snapshot.stopped,
-        hold=snapshot.hold,
-        quarantine=snapshot.quarantine,
-        dispatcher=snapshot.dispatcher,
-        slots=snapshot.slots,
-        use=HostUse(disk=snapshot.use.disk) if snapshot.scheduler else snapshot.use,
-        scheduler=snapshot.scheduler,
-        servers=snapshot.servers,
-        server_waits=_server_waits(snapshot),
-        multiplexer=snapshot.multiplexer,
-        sessions=sessions,
+        server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
+        sessions=tuple(
+            replace(one, expected=expected.ends.get(one.name), note="" if one.name in told else one.note)
+            for one in sessions
+        ),
         host_event=event,
-        after=after,
-        hint=hint(view, snapshot, sessions, finished=finished),
-        unheard=unheard(view, snapshot),
-        link=link,
+        after=after_status(history.of(AFTER), moment) if plan.after else None,
+        unheard=unheard(view.id, snapshot),
     )
-
-
-def _server_waits(snapshot: Snapshot) -> dict[str, str]:
-    names = {one.name for one in snapshot.servers} if snapshot.dispatcher is not None else set()
-    return {one.session: one.detail for one in snapshot.waiting if one.session in names}
+    if snapshot.scheduler:  # the load of a login node is nobody's concern
+        status = replace(status, use=HostUse(disk=snapshot.use.disk))
+    return replace(status, hint=hint(status))
 
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
     """The sessions of a plan; of what was amended away only what lives."""
-    waits = _waits(snapshot)
-    parts, tasks = _parts(plan), latest(snapshot.tasks)
-    told = []
+    waits: defaultdict[str, list[Waiting]] = defaultdict(list)
+    for waiting in _in_force(snapshot):
+        waits[waiting.session].append(waiting)
+    parts, tasks, told = _parts(plan), latest(snapshot.tasks), []
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
-        if told_of := waits.get(session.name):
-            waiting = told_of[-1]
-            if _starts_again(status, told_of):
-                status = queued_again(status, waiting, again(waiting, plan, attempts, now))
-            status = replace(status, waiting=waiting if status.life is Life.QUEUED else None)
-            if status.waiting and waiting.reason in ROOM and not status.note:
-                status = replace(status, note=room(waiting))
+        if session.name in waits:
+            status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
             status = with_task(status, task)
         elif snapshot.scheduler:
@@ -105,17 +83,21 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     return tuple(told)
 
 
-def _waits(snapshot: Snapshot) -> dict[str, list[Waiting]]:
-    """Session -> what the dispatcher says that it waits for; empty where none says it any more."""
-    waits: defaultdict[str, list[Waiting]] = defaultdict(list)
-    for one in snapshot.waiting if snapshot.dispatcher is not None else ():
-        waits[one.session].append(one)
-    return waits
+def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:
+    """What the dispatcher says is waited for; nothing where none says it any more."""
+    return snapshot.waiting if snapshot.dispatcher is not None else ()
 
 
-def _starts_again(status: SessionStatus, waits: Sequence[Waiting]) -> bool:
-    """Whether a session that has ended waits for another attempt; else it waited before this one, and was quick."""
-    return status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits)
+def _waiting(
+    status: SessionStatus, waits: Sequence[Waiting], plan: Plan, attempts: Sequence[Attempt], now: float
+) -> SessionStatus:
+    """Queued again where it has ended and waits for that; else it waited before this attempt, and was quick."""
+    last = waits[-1]
+    if status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits):
+        status = queued_again(status, again(last, plan, attempts, now))
+    if status.life is not Life.QUEUED:
+        return status
+    return replace(status, waiting=last, note=status.note or (room(last) if last.reason in ROOM else ""))
 
 
 def _parts(plan: Plan) -> dict[str, str]:
@@ -129,39 +111,48 @@ def _parts(plan: Plan) -> dict[str, str]:
     }
 
 
-def _unseen(view: RunView, link: Link) -> RunStatus:
-    """A run of which nothing but the plan is known."""
-    parts = _parts(view.plan)
-    sessions = tuple(
-        session_status(one, (), 0.0, parts[one.name]) for one in view.plan.sessions if one.flag != "dropped"
-    )
-    return RunStatus(view.id, view.plan.grid, view.host, view.directory, sessions, link=link)
-
-
-def _forecast(view: RunView, history: History, sessions: Sequence[SessionStatus]) -> Forecast:
-    snapshot = history.snapshot
-    assert snapshot
-    progress = []
-    for status in sessions:
-        last = next(reversed(history.of(status.name)), None)
-        done, marks, whole = (last.done, last.marks, last.whole) if last else (0, (), True)
-        ended = last.end.ended if last and last.end else None
-        progress.append(Progress(status, done, length(status.started, ended, snapshot.now), marks, whole))
-    starts = snapshot.dispatcher is not None and not snapshot.stopped and snapshot.hold is None
-    starts = starts and not snapshot.scheduler  # when Slurm starts what it has is nobody's to tell
-    slots = view.plan.limits.parallel if snapshot.slots is None else snapshot.slots
-    return forecast(progress, slots if starts else None, snapshot.now)
+def _slots(plan: Plan, snapshot: Snapshot) -> int | None:
+    """How many sessions may run at once; None where nothing starts, or nobody can tell when Slurm starts it."""
+    if snapshot.dispatcher is None or snapshot.stopped or snapshot.hold or snapshot.scheduler:
+        return None
+    return plan.limits.parallel if snapshot.slots is None else snapshot.slots
 
 
 def _finished(snapshot: Snapshot, history: History) -> bool:
     alive = any(one.alive for seen in history.attempts.values() for one in seen)
     left = snapshot.hold is not None and snapshot.hold.ends and snapshot.dispatcher is None
-    return not alive and (snapshot.done is not None or snapshot.stopped or left)
+    return not alive and (snapshot.done or snapshot.stopped or left)
 
 
-def _span(history: History, *, finished: bool) -> tuple[float | None, float | None]:
-    """When the first attempt began, and when all was over."""
+def _span(history: History) -> tuple[float | None, float | None]:
+    """When the first attempt began, and when the last one that has ended did."""
     seen = [one for attempts in history.attempts.values() for one in attempts]
     starts = [one.begin.started for one in seen if one.begin and one.begin.started]
-    ends = [one.end.ended for one in seen if one.end]
-    return min(starts, default=None), max(ends, default=None) if finished else None
+    return min(starts, default=None), max((one.end.ended for one in seen if one.end), default=None)
+
+
+def _host_event(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> HostEvent | None:
+    """What happened to the host and ended sessions, as long as they have not been started anew.
+
+    Sessions that began under another boot id were ended by the restart. Those that vanished under the same one did so
+    together when nothing of the run lives any more, the dispatcher included: the user's processes were killed.
+    """
+    lost = [history.of(one.name)[-1] for one in sessions if one.outcome is Outcome.LOST]
+    if any(_of_another_boot(one, snapshot.boot) for one in lost):
+        gone = [one for one in lost if one.begin is None or _of_another_boot(one, snapshot.boot)]
+        return HostEvent("restarted", _last_sign(gone), tuple(one.session for one in gone))
+    gone = [one for one in lost if one.end is None]
+    alive = snapshot.dispatcher is not None or any(one.alive for one in sessions)
+    if alive or len(gone) < _TOGETHER:
+        return None
+    return HostEvent("vanished", _last_sign(gone), tuple(one.session for one in gone))
+
+
+def _of_another_boot(one: Attempt, boot: str) -> bool:
+    return bool(boot and one.begin and one.begin.boot and one.begin.boot != boot)
+
+
+def _last_sign(gone: Sequence[Attempt]) -> float | None:
+    """When one of them last wrote to its log, or began."""
+    signs = [one.log_changed or (one.begin.started if one.begin else None) for one in gone]
+    return max((sign for sign in signs if sign), default=None)

@@ -22,8 +22,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from comborun.monitor.answer.snapshot import Mark
 from comborun.monitor.status import Expected, SessionStatus
 from comborun.plan import Unit
 from comborun.rules.words import Life, Outcome
@@ -39,23 +39,6 @@ _APART = 0.3
 _LIKELIEST = 0.0
 _LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What the latest attempt of a session has done by itself."""
-
-    status: SessionStatus
-    done: int
-    seconds: float
-    marks: tuple[Mark, ...] = ()
-    whole: bool = True
-    """it is all that was done; else it is the least, and neither a pace nor what is left follows from it"""
-
-    @property
-    def tells(self) -> bool:
-        """Whether a pace follows from it: it does when it was cut short, but nobody knows how long a lost one ran."""
-        return self.whole and self.done > 0 and self.seconds > _SHORTEST_S and self.status.outcome is not Outcome.LOST
 
 
 @dataclass(frozen=True)
@@ -81,22 +64,22 @@ class Forecast:
     """None when the end of any session that is to come can't be told"""
 
 
-def forecast(progress: Sequence[Progress], slots: int | None, now: float) -> Forecast:
+def forecast(sessions: Sequence[SessionStatus], slots: int | None, now: float) -> Forecast:
     """Ends of the running sessions, then of the queued ones in their order; `slots` None: nothing queued starts."""
-    paces = _paces(progress)
-    levels = [_ends(progress, paces, slots, now, level) for level in _LEVELS]
+    paces = _paces(sessions, now)
+    levels = [_ends(sessions, paces, slots, now, level) for level in _LEVELS]
     ends = {name: Expected(*(level[name] for level in levels)) for name in levels[0]}
-    coming = [one for one in progress if one.status.life is not Life.ENDED]
-    told = bool(coming) and all(one.status.name in ends for one in coming)
+    coming = [one for one in sessions if one.life is not Life.ENDED]
+    told = bool(coming) and all(one.name in ends for one in coming)
     return Forecast(ends, Expected(*(max(level.values()) for level in levels)) if told else None)
 
 
 def _ends(
-    progress: Sequence[Progress], paces: Mapping[Unit, _Pace], slots: int | None, now: float, level: float
+    sessions: Sequence[SessionStatus], paces: Mapping[Unit, _Pace], slots: int | None, now: float, level: float
 ) -> dict[str, float]:
-    running = [one for one in progress if one.status.alive]
-    ends = {one.status.name: now + left for one in running if (left := _left(one, paces, level)) is not None}
-    queued = [one.status for one in progress if one.status.life is Life.QUEUED]
+    running = [one for one in sessions if one.alive]
+    ends = {one.name: now + left for one in running if (left := _left(one, paces, now, level)) is not None}
+    queued = [one for one in sessions if one.life is Life.QUEUED]
     if queued and slots and len(ends) == len(running):
         starts = _Slots(slots, list(ends.values()), now)
         while queued:
@@ -114,59 +97,64 @@ def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
     return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
 
 
-def _ready(status: SessionStatus) -> float:
+def _ready(one: SessionStatus) -> float:
     """When a queued session may start at the earliest, on the host's clock."""
-    return (status.waiting.until if status.waiting else None) or 0.0
+    return (one.waiting.until if one.waiting else None) or 0.0
 
 
-def _left(one: Progress, paces: Mapping[Unit, _Pace], level: float) -> float | None:
-    """Seconds until a running session ends; None where it goes at no pace that is known."""
-    if one.status.life is Life.STALLED or not one.whole or _overdue(one, paces):
+def _ran(one: SessionStatus, now: float) -> float:
+    """Seconds that its latest attempt took, until the probe."""
+    return max(0.0, now - one.started) if one.alive and one.started is not None else one.seconds or 0.0
+
+
+def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: float) -> float | None:
+    """Seconds until a running session ends; None where its pace is not known."""
+    ran, likely = _ran(one, now), _length(one, paces, _LIKELIEST)
+    overdue = (
+        not one.own and one.remaining and likely is not None and ran > likely
+    )  # then the run's pace is not its own
+    if one.life is Life.STALLED or not one.whole or overdue:
         return None
-    if one.tells and one.done >= ENOUGH:
-        variation = paces[one.status.unit].variation
-        return _Pace(one.seconds / one.done, one.done, variation, _DRIFT).seconds(one.status.remaining, level)
-    length = _length(one.status, paces, level)
-    spent = 0.0 if one.done else one.seconds  # on what is not done yet
+    if _tells(one, now) and one.own >= ENOUGH:
+        variation = paces[one.unit].variation
+        return _Pace(ran / one.own, one.own, variation, _DRIFT).seconds(one.remaining, level)
+    length = _length(one, paces, level)
+    spent = 0.0 if one.own else ran  # on what is not done yet
     return None if length is None else max(0.0, length - spent)
 
 
-def _overdue(one: Progress, paces: Mapping[Unit, _Pace]) -> bool:
-    """Whether nothing is done where all of it was likely to be: then the pace of its run is not its own."""
-    length = _length(one.status, paces, _LIKELIEST)
-    return not one.done and bool(one.status.remaining) and length is not None and one.seconds > length
-
-
-def _length(status: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
+def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
     """Seconds that a session takes which has not shown enough yet."""
-    if status.unit not in paces or status.done is None:
+    if one.unit not in paces or one.done is None:
         return None
-    return paces[status.unit].seconds(status.remaining, level)
+    return paces[one.unit].seconds(one.remaining, level)
 
 
-def _paces(progress: Sequence[Progress]) -> Mapping[Unit, _Pace]:
+def _tells(one: SessionStatus, now: float) -> bool:
+    """Whether a pace follows from its latest attempt, cut short or not. How long a lost one ran is unknown."""
+    return one.whole and one.own > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
+
+
+def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace]:
     """The mean pace of the run, for episodes and for steps; none where too little was done."""
     paces: dict[Unit, _Pace] = {}
-    units: set[Unit] = {one.status.unit for one in progress}
+    units: set[Unit] = {one.unit for one in sessions}
     for unit in units:
-        telling = [one for one in progress if one.status.unit == unit and one.tells]
-        done = sum(one.done for one in telling)
+        telling = [one for one in sessions if one.unit == unit and _tells(one, now)]
+        done = sum(one.own for one in telling)
         if done >= ENOUGH:
-            mean = sum(one.seconds for one in telling) / done
-            own = [one.seconds / one.done for one in telling if one.done >= ENOUGH]
-            apart = statistics.stdev(own) / mean if mean and len(own) >= 3 else _APART
+            mean = sum(_ran(one, now) for one in telling) / done
+            single = [_ran(one, now) / one.own for one in telling if one.own >= ENOUGH]
+            apart = statistics.stdev(single) / mean if mean and len(single) >= 3 else _APART
             paces[unit] = _Pace(mean, done, _variation(telling), max(_DRIFT, apart))
     return paces
 
 
-def _variation(telling: Sequence[Progress]) -> float:
+def _variation(telling: Sequence[SessionStatus]) -> float:
     """The coefficient of variation of single durations, from what was done between the looks."""
     squares, freedom = 0.0, 0
     for one in telling:
-        steps = [
-            (after.done - before.done, after.time - before.time)
-            for before, after in zip(one.marks, one.marks[1:], strict=False)
-        ]
+        steps = [(after.done - before.done, after.time - before.time) for before, after in pairwise(one.marks)]
         count, spent = sum(count for count, _ in steps), sum(seconds for _, seconds in steps)
         if len(steps) > 1 and spent > 0:
             mean = spent / count

@@ -1,16 +1,21 @@
-"""Asking the host: one round trip per question."""
+"""Asking the host, one round trip per question, and remembering: a probe sends only what is new."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
-from comborun.monitor.history import Known
-from comborun.plan import Plan
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.progress import Counter, Look, Share, counted
+from comborun.monitor.snapshot import Attempt, Mark, Snapshot
+from comborun.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.transport import Transport
+from comborun.rules import counting
 from comborun.rules.names import AFTER
+from comborun.rules.words import Completeness
 
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
@@ -20,7 +25,11 @@ LONGEST_TAIL = 16384
 """and where that is a bar that starts again: it is drawn seldom, and the bars below it often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
-
+MOST_MARKS = 60
+"""that are kept of an attempt"""
+Known = tuple[int, ...]
+"""For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
+_NONE: Mapping[str, Session] = MappingProxyType({})
 _LOAD = """
 case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
 cd -- "$run" 2>/dev/null && [[ -e plan-1.json ]] || exit 66
@@ -84,3 +93,59 @@ def load_run(transport: Transport, run_dir: str) -> RunView:
             f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",
             "was it written by another version of comborun?",
         ) from error
+
+
+@dataclass(frozen=True)
+class History:
+    """The last probe, and every attempt that was ever seen, oldest first, by session."""
+
+    snapshot: Snapshot | None = None
+    attempts: Mapping[str, tuple[Attempt, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def of(self, session: str) -> tuple[Attempt, ...]:
+        return self.attempts.get(session, ())
+
+    def known(self, sessions: Sequence[str]) -> Known:
+        return tuple(max((one.number for one in self.of(name) if one.end), default=0) for name in sessions)
+
+
+def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] = _NONE) -> History:
+    """Ended attempts stay; those without an end are what the new snapshot says, for it sends all of them.
+
+    `sessions` are the plan's, by name: they say how progress is read off a log.
+    """
+    attempts = {name: {one.number: one for one in seen if one.end} for name, seen in history.attempts.items()}
+    before = {(one.session, one.number): one for seen in history.attempts.values() for one in seen}
+    for one in snapshot.attempts:
+        session, earlier = sessions.get(one.session), before.get((one.session, one.number))
+        kept = one
+        if earlier:
+            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, marks=earlier.marks)
+        if session:
+            late = earlier is None and history.snapshot is None
+            kept = replace(kept, counter=_counter(kept, session, snapshot.now, late=late))
+        attempts.setdefault(one.session, {})[one.number] = _marked(kept, snapshot.now)
+    ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
+    return History(snapshot, MappingProxyType(ordered))
+
+
+def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
+    """What its log tells, with what this look shows of it; `late`: whoever looks has not looked before."""
+    begin, rules = one.begin, session.progress
+    share = Share(begin.first, begin.count) if begin and begin.count else Share(session.first, session.count)
+    if rules.each and share.count and one.end and one.end.completeness is Completeness.COMPLETE:
+        return Counter(share.count)  # which no look at a bar may have shown
+    if not one.tail:
+        return one.counter
+    started = begin.started if begin else None
+    age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
+    cut = one.log_size != len(one.tail)  # a log that has grown meanwhile may have been cut, too
+    return counted(one.counter, counting.lines(one.tail, cut=cut), rules, share, Look(age, late=late and cut))
+
+
+def _marked(one: Attempt, now: float) -> Attempt:
+    """With a mark more, when more is done than at the last one."""
+    if one.done <= (one.marks[-1].done if one.marks else 0):
+        return one
+    mark = Mark(one.end.ended if one.end else now, one.done)
+    return replace(one, marks=(*one.marks, mark)[-MOST_MARKS:])

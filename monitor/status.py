@@ -1,4 +1,7 @@
-"""What is known of a run, in the words that people and programs get."""
+"""What is known of a run, in the words that people and programs get.
+
+Times are seconds since 1970 on the host's clock.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from comborun.monitor.answer.cluster import Scheduler, Task
-from comborun.monitor.answer.holds import Hold, Quarantine, Waiting
-from comborun.monitor.answer.host import HostUse
-from comborun.monitor.answer.servers import ServerStatus
+from comborun.monitor.slurm import Task
+from comborun.monitor.snapshot import Mark, RunFacts, Waiting
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
 from comborun.work import Spans, size, union
@@ -20,7 +21,7 @@ SMOKE, SUPERSEDED = "smoke", "superseded"
 
 
 class Expected(NamedTuple):
-    """When something will end: seconds since 1970 on the host's clock."""
+    """When something will end."""
 
     earliest: float
     likeliest: float
@@ -42,20 +43,23 @@ class Link:
     complaint: str = ""
 
 
+UP = Link()
+
+
 @dataclass(frozen=True)
 class HostEvent:
     """Something that happened to the host and ended many sessions at once."""
 
     kind: Literal["restarted", "vanished"]
     last_sign: float | None
-    """when one of the sessions last gave a sign of life; seconds since 1970 on the host's clock"""
+    """when one of the sessions last gave a sign of life"""
     sessions: tuple[str, ...]
     """those that it ended"""
 
 
 @dataclass(frozen=True)
 class SessionStatus:
-    """One session. Times are seconds since 1970 on the host's clock."""
+    """One session."""
 
     name: str
     policy: str
@@ -83,14 +87,18 @@ class SessionStatus:
     """what attaches to that attempt: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
     """seconds since its log last grew; None unless it is alive"""
-    progressed: float | None = None
-    """when more was last seen to be done"""
     silent: bool = False
     """its program is known to print nothing for long stretches"""
     last_line: str = ""
     started: float | None = None
     seconds: float | None = None
     """how long its latest attempt ran, or has been running"""
+    own: int = 0
+    """episodes (or steps) that its latest attempt has done"""
+    whole: bool = True
+    """`own` is all that it has done; else the least, and neither a pace nor what is left follows from it"""
+    marks: tuple[Mark, ...] = ()
+    """when more was seen to be done by it, oldest first"""
     note: str = ""
     """for people: how it ended, where the outcome alone does not say it"""
     expected: Expected | None = None
@@ -135,10 +143,15 @@ class SessionStatus:
     def remaining(self) -> int:
         return max(0, self.planned - (self.done or 0))
 
+    @property
+    def progressed(self) -> float | None:
+        """When more was last seen to be done."""
+        return self.marks[-1].time if self.marks else None
 
-@dataclass(frozen=True)
-class RunStatus:
-    """A run at one moment. Times are seconds since 1970 on the host's clock."""
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus(RunFacts):
+    """A run at one moment."""
 
     run: str
     grid: str
@@ -156,13 +169,6 @@ class RunStatus:
     expected: Expected | None = None
     """the end of the last session"""
     finished: bool = False
-    stopped: bool = False
-    hold: Hold | None = None
-    quarantine: tuple[Quarantine, ...] = ()
-    dispatcher: int | None = None
-    slots: int | None = None
-    use: HostUse = field(default_factory=HostUse)
-    multiplexer: str = ""
     host_event: HostEvent | None = None
     hint: str = ""
     """what to do, when something is to be done: nothing starts any more, say"""
@@ -170,11 +176,7 @@ class RunStatus:
     """that the grid's notify command did not take the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""
-    link: Link = field(default_factory=Link)
-    scheduler: Scheduler | None = None
-    """None unless Slurm starts the sessions"""
-    servers: tuple[ServerStatus, ...] = ()
-    """the model servers that its sessions ask"""
+    link: Link = UP
     server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """server -> what its start waits for"""
 
@@ -185,9 +187,18 @@ class RunStatus:
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
     @property
+    def every(self) -> tuple[SessionStatus, ...]:
+        """The sessions and the `after` command."""
+        return (*self.sessions, *((self.after,) if self.after else ()))
+
+    @property
     def proper(self) -> tuple[SessionStatus, ...]:
         """The sessions that the plan is about: without smoke tests and what was amended away."""
         return tuple(session for session in self.sessions if not session.extra)
+
+    @property
+    def busy(self) -> tuple[SessionStatus, ...]:
+        return tuple(session for session in self.sessions if session.alive)
 
     @property
     def done(self) -> int:
@@ -210,6 +221,12 @@ class RunStatus:
             yield due, sum(one.done or 0 for one in sessions)
 
     @property
+    def unit(self) -> str:
+        """`episodes` or `steps`, or `done` where both occur."""
+        units = {session.unit for session in self.sessions}
+        return f"{units.pop()}s" if len(units) == 1 else "done"
+
+    @property
     def recorded(self) -> int:
         """Of those sessions whose successes are known."""
         return sum(session.recorded or 0 for session in self.proper if session.successes is not None)
@@ -225,14 +242,13 @@ class RunStatus:
 
     def counts(self) -> dict[str, int]:
         """How many sessions of the plan are in each state; an ended one counts by its outcome."""
-        return tally(self.proper)
+        return _tally(self.proper)
 
     def smoke(self) -> dict[str, int]:
         """The same for the smoke test; empty without one."""
-        return tally([session for session in self.sessions if session.part == SMOKE])
+        return _tally([session for session in self.sessions if session.part == SMOKE])
 
 
-def tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
+def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
     words = [str(session.outcome or session.life) for session in sessions]
-    order = [*Life, *Outcome]
-    return {str(word): words.count(str(word)) for word in order if str(word) in words}
+    return {str(word): words.count(str(word)) for word in (*Life, *Outcome) if str(word) in words}

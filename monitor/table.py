@@ -14,14 +14,24 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from comborun.monitor.columns import LAST_LINE, PADDING, Column, columns
 from comborun.monitor.lastline import visible
-from comborun.monitor.showing.clusterline import summary
-from comborun.monitor.showing.columns import LAST_LINE, PADDING, Column, columns
-from comborun.monitor.showing.hostline import GAP, host_lines, packed
-from comborun.monitor.showing.serverline import server_line
-from comborun.monitor.showing.style import STYLES, bar, note_style
+from comborun.monitor.lines import GAP, bar, cut, host_lines, note_style, packed, server_line
+from comborun.monitor.slurm import summary
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
-from comborun.monitor.wording import SYMBOLS, brief, clock, duration, expectation, happening, listed, remark, state
+from comborun.monitor.wording import (
+    STYLES,
+    SYMBOLS,
+    brief,
+    clock,
+    duration,
+    event_words,
+    expectation,
+    label,
+    listed,
+    remark,
+    state,
+)
 from comborun.rules.words import Life, Outcome
 
 MOST_ROWS = 100
@@ -105,28 +115,19 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
     else:
         facts += map(Text, times)
     lines = [name, _progress(status, look.width), *packed(facts, look.width)]
+    if not status.finished and status.scheduler and status.now is not None:
+        style = "" if status.scheduler.answered else "yellow"
+        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), look.width))
     if not status.finished:
-        lines += _cluster(status, look.width)
         lines += host_lines(status.use, look.width, look.height)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
         lines += _unreachable(status, look)
     if status.host_event:
-        lines.append(Text(f"! {happening(status.host_event, visible(status.host), look.zone)}", "bold yellow"))
+        lines.append(Text(f"! {event_words(status.host_event, status.host, look.zone)}", "bold yellow"))
     lines += [Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.unheard, status.undecided) if said]
     return [*lines, Text()]
-
-
-def _cluster(status: RunStatus, width: int) -> list[Text]:
-    """What Slurm has, where it starts the sessions; a Slurm that does not answer changes nothing else."""
-    if status.scheduler is None or status.now is None:
-        return []
-    silent = not status.scheduler.answered
-    line = Text(f"{'! ' if silent else ''}{summary(status.scheduler, status.tasks, status.now)}")
-    line.stylize("yellow" if silent else "")
-    line.truncate(width, overflow="ellipsis")
-    return [line]
 
 
 def _times(status: RunStatus, look: Look) -> list[str]:
@@ -143,14 +144,12 @@ def _progress(status: RunStatus, width: int) -> Text:
     """The bar over everything; left out where no program of the run tells how far it is."""
     if not status.planned:
         return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
-    units = {session.unit for session in status.proper}
-    word = f"{units.pop()}s" if len(units) == 1 else "done"
-    label = f"{status.done}/{status.planned} {word}"
+    done = f"{status.done}/{status.planned} {status.unit}"
     successes = f"{status.successes} of {status.recorded} successful"
-    if status.recorded and width >= len(label) + len(successes) + 16:
-        label = f"{label}, {successes}"
+    if status.recorded and width >= len(done) + len(successes) + 16:
+        done = f"{done}, {successes}"
     style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
-    return bar(status.done, status.planned, width - len(label) - 1, style).append(f" {label}", "default")
+    return bar(status.done, status.planned, width - len(done) - 1, style).append(f" {done}", "default")
 
 
 def _unreachable(status: RunStatus, look: Look) -> list[Text]:
@@ -166,9 +165,7 @@ def _unreachable(status: RunStatus, look: Look) -> list[Text]:
 def _left_out(sessions: Sequence[SessionStatus], width: int) -> list[Text]:
     if not sessions:
         return []
-    line = Text(f"and {len(sessions)} more: {listed(Counter(map(state, sessions)))}", "dim")
-    line.truncate(width, overflow="ellipsis")
-    return [line]
+    return [cut(Text(f"and {len(sessions)} more: {listed(Counter(map(state, sessions)))}", "dim"), width)]
 
 
 def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) -> list[Text]:
@@ -186,11 +183,9 @@ def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) ->
 
 
 def _problem(session: SessionStatus, width: int) -> Text:
-    combo = f"{visible(session.policy)} in {visible(session.combo)}"
-    line = Text(f"{SYMBOLS[state(session)]} {combo}: {remark(session)}", note_style(session))
+    line = Text(f"{SYMBOLS[state(session)]} {label(session)}: {remark(session)}", note_style(session))
     line.append(f"  {session.last_line}" if session.last_line else "", "dim")
-    line.truncate(width, overflow="ellipsis")
-    return line
+    return cut(line, width)
 
 
 def _after(after: SessionStatus, width: int) -> Text:
@@ -200,5 +195,4 @@ def _after(after: SessionStatus, width: int) -> Text:
         line.append(f"  {brief(after.seconds)}")
     said = after.note or after.last_line
     line.append(f"  {said}" if said else "", "dim")
-    line.truncate(width, overflow="ellipsis")
-    return line
+    return cut(line, width)

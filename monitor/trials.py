@@ -27,10 +27,8 @@ from comborun.forecast.calibrating import (
 from comborun.forecast.calibration import Step
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run
-from comborun.monitor.pace import backoff
-from comborun.monitor.watch import Source, SystemClock
+from comborun.monitor.observe import History, load_run
+from comborun.monitor.watch import Clock, Source, backoff
 from comborun.planner.furnished import with_threads
 from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, start, stop
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
     from comborun.forecast.calibration import Measured
     from comborun.grid import Grid
-    from comborun.monitor.answer.snapshot import Attempt
     from comborun.monitor.observe import RunView
+    from comborun.monitor.snapshot import Attempt
     from comborun.plan import Plan, Session
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
@@ -250,7 +248,7 @@ class _Watch:
     uses: defaultdict[str, _Use] = field(default_factory=lambda: defaultdict(_Use))
 
     def to_the_end(self, idle: _Idle) -> list[Trial]:
-        transport, clock = self.bench.transport, SystemClock()
+        transport, clock = self.bench.transport, Clock()
         source = Source(transport, load_run(transport, self.directory))
         history, misses, counted = History(), 0, 0
         while True:
@@ -271,7 +269,7 @@ class _Watch:
             if ended > counted:
                 self.bench.hearer.progress(ended, len(self.plan.sessions))
                 counted = ended
-            if snapshot.done is not None:
+            if snapshot.done:
                 return [_trial(*pair, self.uses) for pair in zip(latest, self.plan.sessions, strict=True)]
             if any(found and found[0].alive for found in latest):
                 idle.since = None

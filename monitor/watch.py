@@ -9,52 +9,42 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from comborun.errors import HostError
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.observe import RunView, load_run, observe
-from comborun.monitor.pace import backoff, calm, due, pause
-from comborun.monitor.showing.screen import Screen
-from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.observe import History, RunView, fold, load_run, observe
+from comborun.monitor.screen import Screen
+from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
 from comborun.remote.transport import Transport
+from comborun.rules.words import Life
 
+SHORTEST_S = 2.0
+"""between two looks, unless the interval is shorter"""
 _TICK_S = 1.0
+_LAST_RETRY_S = 60.0
+_MOST_DOUBLINGS = 10
 T = TypeVar("T")
 
 
-class Clock(Protocol):
+class Clock:
     """The watcher's own time. Nothing about the run is computed from it: that is the host's clock."""
 
     def now(self) -> float:
         """Seconds since 1970."""
-        ...
-
-    def elapsed(self) -> float:
-        """Seconds since some moment; never goes back."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait; Ctrl-C ends it with KeyboardInterrupt."""
-        ...
-
-
-class SystemClock:
-    def now(self) -> float:
         return time.time()
 
     def elapsed(self) -> float:
-        """Counts while a laptop is asleep, where the system tells (Linux)."""
+        """Seconds since some moment; never goes back. On Linux it counts while a laptop is asleep."""
         if sys.platform == "linux":
             return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Wait; Ctrl-C ends it with KeyboardInterrupt."""
         time.sleep(seconds)
 
 
@@ -82,36 +72,33 @@ class Source:
 @dataclass(frozen=True)
 class Settings:
     interval: float
-    """seconds from one look to the next, at most (pace.py)"""
+    """seconds from one look to the next, at most"""
     chance: Callable[[], float] = random.random
     """numbers from 0 to 1: so that not all watchers come back at once"""
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """What the loop knows: the last answers, when they came, and how the link is."""
+    """The last answers, when they came, and how the link is. Moments are on the clock's elapsed()."""
 
     history: History = field(default_factory=History)
     seen: float | None = None
-    """when the last answer came, on the clock's elapsed()"""
-    link: Link = field(default_factory=Link)
+    """when the last answer came"""
+    link: Link = UP
     lost: float = 0.0
-    """when the link was lost, on the clock's elapsed()"""
+    """when the link was lost"""
     undecided: str = ""
     """what `heed` had to say of the last look"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
-        return replace(self._status(view, clock), undecided=self.undecided)
-
-    def _status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now: while the host answers its time goes on between two looks; else it stands still."""
-        snapshot = self.history.snapshot
         age = None if self.seen is None else clock.elapsed() - self.seen
-        if not self.link.reachable:
-            link = replace(self.link, last_seen=age, lasting=clock.elapsed() - self.lost)
-            return classify(view, self.history, link=link)
-        now = snapshot.now + age if snapshot and age is not None else None
-        return classify(view, self.history, now, replace(self.link, last_seen=age))
+        link, now = replace(self.link, last_seen=age), None
+        if not link.reachable:
+            link = replace(link, lasting=clock.elapsed() - self.lost)
+        elif self.history.snapshot and age is not None:
+            now = self.history.snapshot.now + age
+        return replace(classify(view, self.history, now, link), undecided=self.undecided)
 
 
 def watch(
@@ -136,8 +123,11 @@ def watch(
                     screen.show(status)
             if status.finished:
                 break
-            tick = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
-            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, tick)
+            _wait(
+                _until_next(status, settings, clock.elapsed() - begun),
+                clock,
+                _redraw(screen, memory, source.view, clock),
+            )
     finally:
         screen.close()
     return status
@@ -172,7 +162,7 @@ def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memor
         source = source.renewed(history)
     except HostError as error:
         return source, _missed(memory, error, clock)
-    return source, _Memory(history, clock.elapsed(), Link(), undecided=memory.undecided)
+    return source, _Memory(history, clock.elapsed(), undecided=memory.undecided)
 
 
 def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
@@ -182,10 +172,6 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     return replace(memory, link=link, lost=lost)
 
 
-def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:
-    screen.show(memory.status(view, clock))
-
-
 def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None) -> None:
     """Let time pass; `tick` is called about once a second on the way."""
     deadline = clock.elapsed() + seconds
@@ -193,3 +179,65 @@ def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None) -> None
         clock.sleep(min(_TICK_S, left))
         if tick and clock.elapsed() < deadline:
             tick()
+
+
+def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> Callable[[], None] | None:
+    return (lambda: screen.show(memory.status(view, clock))) if screen.ticking else None
+
+
+# When to look next
+#
+# After a launch or a change (a session begins, ends, or has done all it was to do) the looks double their distance: 2,
+# 4, 8 ... seconds, up to the interval. When a session is expected to end before the next look, the look is then; where
+# the end does not come, the distance doubles again from the last progress on.
+
+
+def pause(interval: float, calm: float, due: float | None) -> float:
+    """Seconds until the next look.
+
+    `calm` is how long ago the last change was, `due` in how many seconds the next one is expected; None: not known.
+    """
+    nearest = calm if due is None else min(calm, due)
+    return min(interval, max(SHORTEST_S, nearest))
+
+
+def backoff(interval: float, failures: int, chance: float) -> float:
+    """Seconds until a host that doesn't answer is asked again: soon, then less often, never all watchers at once.
+
+    `chance` is a random number from 0 to 1; the pause is between a half and the whole of 2, 4, 8 ... seconds.
+    """
+    longest = min(interval, _LAST_RETRY_S, SHORTEST_S * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
+    return longest * (0.5 + 0.5 * chance)
+
+
+def calm(status: RunStatus, watched: float) -> float:
+    """Seconds since the last change, on the host's clock; `watched` where there was none: since the first look."""
+    moments = [moment for session in status.every for moment in _moments(session)]
+    return watched if status.now is None or not moments else max(0.0, status.now - max(moments))
+
+
+def _moments(session: SessionStatus) -> Iterator[float]:
+    if session.started is None:
+        return
+    yield session.started
+    if session.life is Life.ENDED:
+        yield session.started + (session.seconds or 0.0)
+    elif session.progressed is not None and session.planned and not session.remaining:
+        yield session.progressed
+
+
+def due(status: RunStatus) -> float | None:
+    """Seconds until the first session is expected to end, or to start again.
+
+    Where one is late to end, as long as it has shown nothing new.
+    """
+    now = status.now
+    if now is None:
+        return None
+    ends = [
+        max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
+        for session in status.busy
+        if session.remaining and session.expected
+    ]
+    retries = [session.waiting.until - now for session in status.sessions if session.waiting and session.waiting.until]
+    return min([*ends, *(left for left in retries if left > 0)], default=None)

@@ -1,16 +1,21 @@
-"""Durations, times and symbols as people read them."""
+"""Durations, times, sizes, symbols and states as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
-from comborun.monitor.status import Expected, HostEvent, SessionStatus
+from comborun.monitor.lastline import visible
 from comborun.rules.words import Life, Outcome
 from comborun.text import GIB, MIB, several
 
-_UNITS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
-MINUTE, HOUR, DAY = 60, 3600, 86400
+if TYPE_CHECKING:
+    from comborun.monitor.snapshot import Server
+    from comborun.monitor.status import Expected, HostEvent, SessionStatus
+
+_SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 SYMBOLS: dict[str, str] = {
     Life.QUEUED: "·",
@@ -25,11 +30,38 @@ SYMBOLS: dict[str, str] = {
     Outcome.LOST: "?",
     Outcome.NOT_NEEDED: "–",
 }
+STYLES: dict[str, str] = {
+    Life.QUEUED: "dim",
+    Life.STARTING: "cyan",
+    Life.RUNNING: "cyan",
+    Life.STALLED: "yellow",
+    Life.ORPHANED: "magenta",
+    Outcome.SUCCEEDED: "green",
+    Outcome.PARTIAL: "yellow",
+    Outcome.FAILED: "red",
+    Outcome.CANCELLED: "yellow",
+    Outcome.LOST: "magenta",
+    Outcome.NOT_NEEDED: "dim",
+}
+SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent": "!", "ended": "!"}
+_SERVER_WORDS = {
+    "queued": "has not started",
+    "starting": "is starting",
+    "loading": "is loading",
+    "ready": "is ready",
+    "silent": "does not answer",
+    "ended": "has ended",
+}
 
 
 def state(session: SessionStatus) -> str:
     """One word: the outcome of what has ended, else where it is in its life."""
     return str(session.outcome or session.life)
+
+
+def label(session: SessionStatus) -> str:
+    """`flat in stairs (smoke)`, harmless on a terminal; `after` for the grid's last command."""
+    return visible(f"{session.policy} in {session.combo}") if session.policy else session.name
 
 
 def listed(counts: Mapping[str, int]) -> str:
@@ -45,25 +77,25 @@ def remark(session: SessionStatus) -> str:
 def brief(seconds: float) -> str:
     """At most six characters: `45 s`, `12 min`, `3.2 h`, `4.1 d`."""
     whole = round(max(0.0, seconds))
-    if whole < MINUTE:
+    if whole < _MINUTE:
         return f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} min"
-    if whole < 2 * DAY:
-        return f"{whole / HOUR:.1f} h"
-    return f"{min(whole / DAY, 999):.3g} d"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < 2 * _DAY:
+        return f"{whole / _HOUR:.1f} h"
+    return f"{min(whole / _DAY, 999):.3g} d"
 
 
 def duration(seconds: float) -> str:
     """Two units: `45 s`, `12 min 05 s`, `3 h 04 min`, `2 d 03 h`."""
     whole = round(max(0.0, seconds))
-    if whole < MINUTE:
+    if whole < _MINUTE:
         return f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} min {whole % MINUTE:02} s"
-    if whole < 2 * DAY:
-        return f"{whole // HOUR} h {whole % HOUR // MINUTE:02} min"
-    return f"{whole // DAY} d {whole % DAY // HOUR:02} h"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE:02} s"
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR:02} h"
 
 
 def clock(moment: float, zone: tzinfo | None, *, near: float | None = None) -> str:
@@ -94,22 +126,32 @@ def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
     return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
 
 
-def happening(event: HostEvent, host: str, zone: tzinfo | None) -> str:
+def event_words(event: HostEvent, host: str, zone: tzinfo | None) -> str:
     """`gpu-box was started again after 14:32:05: 8 sessions that ran then are lost`."""
-    count = len(event.sessions)
-    sessions = several(count, "session")
+    count, host = len(event.sessions), visible(host)
     when = "" if event.last_sign is None else f" after {clock(event.last_sign, zone)}"
     if event.kind == "restarted":
-        return f"{host} was started again{when}: {sessions} that ran then {'is' if count == 1 else 'are'} lost"
-    return f"all {sessions} that ran vanished together{when}: were the user's processes on {host} killed?"
+        are = "is" if count == 1 else "are"
+        return f"{host} was started again{when}: {several(count, 'session')} that ran then {are} lost"
+    return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
+
+
+def server_words(server: Server, now: float | None) -> str:
+    """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
+    word = _SERVER_WORDS.get(server.state, visible(server.state))
+    if server.since is not None and now is not None:
+        lasting = brief(now - server.since)
+        word += f" {lasting} ago" if server.state == "ended" else f" for {lasting}"
+    if server.state == "ended":
+        word += f" ({visible(server.cause)}{': ' if server.why else ''}{visible(server.why)})"
+    return word
 
 
 def sizes(part: int, whole: int) -> str:
     """Bytes of bytes: `41.2/79.6 GiB`, or `31.0 GiB/3.49 TiB` where the unit of the whole says too little."""
     unit, name = _unit(whole)
-    own, own_name = _unit(part)
     if part and 10 * part < unit:
-        return f"{_three(part / own)} {own_name}/{_three(whole / unit)} {name}"
+        return f"{amount(part)}/{_three(whole / unit)} {name}"
     return f"{_three(part / unit) if part else 0}/{_three(whole / unit)} {name}"
 
 
@@ -120,7 +162,7 @@ def amount(number: int) -> str:
 
 
 def _unit(number: int) -> tuple[int, str]:
-    return next((unit for unit in _UNITS if number >= unit[0]), _UNITS[-1])
+    return next((unit for unit in _SIZES if number >= unit[0]), _SIZES[-1])
 
 
 def _three(number: float) -> str:

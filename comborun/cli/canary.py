@@ -15,8 +15,8 @@ from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.observe import load_run
-from comborun.monitor.showing.screen import JsonScreen, open_screen
-from comborun.monitor.watch import Settings, Source, SystemClock, once, watch
+from comborun.monitor.screen import JsonScreen, open_screen
+from comborun.monitor.watch import Clock, Settings, Source, once, watch
 from comborun.remote.control import StartOptions, laptop_secrets, start
 from comborun.remote.publish import Draft, publish
 from comborun.text import harmless, several
@@ -101,7 +101,7 @@ def _watch(transport: Transport, publication: Publication, *, quiet: bool) -> No
     source = Source(transport, load_run(transport, publication.directory))
     screen = JsonScreen(lambda _: None) if quiet else open_screen(Console(highlight=False), plain=False)
     try:
-        watch(source, screen, SystemClock(), Settings(min(source.view.plan.poll, 5.0)))
+        watch(source, screen, Clock(), Settings(min(source.view.plan.poll, 5.0)))
     except KeyboardInterrupt:
         click.echo(f"\nNo longer watching. The canary goes on; {program()} stop {publication.run} ends it.", err=True)
         raise

@@ -9,8 +9,8 @@ import click
 from comborun.cli.options import SLOTS, Where, json_option, root_option, run_argument, run_option, where_options
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
+from comborun.monitor.explain import server_names
 from comborun.monitor.observe import load_run
-from comborun.monitor.reasons.explain_server import server_names
 from comborun.monitor.watch import Source, once
 from comborun.remote.control import Steered, revive, send_test_notice, steer
 from comborun.remote.slurm import settle

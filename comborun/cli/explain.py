@@ -14,15 +14,11 @@ from comborun.cli.options import Where, json_option, root_option, run_option, wh
 from comborun.cli.terminal import answer, program
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run
-from comborun.monitor.reasons.explain import MOST_LINES, Explanation, to_document
-from comborun.monitor.reasons.explain import explain as explain_session
-from comborun.monitor.reasons.explain_server import explain_server, server_names
-from comborun.monitor.showing.serverline import SERVER_SIGNS
-from comborun.monitor.showing.style import STYLES
+from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
+from comborun.monitor.explain import explain as explain_session
+from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
-from comborun.monitor.wording import SYMBOLS
+from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import follow
 from comborun.rules.names import RunLayout
 from comborun.text import did_you_mean, harmless
@@ -80,7 +76,7 @@ def _with_log(transport: Transport, told: Explanation, log: PurePosixPath) -> Ex
 
 
 def _tell(told: Explanation, options: str) -> None:
-    sign = SYMBOLS.get(told.state) or SERVER_SIGNS.get(told.state, "·")
+    sign = SYMBOLS.get(told.state) or SERVER_SYMBOLS.get(told.state, "·")
     state = click.style(f"{sign} {told.state}", **_style(STYLES.get(told.state, "dim")))
     click.echo(f"{click.style(harmless(told.combo), bold=True)} ({told.session}) is {state}")
     for reason in told.reasons:

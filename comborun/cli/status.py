@@ -14,11 +14,11 @@ from comborun.cli.options import Where, json_option, root_option, run_argument, 
 from comborun.cli.report import differences, report_on, tell_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, program, tell
 from comborun.errors import HostError, UserError
+from comborun.monitor.document import to_json
 from comborun.monitor.observe import load_run
 from comborun.monitor.report_file import as_reported, last_report
-from comborun.monitor.showing.jsonform import to_json
-from comborun.monitor.showing.screen import JsonScreen, Screen, open_screen, show_once
-from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
+from comborun.monitor.watch import Clock, Settings, Source, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.remote.control import tell_decided
 from comborun.remote.transport import LOCAL
@@ -98,7 +98,7 @@ def watch_until_the_end(transport: Transport, watching: Watching) -> int:
         source = Source(transport, load_run(transport, watching.directory))
         settings = Settings(watching.interval or source.view.plan.poll)
         heed = StopEarly(transport, watching.run, watching.directory) if source.view.plan.stop_early else None
-        ended = watch(source, watching.screen(), SystemClock(), settings, heed)
+        ended = watch(source, watching.screen(), Clock(), settings, heed)
         summary, target = report_on(transport, watching.run, watching.directory, patience=_patience(settings))
     except KeyboardInterrupt:
         _tell_how_to_come_back(watching, ended)
@@ -122,7 +122,7 @@ def _patience(settings: Settings) -> Patience:
             since = f"! unreachable since {clock(link.since, None)}{why}"
             click.echo(f"{since}; the report follows when the host answers", err=True)
 
-    return lambda bring: until_answered(bring, SystemClock(), settings, tell_link)
+    return lambda bring: until_answered(bring, Clock(), settings, tell_link)
 
 
 def _look_once(transport: Transport, watching: Watching) -> int:

@@ -18,8 +18,7 @@ from comborun.command import fill
 from comborun.errors import HostError, UserError
 from comborun.judging import ResultRules
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run, observe
+from comborun.monitor.observe import History, load_run, observe
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.watch import Source
 from comborun.plan import After, Limits, Plan, Session

@@ -19,11 +19,14 @@ import sys
 sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
 from rich.console import Console
-from comborun.monitor.showing.screen import open_screen
-from comborun.monitor.watch import Settings, Source, SystemClock, watch
+from comborun.monitor.screen import open_screen
+from comborun.monitor.watch import Settings
+from comborun.monitor.watch import Source
+from comborun.monitor.watch import Clock
+from comborun.monitor.watch import watch
 view, answer = a_busy_run()
 try:
-    watch(Source(StagedHost([answer]), view), open_screen(Console()), SystemClock(), Settings(60))
+    watch(Source(StagedHost([answer]), view), open_screen(Console()), Clock(), Settings(60))
 except KeyboardInterrupt:
     print("back to the shell")
 """

@@ -13,9 +13,10 @@ from box import Box, bash
 from recorded import record
 from test_probe import answer, identity, probe
 
-from comborun.monitor.answer.host import MIB, Gpu
+from comborun.monitor.snapshot import Gpu
 from comborun.rules import counting
 from comborun.rules.words import Outcome
+from comborun.text import MIB
 
 END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}
 DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'

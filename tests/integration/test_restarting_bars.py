@@ -16,8 +16,7 @@ from test_preset_runs import furnish, launched
 
 from comborun.cli import combo
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History
-from comborun.monitor.observe import load_run
+from comborun.monitor.observe import History, load_run
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.watch import Source
 from comborun.remote.transport import LocalTransport

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from comborun.judging import ProgressRules, ResultRules
-from comborun.monitor.observe import RunView
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History, RunView, fold
+from comborun.monitor.status import RunStatus
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
 from comborun.resources import BashWord
@@ -193,6 +196,19 @@ def an_answer(
 
 def answer_of(document: Mapping[str, object], tails: bytes = b"") -> bytes:
     return b"comborun-probe 2\n" + json.dumps(document).encode() + b"\n" + tails
+
+
+def look_at(*answers: bytes, view: RunView | None = None) -> History:
+    """What is remembered after these answers."""
+    sessions, history = {one.name: one for one in view.plan.sessions} if view else {}, History()
+    for answer in answers:
+        history = fold(history, parse_snapshot(answer), sessions)
+    return history
+
+
+def status_of(view: RunView, *answers: bytes, now: float | None = None) -> RunStatus:
+    """What is shown of a run after these answers."""
+    return classify(view, look_at(*answers, view=view), now)
 
 
 @dataclass

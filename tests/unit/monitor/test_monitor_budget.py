@@ -12,8 +12,8 @@ from comborun.attempt import End
 from comborun.bundle import policy
 from comborun.host.attempts import RunDirectory
 from comborun.judging import DEFAULT_RETRY
-from comborun.monitor.answer.snapshot import Attempt
-from comborun.monitor.reasons.waits import budget
+from comborun.monitor.snapshot import Attempt
+from comborun.monitor.waiting import budget
 from comborun.plan import Plan
 from comborun.rules.words import Cause, Failure, Outcome
 

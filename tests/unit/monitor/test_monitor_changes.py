@@ -13,12 +13,12 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.showing.changes import changes
-from comborun.monitor.showing.jsonform import document, to_json
-from comborun.monitor.showing.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
+from comborun.monitor.document import document, to_json
+from comborun.monitor.observe import History, fold
+from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

@@ -9,13 +9,12 @@ from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_a
 from recorded import record
 
 from comborun.attempt import End
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.observe import RunView
-from comborun.monitor.reasons.causes import note
-from comborun.monitor.showing.changes import changes
-from comborun.monitor.showing.jsonform import document
+from comborun.monitor.document import document
+from comborun.monitor.observe import History, RunView, fold
+from comborun.monitor.session import note
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import remark
 from comborun.rules.tally import marked

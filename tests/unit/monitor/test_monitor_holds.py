@@ -8,11 +8,11 @@ import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.judging import RetryRule
-from comborun.monitor.answer.holds import Hold, Quarantine, Waiting
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.showing.jsonform import document
+from comborun.monitor.document import document
+from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import Hold, Quarantine, Waiting
 from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
 from comborun.rules.words import Failure, Life, Outcome

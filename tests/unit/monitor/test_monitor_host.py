@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import a_busy_run, a_host, an_answer
 
-from comborun.monitor.answer.host import Gpu, HostUse, Room
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.showing.hostline import host_facts, host_lines
-from comborun.monitor.showing.jsonform import document
+from comborun.monitor.document import document
+from comborun.monitor.lines import host_facts, host_lines
+from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import Gpu, HostUse, Room
 from comborun.monitor.wording import sizes
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40

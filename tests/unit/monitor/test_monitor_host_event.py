@@ -9,11 +9,11 @@ from datetime import UTC
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.showing.changes import changes
-from comborun.monitor.showing.jsonform import document
+from comborun.monitor.document import document
+from comborun.monitor.observe import History, fold
 from comborun.monitor.status import HostEvent, RunStatus
 from comborun.monitor.table import Look, render
 
@@ -120,5 +120,5 @@ def test_the_words_fit_one_session_and_a_host_that_killed_them() -> None:
 
 def test_programs_get_it_as_a_field() -> None:
     event = document(after_a_restart())["host_event"]
-    assert event == {"kind": "restarted", "last_sign": NOW - 60, "sessions": ["stairs_act", "maze_act"]}
+    assert event == {"kind": "restarted", "last_sign": NOW - 60, "sessions": ("stairs_act", "maze_act")}
     assert document(seen(an_answer(Seen("maze_act"))))["host_event"] is None

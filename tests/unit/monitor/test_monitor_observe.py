@@ -6,9 +6,8 @@ import pytest
 from monitor_stage import NOW, Seen, StagedHost, a_plan, a_session, an_answer
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.answer.snapshot import parse_snapshot
-from comborun.monitor.history import History, fold
-from comborun.monitor.observe import load_run, observe
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.observe import History, fold, load_run, observe
 from comborun.remote.transport import Completed
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)

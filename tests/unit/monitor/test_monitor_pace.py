@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.pace import backoff, calm, due, pause
+from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import Mark
 from comborun.monitor.status import Expected, RunStatus
+from comborun.monitor.watch import backoff, calm, due, pause
 from comborun.rules.words import Life
 
 PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
@@ -108,7 +109,7 @@ def test_a_session_that_hangs_at_its_last_episode_is_looked_at_less_and_less_oft
     (one, two) = hung.sessions
     late = Expected(NOW, NOW, NOW)
     for silent_for in (1.0, 30.0, 3000.0):
-        one = replace(one, expected=late, progressed=NOW - silent_for)
+        one = replace(one, expected=late, marks=(Mark(NOW - silent_for, 99),))
         assert due(replace(hung, sessions=(one, two))) == silent_for
-    assert due(replace(hung, sessions=(replace(one, expected=late, progressed=None), two))) == 9900
+    assert due(replace(hung, sessions=(replace(one, expected=late, marks=()), two))) == 9900
     assert one.life is Life.RUNNING

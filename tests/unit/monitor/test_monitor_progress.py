@@ -13,11 +13,10 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
-from comborun.monitor.answer.progress import NOTHING, Counter, Share, counted
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import MOST_MARKS, History, fold
-from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
+from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, History, RunView, fold
+from comborun.monitor.progress import NOTHING, Counter, Share, counted
 from comborun.monitor.status import SessionStatus
 from comborun.rules import counting
 from comborun.rules.words import Life

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.judging import ProgressRules
-from comborun.monitor.answer.progress import NOTHING, Share, counted
-from comborun.monitor.answer.restarts import Look
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
+from comborun.monitor.observe import History, fold
+from comborun.monitor.progress import NOTHING, Look, Share, counted
 from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
 from comborun.rules import counting

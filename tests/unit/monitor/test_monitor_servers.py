@@ -9,17 +9,14 @@ import pytest
 from monitor_stage import NOW, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
-from comborun.monitor.answer.fields import Fields
-from comborun.monitor.answer.servers import server_of
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import Fields, parse_snapshot, server_of
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.reasons.explain import explain
-from comborun.monitor.reasons.explain_server import explain_server, server_names
-from comborun.monitor.showing.jsonform import to_json
-from comborun.monitor.showing.serverline import happening
+from comborun.monitor.document import to_json
+from comborun.monitor.explain import explain, explain_server, server_names
+from comborun.monitor.observe import History, fold
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
+from comborun.monitor.wording import server_words
 from comborun.servers import Server
 
 LINES = (
@@ -100,4 +97,4 @@ HOSTILE = {"name": "x", "state": "\x1b[2J", "since": "soon", "gpus": "a,b", "por
 def test_whatever_the_probe_says_of_a_server_can_be_shown(told: dict[str, object]) -> None:
     one = server_of(Fields(told))
     assert (one.attempt, one.since, one.port) == (0, None, None)
-    assert "\x1b" not in happening(one, NOW)
+    assert "\x1b" not in server_words(one, NOW)

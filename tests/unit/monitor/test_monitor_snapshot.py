@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from monitor_stage import BOOT, NOW, Seen, a_busy_run, an_answer, answer_of
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.answer.snapshot import Snapshot, parse_snapshot
+from comborun.monitor.answer import parse_snapshot
+from comborun.monitor.snapshot import Snapshot
 from comborun.rules.words import Cause, Completeness
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
@@ -19,18 +20,12 @@ def test_the_header_tells_about_run_and_host() -> None:
     assert (snapshot.run, snapshot.now, snapshot.boot) == ("walkers-20260729T101500Z-ab12", NOW, BOOT)
     assert (snapshot.dispatcher, snapshot.slots, snapshot.use.load, snapshot.use.cpus) == (4242, 3, 1.25, 2)
     assert not snapshot.stopped
-    assert snapshot.done is None
+    assert not snapshot.done
     assert snapshot.multiplexer == "tmux"
 
 
 def test_a_dispatcher_that_is_gone_is_none() -> None:
     assert parse_snapshot(an_answer(dispatcher=None)).dispatcher is None
-
-
-def test_done_carries_its_fields() -> None:
-    snapshot = parse_snapshot(an_answer(done={"at": NOW, "succeeded": 8, "after": "succeeded"}))
-    assert snapshot.done is not None
-    assert dict(snapshot.done) == {"at": str(NOW), "succeeded": "8", "after": "succeeded"}
 
 
 def test_a_running_attempt_has_counts_life_and_the_end_of_its_log() -> None:

@@ -16,13 +16,13 @@ from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session
 from rich.console import Console
 
 from comborun.judging import RetryRule
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.showing.style import STYLES, bar
+from comborun.monitor.lines import bar
+from comborun.monitor.observe import History, fold
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import MOST_ROWS, Look, render
-from comborun.monitor.wording import SYMBOLS, brief, clock, duration
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
 

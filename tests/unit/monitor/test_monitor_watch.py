@@ -9,7 +9,7 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.watch import Settings, Source, SystemClock, once, until_answered, watch
+from comborun.monitor.watch import Clock, Settings, Source, once, until_answered, watch
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
 
@@ -237,7 +237,7 @@ def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
 
 
 def test_the_systems_clock_goes_forward() -> None:
-    clock = SystemClock()
+    clock = Clock()
     before = clock.elapsed()
     clock.sleep(0.001)
     assert clock.elapsed() > before

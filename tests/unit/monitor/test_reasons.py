@@ -7,7 +7,7 @@ from report_runs import planned_session
 
 from comborun.attempt import CAUSES, FAILURES, End, behind
 from comborun.judging import EvidenceRules, ResultRules
-from comborun.monitor.reasons.causes import ended_by, note
+from comborun.monitor.session import ended_by, note
 from comborun.reporter.counting.ending import cause_words
 from comborun.rules import records
 from comborun.rules.words import Cause, Failure

@@ -16,17 +16,16 @@ from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answe
 from rich.console import Console
 
 from comborun.judging import RetryRule
-from comborun.monitor.answer.cluster import Task, task_of
-from comborun.monitor.answer.fields import Fields
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import Fields, parse_snapshot, task_of
+from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
-from comborun.monitor.reasons.explain import Explanation, explain
-from comborun.monitor.reasons.waits import Budget, budget
-from comborun.monitor.showing.changes import changes
-from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.document import to_json
+from comborun.monitor.explain import Explanation, explain
+from comborun.monitor.observe import History, fold
+from comborun.monitor.slurm import Task
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
+from comborun.monitor.waiting import Budget, budget
 from comborun.resources import Request, Slurm
 from comborun.rules.words import Failure, Life, Outcome
 
@@ -139,7 +138,7 @@ def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
     status, _ = seen(ANSWERED, dispatcher=None)
     assert status.hint.startswith("Slurm has none of its jobs any more")
     assert "combo resume" in status.hint
-    assert "Slurm has none of the run's jobs" in told("maze_act", ANSWERED, dispatcher=None).reasons[0]
+    assert "Slurm has none of its jobs" in told("maze_act", ANSWERED, dispatcher=None).reasons[0]
 
 
 def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:

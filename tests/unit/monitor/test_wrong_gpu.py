@@ -8,9 +8,9 @@ import pytest
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from report_runs import RunDirectory, row
 
-from comborun.monitor.answer.snapshot import parse_snapshot
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.history import History, fold
+from comborun.monitor.observe import History, fold
 from comborun.monitor.status import SessionStatus
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize

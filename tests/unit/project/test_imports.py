@@ -31,7 +31,6 @@ ALLOWED = {
 ROOMS = {
     "comborun": ("grid", "planner", "forecast", "again"),
     "comborun.remote": ("ssh", "doctor"),
-    "comborun.monitor": ("answer", "showing", "reasons"),
     "comborun.reporter": ("statistics", "adapters", "records", "counting", "comparing", "pages", "figures"),
 }
 """of each package, from the ground up: a room imports of the others only those before it"""

@@ -1,4 +1,4 @@
-"""Why a session is not running, or what it is doing, or how it ended, and what would go on; pure."""
+"""Why a session or a server is not running, what it is doing, or how it ended, and what would go on; pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
-from comborun.monitor.answer.snapshot import Attempt
-from comborun.monitor.history import History
-from comborun.monitor.lastline import indented
-from comborun.monitor.observe import RunView
-from comborun.monitor.reasons.causes import ended_by
-from comborun.monitor.reasons.turn import Question, label, queued
-from comborun.monitor.reasons.waits import RETRY, budget
-from comborun.monitor.session import session_status
+from comborun.monitor.lastline import indented, visible
+from comborun.monitor.observe import History, RunView
+from comborun.monitor.session import ended_by, session_status
+from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import amount, brief, clock, duration, expectation, state
+from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
+from comborun.monitor.wording import amount, brief, clock, duration, expectation, label, server_words, state
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Life, Outcome
+from comborun.servers import Instance, instances
 from comborun.text import several
 
 MOST_LINES = 10
@@ -54,17 +52,6 @@ class Explanation:
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
 
-def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:
-    """`name` is a session of the plan, or `after`."""
-    session, seen = _found(view.plan, history, status, name)
-    if session is None:
-        reasons, commands = list(_after(status, seen)), list(_commands(view, status, seen))
-    else:
-        asked = Question(view, history, status, session, seen, zone)
-        reasons, commands = list(_reasons(asked)), list(_commands(view, status, seen))
-    return Explanation(view.id, name, label(seen), state(seen), seen.attempt, tuple(reasons), tuple(commands))
-
-
 def to_document(told: Explanation) -> dict[str, Any]:
     return {
         "run": told.run,
@@ -78,13 +65,17 @@ def to_document(told: Explanation) -> dict[str, Any]:
     }
 
 
-def _found(plan: Plan, history: History, status: RunStatus, name: str) -> tuple[Session | None, SessionStatus]:
-    """The session and how it stands; one that was amended away stands in no table."""
+def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:
+    """`name` is a session of the plan, or `after`. One that was amended away stands in no table."""
     if name == AFTER and status.after:
-        return None, status.after
-    session = next(one for one in plan.sessions if one.name == name)
-    seen = next((one for one in status.sessions if one.name == name), None)
-    return session, seen or session_status(session, history.of(name), status.now or 0.0)
+        seen, reasons = status.after, _after(status, status.after)
+    else:
+        session = next(one for one in view.plan.sessions if one.name == name)
+        known = next((one for one in status.sessions if one.name == name), None)
+        seen = known or session_status(session, history.of(name), status.now or 0.0)
+        reasons = _reasons(Question(view, history, status, session, seen, zone))
+    commands = tuple(_commands(view, status, seen))
+    return Explanation(view.id, name, label(seen), state(seen), seen.attempt, tuple(reasons), commands)
 
 
 def _reasons(asked: Question) -> Iterator[str]:
@@ -96,14 +87,16 @@ def _reasons(asked: Question) -> Iterator[str]:
         yield from _alive(asked)
     elif asked.seen.life is Life.ENDED:
         yield from _ended(asked)
-    yield from _earlier(asked)
+    for one in asked.attempts[:-1]:
+        said = ended_by(one.end) if one.end else "nobody saw it end"
+        yield f"attempt {one.number} before it: {said}, {several(one.done, asked.session.unit)}"
 
 
 def _alive(asked: Question) -> Iterator[str]:
-    seen, now = asked.seen, asked.status.now or 0.0
-    where = f" on GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
-    where += f" of {seen.node}" if seen.gpus and seen.node else f" on {seen.node}" if seen.node else ""
-    where += f", as task {seen.task.job}" if seen.task else ""
+    seen = asked.seen
+    gpus = f"GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
+    place = " of ".join(filter(None, (gpus, seen.node)))
+    where = (f" on {place}" if place else "") + (f", as task {seen.task.job}" if seen.task else "")
     if seen.life is Life.STARTING:
         doing = "its script begins there" if asked.status.scheduler else "its window is being opened"
         yield f"attempt {seen.attempt} is starting{where}: {doing}"
@@ -111,14 +104,14 @@ def _alive(asked: Question) -> Iterator[str]:
     yield f"attempt {seen.attempt} has been running for {duration(seen.seconds or 0.0)}{where}"
     if seen.life is Life.ORPHANED:
         yield "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
-    yield from _work(asked)
+    yield from _work(seen)
     if seen.stalled is not None:
-        yield f"no progress since {clock(seen.stalled, asked.zone)} ({brief(now - seen.stalled)})"
+        yield f"no progress since {clock(seen.stalled, asked.zone)} ({brief(asked.now - seen.stalled)})"
     if seen.idle is not None:
         yield f"its log last grew {brief(seen.idle)} ago"
     yield from _limits(asked)
     if seen.expected:
-        yield expectation(seen.expected, now, asked.zone)
+        yield expectation(seen.expected, asked.now, asked.zone)
 
 
 def _limits(asked: Question) -> Iterator[str]:
@@ -133,34 +126,30 @@ def _limits(asked: Question) -> Iterator[str]:
         yield f"it is ended when it has run for {duration(watch.max_s)}, in {brief(left)}"
 
 
-def _work(asked: Question) -> Iterator[str]:
-    seen = asked.seen
+def _work(seen: SessionStatus) -> Iterator[str]:
     if seen.done is not None:
-        told = [f"{seen.done} of {seen.planned} {seen.unit}s done"]
-        if seen.recorded and seen.successes is not None:
-            told.append(f"{seen.successes} of {seen.recorded} successful")
-        yield ", ".join(told)
+        successful = f", {seen.successes} of {seen.recorded} successful"
+        told = successful if seen.recorded and seen.successes is not None else ""
+        yield f"{seen.done} of {seen.planned} {seen.unit}s done{told}"
     if seen.uncounted:
         yield seen.uncounted
 
 
 def _ended(asked: Question) -> Iterator[str]:
-    seen, attempts = asked.seen, asked.history.of(asked.session.name)
-    end = attempts[-1].end if attempts else None
+    seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
     when = f" at {clock(end.ended, asked.zone)}" if end else ""
+    why = f": {seen.note}" if seen.note else ""
     if _never_began(seen):
-        yield f"attempt {seen.attempt} was called off{when} and never began" + (f": {seen.note}" if seen.note else "")
+        yield f"attempt {seen.attempt} was called off{when} and never began{why}"
         return
-    yield f"attempt {seen.attempt} ended{when} after {duration(seen.seconds or 0.0)}" + (
-        f": {seen.note}" if seen.note else ""
-    )
-    yield from _work(asked)
+    yield f"attempt {seen.attempt} ended{when} after {duration(seen.seconds or 0.0)}{why}"
+    yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
         yield f"it counts as complete with {_evidence(asked.session)}"
     if seen.peak_memory is not None:
         yield f"its processes held {amount(seen.peak_memory)} of memory at most, as far as was seen"
     if seen.failure:
-        yield _retries(asked, attempts)
+        yield _retries(asked)
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -170,35 +159,24 @@ def _never_began(seen: SessionStatus) -> bool:
 
 def _evidence(session: Session) -> str:
     """What shows that its work is done."""
-    rules = session.evidence
-    wanted = [f"{several(session.count, 'record')} in {', '.join(session.results.files)}"] if _records(session) else []
+    rules, results = session.evidence, session.results
+    counted = results.lines and rules.records
+    wanted = [f"{several(session.count, 'record')} in {', '.join(results.files)}"] if counted else []
     wanted += [f"a log line that matches {rules.line}"] if rules.line else []
     wanted += [f"a file {glob}" for glob in rules.files]
     return " and ".join(wanted) or "exit code 0"
 
 
-def _records(session: Session) -> bool:
-    return session.results.lines and session.evidence.records
-
-
-def _retries(asked: Question, attempts: tuple[Attempt, ...]) -> str:
-    failure, plan = asked.seen.failure, asked.view.plan
+def _retries(asked: Question) -> str:
+    failure, plan, status = asked.seen.failure, asked.view.plan, asked.status
     assert failure
-    spent = budget(plan, attempts, failure)
-    most = plan.limits.attempts
+    spent, most = budget(plan, asked.attempts, failure), plan.limits.attempts
     used = f" ({spent.used} of {several(most, 'start')} used)" if spent.used <= most else ""
     if spent.left:
-        held = " when the run goes on" if asked.status.finished or asked.status.hold else ""
-        return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{held}{used}"
+        when = " when the run goes on" if status.finished or status.hold else ""
+        return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"
     why = "those are used up" if any(rule.failure is failure and rule.times for rule in plan.retry) else "it has none"
     return f"its failure counts as `{failure}`, and no retry of that is left: {why}{used}"
-
-
-def _earlier(asked: Question) -> Iterator[str]:
-    attempts = asked.history.of(asked.session.name)
-    for one in attempts[:-1]:
-        said = ended_by(one.end) if one.end else "nobody saw it end"
-        yield f"attempt {one.number} before it: {said}, {several(one.done, asked.session.unit)}"
 
 
 def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
@@ -206,19 +184,9 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
         going = sum(one.life is not Life.ENDED for one in status.sessions)
         yield f"the grid's last command runs once all sessions have ended: {going} have not"
     elif seen.life is Life.ENDED:
-        yield f"it ended after {duration(seen.seconds or 0.0)}" + (f": {seen.note}" if seen.note else "")
+        yield f"it ended after {duration(seen.seconds or 0.0)}{f': {seen.note}' if seen.note else ''}"
     else:
         yield f"it has been running for {duration(seen.seconds or 0.0)}"
-
-
-def _asked_for(seen: SessionStatus) -> bool:
-    """Whether it starts again without any more waiting: a retry, of which another would change nothing."""
-    return (
-        seen.life is Life.QUEUED
-        and seen.waiting is not None
-        and seen.waiting.reason == RETRY
-        and seen.waiting.until is None
-    )
 
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
@@ -227,16 +195,56 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
     if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
     when = " when the run goes on" if status.stopped or status.hold else ""
-    slots = status.slots or view.plan.limits.parallel
-    busy = sum(one.alive for one in status.sessions)
+    busy, slots = len(status.busy), status.slots or view.plan.limits.parallel
     full = seen.task.reason == "JobArrayTaskLimit" if seen.task else status.dispatcher and busy >= slots
     if seen.life is Life.QUEUED and full:
-        yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{when or ''}")
+        yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{when}")
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
+    waits = seen.waiting  # a retry that waits for nothing else: another one would change nothing
+    asked_for = seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
     if seen.alive:
-        shown = "shows it within its allocation" if status.scheduler else "opens its window"
-        yield Command(f"attach {name} {run}", shown)
+        yield Command(
+            f"attach {name} {run}", f"{'shows it within its allocation' if status.scheduler else 'opens its window'}"
+        )
         yield Command(f"stop {name} {run}", "ends it")
-    elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER and not _asked_for(seen):
+    elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER and not asked_for:
         yield Command(f"retry {name} {run}", f"starts it again{when or ' now'}")
+
+
+# Model servers
+
+
+def server_names(plan: Plan) -> tuple[str, ...]:
+    """Of everything that `explain_server` can be asked about."""
+    return tuple(one.name for one in instances(plan))
+
+
+def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
+    """`name` is one of `server_names`."""
+    one = next(one for one in instances(view.plan) if one.name == name)
+    seen = next((seen for seen in status.servers if seen.name == name), Server(name, "queued"))
+    commands = []
+    if status.stopped or status.hold:
+        commands.append(Command(f"resume {shlex.quote(view.id)}", "lets the run go on"))
+    if seen.attempt:
+        following = "" if seen.state == "ended" else "-f "
+        words = f"logs {following}{shlex.quote(name)} --run {shlex.quote(view.id)}"
+        commands.append(Command(words, "shows its log"))
+    reasons = tuple(_of_server(view.plan, status, one, seen))
+    return Explanation(view.id, name, "the server", seen.state or "queued", seen.attempt, reasons, tuple(commands))
+
+
+def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> Iterator[str]:
+    if stopping := blocked(status):
+        yield stopping
+    where = f", on GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
+    where += f", on port {seen.port}" if seen.port else ""
+    yield f"it {server_words(seen, status.now)}{where}"
+    if waits := status.server_waits.get(one.name):
+        yield f"it waits: {visible(waits)}"
+    asking = sum(one.server.name in dict(session.servers) for session in plan.sessions if session.flag != "dropped")
+    yield f"{several(asking, 'session')} of the run {'asks' if asking == 1 else 'ask'} it"
+    if seen.attempt > 1:
+        most = several(one.server.restarts, "time")
+        yield f"this is its start {seen.attempt}; when it ends by itself it is started again, {most} in a row at most"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from comborun.monitor.lastline import visible
-from comborun.monitor.showing.clusterline import summary
-from comborun.monitor.showing.hostline import host_facts
-from comborun.monitor.status import Link, RunStatus, SessionStatus
-from comborun.monitor.wording import SYMBOLS, clock, duration, expectation, happening, listed, remark, state
+from comborun.monitor.lines import host_facts
+from comborun.monitor.slurm import summary
+from comborun.monitor.status import UP, RunStatus, SessionStatus
+from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, label, listed, remark, state
 from comborun.rules.words import Life, Outcome
 
 _PARTS = 10
@@ -19,11 +19,8 @@ _PARTS = 10
 def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
     """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
     told = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
-    told += [*_link(before.link if before else Link(), after.link, zone), *_event(before, after, zone)]
-    told += [*_cluster(before, after), *_sessions(before, after)]
-    progress = _progress(before, after, zone)
-    told += [line for line in (progress, _host(before, after)) if line]
-    told += [f"! {visible(said)}" for said in _remarks(before, after)]
+    told += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
+    told += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
     if after.finished and not (before and before.finished):
         told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "
@@ -44,18 +41,17 @@ def _counts(status: RunStatus) -> str:
     return f"{listed(status.counts())}{smoke}"
 
 
-def _link(before: Link, after: Link, zone: tzinfo | None) -> Iterator[str]:
-    if before.reachable and not after.reachable:
-        why = f": {visible(after.complaint)}" if after.complaint else ""
-        yield f"! unreachable since {clock(after.since, zone)}{why}"
-    if after.reachable and not before.reachable:
+def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+    """That the host went away or came back, and what happened to it."""
+    link, was = after.link, before.link if before else UP
+    if was.reachable and not link.reachable:
+        why = f": {visible(link.complaint)}" if link.complaint else ""
+        yield f"! unreachable since {clock(link.since, zone)}{why}"
+    if link.reachable and not was.reachable:
         yield "reachable again"
-
-
-def _event(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
-    event = after.host_event
-    if event and not (before and before.host_event and set(before.host_event.sessions) >= set(event.sessions)):
-        yield f"! {happening(event, visible(after.host), zone)}"
+    event, told = after.host_event, before.host_event if before else None
+    if event and not (told and set(told.sessions) >= set(event.sessions)):
+        yield f"! {event_words(event, after.host, zone)}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -64,17 +60,15 @@ def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         return
     earlier = before.scheduler if before else None
     if earlier is None or (earlier.answered and not after.scheduler.answered):
-        yield f"{'' if after.scheduler.answered else '! '}{summary(after.scheduler, after.tasks, after.now)}"
+        yield summary(after.scheduler, after.tasks, after.now)
     elif after.scheduler.answered and not earlier.answered:
         yield "Slurm answers again"
 
 
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
-    every = (*after.sessions, *((after.after,) if after.after else ()))
-    earlier = (*before.sessions, *((before.after,) if before.after else ())) if before else ()
-    known = {session.name: _mark(session) for session in earlier}
+    known = {session.name: _mark(session) for session in before.every} if before else {}
     told = after.host_event.sessions if after.host_event else ()
-    for session in every:
+    for session in after.every:
         if session.name not in told and _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
             yield _line(session)
 
@@ -84,8 +78,7 @@ def _mark(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    name = visible(f"{session.policy} in {session.combo}") if session.policy else session.name
-    parts = [f"{SYMBOLS[state(session)]} {name}: {state(session)}"]
+    parts = [f"{SYMBOLS[state(session)]} {label(session)}: {state(session)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
@@ -101,25 +94,17 @@ def _line(session: SessionStatus) -> str:
     return ", ".join(parts)
 
 
-def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> str:
-    """The run as a whole, each time when another tenth of it is done."""
-    if not after.planned or _part(before) == _part(after):
-        return ""
-    words = [f"{after.done}/{after.planned} done"]
-    if after.recorded:
-        words.append(f"{after.successes} of {after.recorded} successful")
-    if after.expected and after.now is not None:
-        words.append(expectation(after.expected, after.now, zone))
-    return ", ".join(words)
-
-
-def _host(before: RunStatus | None, after: RunStatus) -> str:
-    """How full the host is: at the first look that tells it, and whenever progress is told."""
-    told = before is not None and before.now is not None
-    if after.now is None or (told and _part(before) == _part(after)):
-        return ""
-    facts = host_facts(after.use)
-    return f"{visible(after.host)}: {', '.join(facts)}" if facts else ""
+def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+    """The run as a whole, each time when another tenth of it is done, and then how full the host is."""
+    more = _part(before) != _part(after)
+    if after.planned and more:
+        words = [f"{after.done}/{after.planned} done"]
+        words += [f"{after.successes} of {after.recorded} successful"] if after.recorded else []
+        words += [expectation(after.expected, after.now, zone)] if after.expected and after.now is not None else []
+        yield ", ".join(words)
+    first = before is None or before.now is None
+    if after.now is not None and (first or more) and (facts := host_facts(after.use)):
+        yield f"{visible(after.host)}: {', '.join(facts)}"
 
 
 def _part(status: RunStatus | None) -> int:

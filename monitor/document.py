@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
-from comborun.monitor.answer.cluster import Scheduler, Task
-from comborun.monitor.answer.holds import Hold, Waiting
-from comborun.monitor.answer.host import HostUse, Room
-from comborun.monitor.answer.servers import server_document
-from comborun.monitor.status import Expected, HostEvent, RunStatus, SessionStatus
+from comborun.monitor.slurm import Scheduler, Task
+from comborun.monitor.snapshot import Server, Waiting
+from comborun.monitor.status import Expected, RunStatus, SessionStatus
 
 SCHEMA = 1
 
@@ -28,14 +27,14 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": status.link.last_seen,
         "finished": status.finished,
         "stopped": status.stopped,
-        "hold": _hold(status.hold),
-        "quarantine": [{"gpu": one.gpu, "failure": one.failure, "since": one.since} for one in status.quarantine],
+        "hold": asdict(status.hold) if status.hold else None,
+        "quarantine": [asdict(one) for one in status.quarantine],
         "dispatcher": status.dispatcher,
         "slots": status.slots,
-        "servers": [server_document(one) | {"waits": status.server_waits.get(one.name)} for one in status.servers],
+        "servers": [_server(one) | {"waits": status.server_waits.get(one.name)} for one in status.servers],
         "multiplexer": status.multiplexer or None,
         "slurm": _scheduler(status.scheduler),
-        **_host(status.use),
+        **asdict(status.use),
         "now": status.now,
         "started": status.started,
         "seconds": status.seconds,
@@ -48,7 +47,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "smoke": status.smoke(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
-        "host_event": _host_event(status.host_event),
+        "host_event": asdict(status.host_event) if status.host_event else None,
         "hint": status.hint or None,
         "unheard": status.unheard or None,
         "undecided": status.undecided or None,
@@ -95,10 +94,6 @@ def _session(session: SessionStatus) -> dict[str, Any]:
     }
 
 
-def _hold(hold: Hold | None) -> dict[str, Any] | None:
-    return {"kind": hold.kind, "since": hold.since, "why": hold.why} if hold else None
-
-
 def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
     return {"for": waiting.reason, "until": waiting.until, "detail": waiting.detail} if waiting else None
 
@@ -117,12 +112,6 @@ def _task(task: Task | None) -> dict[str, Any] | None:
     return {**told, "node": task.node or None, "start": task.start}
 
 
-def _host_event(event: HostEvent | None) -> dict[str, Any] | None:
-    if event is None:
-        return None
-    return {"kind": event.kind, "last_sign": event.last_sign, "sessions": list(event.sessions)}
-
-
 def _expected(end: Expected | None) -> dict[str, Any]:
     return {
         "estimated_end": end.likeliest if end else None,
@@ -130,24 +119,5 @@ def _expected(end: Expected | None) -> dict[str, Any]:
     }
 
 
-def _host(use: HostUse) -> dict[str, Any]:
-    """Sizes in bytes; null is unknown. `gpus` is empty where the run uses none."""
-    return {
-        "load": use.load,
-        "cpus": use.cpus,
-        "memory": _room(use.memory),
-        "disk": _room(use.disk),
-        "gpus": [
-            {
-                "index": gpu.index,
-                "memory_used": gpu.used,
-                "memory_total": gpu.total,
-                "utilization_percent": gpu.utilization,
-            }
-            for gpu in use.gpus
-        ],
-    }
-
-
-def _room(room: Room | None) -> dict[str, int] | None:
-    return {"total": room.total, "free": room.free} if room else None
+def _server(server: Server) -> dict[str, Any]:
+    return asdict(server) | {"cause": server.cause or None, "why": server.why or None}

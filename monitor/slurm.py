@@ -1,15 +1,18 @@
-"""What Slurm has of a run's sessions, as the probe tells it, in values and in words; pure."""
+"""What Slurm has of a run's sessions, in values and in words; pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comborun.monitor.answer.fields import Fields
 from comborun.monitor.lastline import visible
+from comborun.monitor.wording import brief
 from comborun.rules.slurm import PENDING, is_held, plain
+from comborun.text import several
 
 _BEGINNING = {"RUNNING", "CONFIGURING"}
+_RELEASE = "scontrol release lets it go"
 _REASONS: Mapping[str, str] = {
     "Resources": "no node has enough free for it now",
     "Priority": "other jobs come first",
@@ -28,21 +31,22 @@ _REASONS: Mapping[str, str] = {
     "Licenses": "all licenses that it needs are taken",
     "Reservation": "its reservation has not begun",
     "ReservationDeleted": "its reservation is gone",
-    "JobHeldUser": "it is held, by combo pause or by hand: scontrol release lets it go",
-    "JobHeldAdmin": "it is held, by combo pause as root or by an administrator: scontrol release lets it go",
-    "JobHoldMaxRequeue": "it was requeued too often and is held: scontrol release lets it go",
-    "launch failed requeued held": "its node could not start it, and it is held: scontrol release lets it go",
-    "job requeued in held state": "it was requeued and is held: scontrol release lets it go",
+    "JobHeldUser": f"it is held, by combo pause or by hand: {_RELEASE}",
+    "JobHeldAdmin": f"it is held, by combo pause as root or by an administrator: {_RELEASE}",
+    "JobHoldMaxRequeue": f"it was requeued too often and is held: {_RELEASE}",
+    "launch failed requeued held": f"its node could not start it, and it is held: {_RELEASE}",
+    "job requeued in held state": f"it was requeued and is held: {_RELEASE}",
     "InvalidAccount": "its account is not valid",
     "InvalidQOS": "its quality of service is not valid",
     "Cleaning": "its last start is still being cleaned up",
 }
-_FAMILIES = (
-    ("QOS", "a limit of its quality of service is reached"),
-    ("Assoc", "a limit of its account is reached"),
-    ("Max", "a limit of its account is reached"),
-    ("Reserved", "nodes that it could run on are reserved for maintenance"),
-)
+_FAMILIES = {
+    "QOS": "a limit of its quality of service is reached",
+    "Assoc": "a limit of its account is reached",
+    "Max": "a limit of its account is reached",
+    "Reserved": "nodes that it could run on are reserved for maintenance",
+}
+"""part of a reason -> words"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Task:
 
     @property
     def pending(self) -> bool:
-        return self.state not in _BEGINNING and self.state != "COMPLETING"
+        return not self.begun and self.state != "COMPLETING"
 
     @property
     def begun(self) -> bool:
@@ -87,7 +91,7 @@ class Task:
     def words(self) -> str:
         """Why it does not run, Slurm's word first: `Resources: no node has enough free for it now`."""
         said = visible(plain(self.reason))
-        told = _REASONS.get(said) or next((text for mark, text in _FAMILIES if mark in said), "")
+        told = _REASONS.get(said) or next((text for mark, text in _FAMILIES.items() if mark in said), "")
         if not said:
             return "Slurm has not looked at it yet" if self.pending else self.state.lower()
         return f"{said}: {told}" if told else said
@@ -104,27 +108,24 @@ class Scheduler:
     """what it said instead of an answer"""
 
 
-def scheduler_of(told: Fields) -> Scheduler | None:
-    return Scheduler(told.number("at"), told.flag("answered"), told.text("why")) if told.there else None
-
-
-def task_of(told: Fields) -> Task | None:
-    """None when it names no session or no attempt."""
-    attempt = told.integer("attempt")
-    if not told.text("session") or not attempt:
-        return None
-    return Task(
-        session=told.text("session"),
-        attempt=attempt,
-        job=told.text("job"),
-        id=told.text("id"),
-        state=told.text("state") or PENDING,
-        node=told.text("node"),
-        start=told.number("start"),
-        reason="" if told.text("reason") == "None" else told.text("reason"),
-    )
-
-
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:
     """By session the task of the highest attempt: that of an earlier one is on its way out."""
     return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
+
+
+def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:
+    """One line: `Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+    if not scheduler.answered:
+        since = "it has not answered yet" if scheduler.at is None else f"this is from {brief(now - scheduler.at)} ago"
+        return f"! Slurm does not answer; {since}" + (f": {visible(scheduler.why)}" if scheduler.why else "")
+    waiting, begun = [task for task in tasks if task.pending], [task for task in tasks if task.begun]
+    parts = []
+    if waiting:
+        reasons = Counter(visible(task.reason.strip("()")) or "not looked at yet" for task in waiting).most_common(3)
+        told = (f"{count} {reason}" if len(waiting) > 1 else reason for reason, count in reasons)
+        parts.append(f"{several(len(waiting), 'task')} pending ({', '.join(told)})")
+    if begun:
+        names = sorted({visible(task.node) for task in begun if task.node})
+        nodes = ", ".join(names) if 0 < len(names) <= 4 else several(len(names), "node")
+        parts.append(f"{len(begun)} running on {nodes}")
+    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"

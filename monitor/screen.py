@@ -6,34 +6,31 @@ import io
 import os
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Protocol
 
 from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.text import Text
 
-from comborun.monitor.showing.changes import changes
-from comborun.monitor.showing.jsonform import to_json
+from comborun.monitor.changes import changes
+from comborun.monitor.document import to_json
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
 
 
-class Screen(Protocol):
+class Screen:
     """Shows one status after the other."""
 
-    @property
-    def ticking(self) -> bool:
-        """Whether it wants to be shown the time passing between two looks at the host."""
-        ...
+    ticking = False
+    """it wants to be shown the time passing between two looks at the host"""
 
-    def show(self, status: RunStatus) -> None: ...
+    def show(self, status: RunStatus) -> None:
+        raise NotImplementedError
 
     def close(self) -> None:
         """Leave the terminal as it was, with the last picture on it; may be called twice."""
-        ...
 
 
-class LiveScreen:
+class LiveScreen(Screen):
     """The table, redrawn in place, as high as the terminal at most; the last picture stays, whole."""
 
     ticking = True
@@ -68,10 +65,8 @@ class LiveScreen:
         live.stop()
 
 
-class PlainScreen:
+class PlainScreen(Screen):
     """A line per change."""
-
-    ticking = False
 
     def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
         self._console = console
@@ -83,23 +78,15 @@ class PlainScreen:
             self._console.print(Text(line), soft_wrap=True)
         self._last = status
 
-    def close(self) -> None:
-        """Nothing is held open."""
 
-
-class JsonScreen:
+class JsonScreen(Screen):
     """A document per look, each on a line."""
-
-    ticking = False
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
 
     def show(self, status: RunStatus) -> None:
         self._write(to_json(status, indent=None) + "\n")
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:

@@ -1,1 +1,0 @@
-"""The probe's answer as values."""

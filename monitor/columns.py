@@ -1,0 +1,189 @@
+"""Which columns a table has at a width, and what is in their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from comborun.monitor.lastline import visible
+from comborun.monitor.lines import bar, cut, note_style
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state
+from comborun.rules.words import Life, Outcome
+
+PADDING = 2
+LAST_LINE = "last line"
+_NAMES = ("policy", "environment")
+_SHORTEST_NAME = 4
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    cell: Callable[[SessionStatus, int], Text]
+    """the cell of a session in a column of this width"""
+    needed: bool = True
+    """it would not be empty from top to bottom"""
+    width: int = 0
+    justify: Literal["left", "right"] = "left"
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How much is shown; each is narrower than the one before it."""
+
+    names: int = 32
+    """cells, at most, of a policy and of an environment"""
+    bar: int = 20
+    dropped: int = 0
+    """so many of _DROPPED are left out"""
+    ranges: bool = True
+    """how long it will still take from shortest to longest, or only what is likely"""
+    last_line: int = 40
+    """cells, at least"""
+
+
+_DROPPED = (LAST_LINE, "attempt", "node", "GPU", "idle", "left", "state", "successes")
+_LEVELS = (
+    _Level(),
+    _Level(24, 10, last_line=24),
+    _Level(32, 20, 1),
+    _Level(24, 10, 1),
+    _Level(16, 6, 1),
+    _Level(16, 6, 2),
+    _Level(16, 4, 2),
+    _Level(16, 6, 2, ranges=False),
+    *(_Level(16, 0, count, ranges=False) for count in range(1, len(_DROPPED) + 1)),
+)
+
+
+def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
+    """The most that fits; where nothing does, the names give way."""
+    for level in _LEVELS:
+        chosen = _chosen(status, level)
+        free = width - sum(column.width for column in chosen) - PADDING * (len(chosen) - 1)
+        if level.dropped and free >= 0:
+            return chosen
+        if not level.dropped and free - PADDING >= level.last_line:
+            return (*chosen, Column(LAST_LINE, _last_line, width=free - PADDING))
+    return _squeezed(chosen, -free)
+
+
+def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
+    """The same columns with names as short as the width asks for."""
+    names = [column.width for column in chosen if column.title in _NAMES]
+    longest = max(_SHORTEST_NAME, (sum(names) - lacking) // len(names))
+    return tuple(
+        replace(column, width=min(column.width, longest)) if column.title in _NAMES else column for column in chosen
+    )
+
+
+def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
+    """The columns of a level, but for the last line, as wide as their longest cell."""
+    sessions, without = status.sessions, _DROPPED[: level.dropped]
+    digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
+    left = partial(_left, status.now, level.ranges)
+    every = (
+        Column("" if "state" in without else "state", _symbol if "state" in without else _state),
+        Column("policy", lambda one, width: _name(one, one.policy, width)),
+        Column("environment", lambda one, width: _name(one, one.combo, width)),
+        Column(status.unit, partial(_episodes, level.bar, digits)),
+        Column("successes", _successes, justify="right"),
+        Column("idle", _idle, any(one.idle is not None for one in sessions), justify="right"),
+        Column("left", left, any(one.life is not Life.ENDED for one in sessions), justify="right"),
+        Column("attempt", _attempt, any(one.attempt > 1 for one in sessions), justify="right"),
+        Column("node", _node, any(one.node for one in sessions)),
+        Column("GPU", _gpus, any(one.gpus for one in sessions)),
+    )
+    kept = [column for column in every if column.title not in without and column.needed]
+    return tuple(replace(column, width=_width(column, status, level)) for column in kept)
+
+
+def _width(column: Column, status: RunStatus, level: _Level) -> int:
+    widest = max((column.cell(session, level.names).cell_len for session in status.sessions), default=0)
+    width = max(widest, cell_len(column.title))
+    return min(width, level.names) if column.title in _NAMES else width
+
+
+def _symbol(session: SessionStatus, _: int) -> Text:
+    word = state(session)
+    return Text(SYMBOLS[word], STYLES[word])
+
+
+def _state(session: SessionStatus, _: int) -> Text:
+    word = state(session)
+    return Text(f"{SYMBOLS[word]} {word}", STYLES[word])
+
+
+def _name(session: SessionStatus, name: str, width: int) -> Text:
+    """Without its middle where it is too long: names of one grid tend to differ at their ends."""
+    name, tail = visible(name), (width - 1) // 2
+    if cell_len(name) > width:
+        name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+    return Text(name, _emphasis(session))
+
+
+def _emphasis(session: SessionStatus) -> str:
+    return "dim" if session.life is Life.QUEUED else ""
+
+
+def _episodes(cells: int, digits: int, session: SessionStatus, _: int) -> Text:
+    """A bar, when there is room, and done/planned."""
+    done = "-" if session.done is None else str(session.done)
+    planned = f"/{session.planned:<{digits}}" if session.planned else ""
+    numbers = f"{done:>{digits}}{planned}"
+    if not cells:
+        return Text(numbers, _emphasis(session))
+    drawn = bar(session.done or 0, session.planned, cells, STYLES[state(session)])
+    return drawn.append(f" {numbers}", _emphasis(session) or "default")
+
+
+def _successes(session: SessionStatus, _: int) -> Text:
+    if session.successes is None or not session.recorded:
+        return Text("-", "dim")
+    return Text(f"{session.successes} of {session.recorded}")
+
+
+def _idle(session: SessionStatus, _: int) -> Text:
+    """Silence is no sign of trouble where a program is known for it."""
+    return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
+
+
+def _left(now: float | None, ranges: bool, session: SessionStatus, _: int) -> Text:
+    """Until the estimated end; `-` for a running session that can't tell yet."""
+    end = session.expected
+    if session.life is Life.ENDED:
+        return Text()
+    if end is None or now is None:
+        return Text("-", "dim")
+    shown = span(end.earliest - now, end.latest - now) if ranges else brief(end.likeliest - now)
+    return Text(shown, _emphasis(session))
+
+
+def _attempt(session: SessionStatus, _: int) -> Text:
+    return Text(str(session.attempt) if session.attempt > 1 else "")
+
+
+def _gpus(session: SessionStatus, _: int) -> Text:
+    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
+
+
+def _node(session: SessionStatus, _: int) -> Text:
+    return Text(visible(session.node), "" if session.alive else "dim")
+
+
+def _last_line(session: SessionStatus, width: int) -> Text:
+    """How it ended, where that needs words, else what its log says."""
+    if remarked := remark(session):
+        line = Text(remarked, note_style(session))
+        line.append(f"  {session.last_line}" if session.last_line else "", "dim")
+    elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
+        line = Text(f"took {duration(session.seconds)}", "dim")
+    else:
+        line = Text(session.last_line, "" if session.alive else "dim")
+    return cut(line, width)

@@ -1,0 +1,142 @@
+"""How much a program has done, read off the end of its log: pure.
+
+A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is
+(rules/counting.py), as long as it never goes back: a bar that counts the steps of one episode starts again at the next.
+
+A bar of which the grid says that it starts `each` so many episodes again counts the parts that have passed. A look sees
+the end of a log, and the next one sees some of that again. Only a last number below the last one of the look before is
+one part more for sure; and there were at least as many parts as the bar went back inside one look. What passed wholly
+between two looks, or before the first one, is not seen, so the number of parts is a lower bound. `missed` says where
+that is likely: no pace follows then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from comborun.errors import UserError
+from comborun.judging import ProgressRules, compile_pattern
+from comborun.rules.counting import guess
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one attempt is to do."""
+
+    first: int
+    count: int
+    """0: the program decides"""
+
+    def most(self, done: int) -> int:
+        return min(done, self.count) if self.count else done
+
+
+class Look(NamedTuple):
+    """When a log was looked at."""
+
+    age: float = 0.0
+    """seconds since its attempt began"""
+    late: bool = False
+    """the first look of somebody who came later, at a log whose beginning it did not show"""
+
+
+ALL_SEEN = Look()
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What one attempt's log has told so far."""
+
+    done: int | None = None
+    """episodes (or steps) of this attempt; None when it tells nothing"""
+    doubted: bool = False
+    """it looked like a count of episodes and was none"""
+    passed: int = 0
+    """parts of a bar that starts again, at least"""
+    at: int | None = None
+    """the last number of that bar"""
+    age: float = 0.0
+    """of the attempt in seconds, when that bar was last seen"""
+    missed: bool = False
+    """more parts may have passed than were seen, so `done` is only the least of it"""
+
+
+NOTHING = Counter()
+
+
+def counted(
+    before: Counter, pieces: Iterator[str], rules: ProgressRules, share: Share, look: Look = ALL_SEEN
+) -> Counter:
+    """The highest count so far, now that these pieces of the log were seen."""
+    pattern = _compiled(rules.pattern) if rules.pattern else None
+    if pattern and rules.each:
+        drawn = [(min(done, total), total) for done, total in _found(pattern, pieces) if total]
+        return _started_again(before, drawn, rules.each, share, look)
+    if pattern:
+        found = [_done(done, total, rules.counts_from, share) for done, total in _found(pattern, pieces) if total != 0]
+        return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
+    if rules.guess and not before.doubted:
+        return _guessed(before, [one for piece in pieces if (one := guess(piece, share.count)) is not None])
+    return before
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """None for what this Python can't read, though the one that checked the grid could."""
+    try:
+        return compile_pattern(pattern)
+    except UserError:
+        return None
+
+
+def _found(pattern: re.Pattern[str], pieces: Iterator[str]) -> Iterator[tuple[int, int | None]]:
+    """Group `done` (else the first), and `total` (else the second) of each match."""
+    for piece in pieces:
+        for match in pattern.finditer(piece):
+            done = _number(match, "done", 1)
+            if done is not None:
+                yield done, _number(match, "total", 2)
+
+
+def _number(match: re.Match[str], name: str, place: int) -> int | None:
+    """The digits of a group, which may be missing or hold something else."""
+    names = match.re.groupindex
+    if name not in names if names else match.re.groups < place:
+        return None
+    text = ((match[name] if names else match[place]) or "").strip()  # int() knows less white space than strip() does
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
+
+
+def _done(done: int, total: int | None, counts_from: int | None, share: Share) -> int:
+    if counts_from is not None:
+        done -= counts_from + share.first
+    if total and share.count:
+        done = done * share.count // total
+    return max(0, share.most(done))
+
+
+def _started_again(before: Counter, drawn: Sequence[tuple[int, int]], each: int, share: Share, look: Look) -> Counter:
+    """Parts that have passed, and the share of the one that is under way."""
+    missed = before.missed or look.late
+    if not drawn:
+        return replace(before, missed=missed)
+    at, total = drawn[-1]
+    back = sum(later < earlier for (earlier, _), (later, _) in pairwise(drawn))
+    passed = max(back, before.passed + (before.at is not None and at < before.at))
+    done = max(before.done or 0, share.most(passed * each + at * each // total))
+    unseen = 2 * done / each * (look.age - before.age) > look.age  # for half the time that a part takes
+    return Counter(done, passed=passed, at=at, age=look.age, missed=missed or unseen)
+
+
+def _guessed(before: Counter, found: Sequence[int]) -> Counter:
+    """A tail repeats what the one before it held, so only its own order and its end can show that a count went back."""
+    if not found:
+        return before
+    if list(found) != sorted(found) or found[-1] < (before.done or 0):
+        return Counter(doubted=True)
+    return Counter(found[-1])

@@ -1,1 +1,0 @@
-"""A status for eyes and for programs: the table, lines, JSON."""

@@ -1,0 +1,336 @@
+"""What keeps a run or a session from starting, in words, and what would let it go on; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import NamedTuple
+
+from comborun.attempt import FAILURES
+from comborun.jobs import kind_of
+from comborun.monitor.lastline import visible
+from comborun.monitor.observe import History, RunView
+from comborun.monitor.slurm import Scheduler, summary
+from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import brief, clock, duration, label, listed, server_words, sizes
+from comborun.plan import Plan, Session
+from comborun.resources import NO_SLURM
+from comborun.rules.retry import Budgets, Tried, spent
+from comborun.rules.words import Cause, Failure, Life, Outcome
+from comborun.text import several
+
+RETRY, MEMORY, ALONE = "retry", "memory", "alone"
+SMOKE_TEST, STAGGER, WARM_UP, SERVER = "smoke", "stagger", "warm_up", "server"
+AGAIN = {
+    RETRY: "as soon as a slot is free",
+    MEMORY: "as soon as more memory is free than when it failed",
+    ALONE: "as soon as nothing else of the run is running",
+}
+"""waits of sessions that have failed and will be started again"""
+ROOM = {
+    "gpu": "a GPU",
+    "gpu_memory": "GPU memory",
+    "cpus": "cores",
+    "host_memory": "memory",
+    "token": "what only one may have",
+    "cap": "fewer of its kind",
+    "unknown": "an answer about memory",
+    "lease": "the folder of leases",
+}
+"""waits for a part of the host"""
+_TIMED_OUT = (124, 137)
+"""what timeout ends with"""
+_MOST_NAMED = 4
+
+
+class Budget(NamedTuple):
+    """Automatic starts of a session."""
+
+    used: int
+    left: int
+    """that its latest failure may still cause; 0 when they are used up, or a person asked for the latest one"""
+
+
+def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
+    """Starts used and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
+
+    A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
+    """
+    times = {rule.failure.value: rule.times for rule in plan.retry}
+    times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)
+    ends = [one.end for one in attempts if one.end]
+    tried = [Tried(end.cause.value, end.failure.value if end.failure else "") for end in ends]
+    used = spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
+    return Budget(used.made, used.left)
+
+
+def room(waiting: Waiting) -> str:
+    """`waits for GPU memory`."""
+    return f"waits for {ROOM[waiting.reason]}"
+
+
+def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float) -> str:
+    """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
+    end = attempts[-1].end if attempts else None
+    later = waiting.until is not None and waiting.until > now
+    said = f"again {f'in {brief((waiting.until or now) - now)}' if later else AGAIN.get(waiting.reason, AGAIN[RETRY])}"
+    if end is None or end.failure is None:
+        return f"{said}: {visible(waiting.detail)}" if waiting.detail else said
+    left, number = budget(plan, attempts, end.failure).left, attempts[-1].number
+    return f"{said}: {FAILURES[end.failure]}, attempt {number + 1}{f' of {number + left}' if left else ''}"
+
+
+# The whole run
+
+
+def hint(status: RunStatus) -> str:
+    """How to go on when nothing new will start although there is something to start: one sentence with the command."""
+    resume = f"`combo resume {status.run}` goes on"
+    if status.hold and not status.stopped:
+        return _of_hold(status, status.hold, resume)
+    if status.finished:
+        left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
+        total = several(len(status.proper), "session")
+        return f"stopped with {left} of {total} left: {resume}" if status.stopped and left else ""
+    if _full_disk(status):
+        return "the disk of the run is full: free some room, and the run goes on by itself"
+    if status.stopped:  # while it is being stopped, or since that was interrupted
+        return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"
+    if status.dispatcher is None:
+        return f"{_gone(status)}: {resume}"
+    if held_back := [task for task in status.tasks if task.held]:
+        arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # a release lets go all that is held of it
+        where = "" if status.host == "local" else f" on {status.host}"
+        count = several(len(held_back), "task")
+        return f"Slurm holds {count} back: `scontrol release {arrays or 'JOB'}`{where} lets go"
+    return f"{quarantined(status.quarantine)}: {resume}" if status.quarantine else ""
+
+
+def _gone(status: RunStatus) -> str:
+    if status.scheduler:
+        return "Slurm has none of its jobs any more, and nothing new starts"
+    if any(one.attempt for one in status.sessions):
+        return "the dispatcher is gone, nothing new starts"
+    return "nothing has started, and no dispatcher is there to start it"
+
+
+def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
+    """The command before the reason, which may be long and is the first to be cut off."""
+    lacking = [one for one in status.proper if not one.done_with]
+    if not lacking:
+        return ""
+    going = "; what runs goes on to its end" if hold.kind == DRAINING and not status.finished else ""
+    rest = f", {_lacking(lacking, len(status.proper))}" if status.finished else ""
+    why = f": {hold.why}" if hold.why else ""
+    return f"{hold.kind or 'held'}: {resume}{going}; nothing new starts{rest}{why}"
+
+
+def _lacking(sessions: Sequence[SessionStatus], proper: int) -> str:
+    """`2 of 6 sessions without success, 3 never started`: what has not run has not failed."""
+    never = sum(not one.attempt for one in sessions)
+    tried = len(sessions) - never
+    if not tried:
+        return f"{never} of {several(proper, 'session')} never started"
+    return f"{tried} of {several(proper, 'session')} without success{f', {never} never started' if never else ''}"
+
+
+def _full_disk(status: RunStatus) -> bool:
+    return status.use.disk is not None and not status.use.disk.free
+
+
+def unheard(run: str, snapshot: Snapshot) -> str:
+    """That news of the run reach nobody, and the command by which that is tried; empty where they do."""
+    if snapshot.notice_failed is None:
+        return ""
+    code, at = snapshot.notice_failed
+    how = "took too long" if code in _TIMED_OUT else f"ended with code {code}"
+    ago = f"{brief(snapshot.now - at)} ago"
+    return f"the notify command {how} {ago}, so who waits for a notice has none: `combo notify {run}` tries it"
+
+
+def held(hold: Hold) -> str:
+    """`halted: the same failure three times in a row`."""
+    goes_on = " (what runs goes on to its end)" if hold.kind == DRAINING else ""
+    return f"{hold.kind or 'held'}{goes_on}" + (f": {hold.why}" if hold.why else "")
+
+
+def quarantined(quarantine: Sequence[Quarantine]) -> str:
+    """`GPU 1 gets no more sessions (GPU fault again and again)`."""
+    words = {str(failure): text for failure, text in FAILURES.items()}
+    gpus = ", ".join(f"GPU {one.gpu}" for one in quarantine)
+    why = ", ".join(dict.fromkeys(words.get(one.failure, one.failure) for one in quarantine))
+    return f"{gpus} {'get' if len(quarantine) > 1 else 'gets'} no more sessions ({why} again and again)"
+
+
+def blocked(status: RunStatus) -> str:
+    """What keeps every session from starting; empty when nothing does."""
+    gone = status.dispatcher is None and not status.finished
+    return status.hint if status.stopped or status.hold or gone or _full_disk(status) else ""
+
+
+# One queued session
+
+
+@dataclass(frozen=True)
+class Question:
+    """One session of a run at one moment."""
+
+    view: RunView
+    history: History
+    status: RunStatus
+    session: Session
+    seen: SessionStatus
+    zone: tzinfo | None = None
+
+    @property
+    def now(self) -> float:
+        return self.status.now or 0.0
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        return self.history.of(self.session.name)
+
+    @property
+    def slots(self) -> int:
+        return self.view.plan.limits.parallel if self.status.slots is None else self.status.slots
+
+    @property
+    def full(self) -> bool:
+        """Whether as many sessions run as may run at once."""
+        return len(self.status.busy) >= self.slots
+
+    def time(self, moment: float) -> str:
+        """`10:34 (in 4 min)`."""
+        now = self.status.now or moment
+        when = clock(moment, self.zone, near=now)
+        return f"{when} (in {brief(moment - now)})" if moment >= now else f"{when} ({brief(now - moment)} ago)"
+
+
+def queued(asked: Question) -> list[str]:
+    """Why a session has not started; sentences, what weighs most first."""
+    status, stopping = asked.status, blocked(asked.status)
+    told = [stopping] if stopping else []
+    if status.hold and status.hold.since is not None:
+        told.append(f"nothing new starts since {asked.time(status.hold.since)}, until it is resumed")
+    told += _waits(asked)
+    if status.scheduler:
+        return [*told, *_slurm(asked, status.scheduler)]
+    return [*told, *_gpus(asked), *_turn(asked, nothing_starts=bool(stopping))]
+
+
+def _waits(asked: Question) -> Iterator[str]:
+    waiting, status = asked.seen.waiting, asked.status
+    if waiting is None:
+        return
+    if waiting.reason in AGAIN:
+        yield from _again(asked, waiting)
+        return
+    if waiting.reason == SMOKE_TEST:
+        yield f"the smoke test comes first: {listed(status.smoke())}"
+    elif waiting.reason in (STAGGER, WARM_UP):
+        yield visible(waiting.detail) or f"starts are {duration(asked.view.plan.limits.stagger)} apart"
+    elif waiting.reason == SERVER:
+        yield from _server(status, waiting.detail)
+    elif waiting.reason in ROOM:
+        yield ": ".join(filter(None, [f"it {room(waiting)}", visible(waiting.detail)]))
+    else:
+        yield f"it waits for {visible(waiting.reason)}"
+    if waiting.until is not None and waiting.until > asked.now:
+        yield f"it is tried at {asked.time(waiting.until)}"
+
+
+def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
+    """Of one that has ended and starts again: how it ended, when it starts, and what for."""
+    seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
+    ended = "was stopped" if end and end.cause is Cause.STOPPED else "failed"
+    said = again(waiting, asked.view.plan, asked.attempts, asked.now)
+    yield f"its attempt {seen.attempt} {ended}; {said}"
+    if waiting.reason == MEMORY and (gpus := asked.status.use.gpus):
+        yield "GPU memory in use now: " + ", ".join(
+            f"GPU {gpu.index} {sizes(gpu.memory_used, gpu.memory_total)}"
+            if gpu.memory_used is not None and gpu.memory_total
+            else f"GPU {gpu.index} unknown"
+            for gpu in gpus
+        )
+    detail = visible(waiting.detail)
+    if detail not in said and waiting.detail != f"{seen.failure}, after attempt {seen.attempt}":
+        yield detail
+
+
+def _server(status: RunStatus, kind: str) -> Iterator[str]:
+    """What the model server that it asks is doing: one of them, if there is one on each GPU."""
+    of_kind = [one for one in status.servers if one.name == kind or one.name.startswith(f"{kind}-gpu")]
+    for one in of_kind or [Server(kind, "queued")]:
+        waits = status.server_waits.get(one.name, "")
+        itself = f" and waits itself: {visible(waits)}" if waits else ""
+        yield f"it waits for the server {visible(one.name)}, which {server_words(one, status.now)}{itself}"
+
+
+def _slurm(asked: Question, scheduler: Scheduler) -> Iterator[str]:
+    """What Slurm says about its task, and how old that is."""
+    task, status = asked.seen.task, asked.status
+    if not scheduler.answered:
+        yield summary(scheduler, (), asked.now).removeprefix("! ")
+    if task is None:
+        if scheduler.at is not None and status.dispatcher is not None and not status.stopped:
+            yield "Slurm has no task for it yet"
+        return
+    yield f"its task {task.job} is in Slurm's queue, {task.words}"
+    if task.start is not None:
+        yield f"Slurm expects to start it at {asked.time(task.start)}"
+    yield f"it asks for {kind_of(asked.session, asked.view.plan.slurm or NO_SLURM)}"
+
+
+def _gpus(asked: Question) -> Iterator[str]:
+    """What it wants, and who has it where that can be why it waits: with no slot free, that is why."""
+    wants, plan, status = asked.session.gpus, asked.view.plan, asked.status
+    if not wants:
+        return
+    allowed = ", ".join(map(str, plan.gpus)) or "none"
+    yield f"it wants {several(wants, 'GPU')} of {allowed}, {_shared(asked)}"
+    if status.quarantine:
+        yield quarantined(status.quarantine)
+    lacks_room = asked.seen.waiting is not None and asked.seen.waiting.reason in ROOM
+    for gpu in plan.gpus if lacks_room or not asked.full else ():
+        holders = [f"the server {visible(one.name)}" for one in status.servers if one.alive and gpu in one.gpus]
+        holders += [label(one) for one in status.busy if gpu in one.gpus]
+        if holders:
+            yield f"GPU {gpu} is held by {_named(holders)}"
+
+
+def _shared(asked: Question) -> str:
+    """How many may be on a GPU with it."""
+    memory, most = asked.session.request.gpu_memory, asked.view.plan.limits.per_gpu
+    if not memory and not most:
+        return "alone, since its gpu_memory isn't said"
+    parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _turn(asked: Question, *, nothing_starts: bool) -> Iterator[str]:
+    status, seen = asked.status, asked.seen
+    place = [one.name for one in status.sessions].index(seen.name)
+    before = [one for one in status.sessions[:place] if one.life is Life.QUEUED]
+    if before:
+        yield f"{several(len(before), 'session')} before it in the queue: {_named(map(label, before))}"
+    yield f"{len(status.busy)} of {several(asked.slots, 'slot')} busy"
+    if nothing_starts:
+        return
+    ends = [(one.expected.likeliest, label(one)) for one in status.busy if one.expected]
+    if asked.full and ends:
+        moment, who = min(ends)
+        yield f"the next to end is {who}, about {asked.time(moment)}"
+    elif asked.full:
+        yield "nobody can tell yet when the next one ends"
+    elif not before and seen.waiting is None:
+        yield "it is its turn: it starts in a moment"
+    if seen.expected:
+        yield f"it is expected to end at {asked.time(seen.expected.likeliest)}"
+
+
+def _named(names: Iterable[str]) -> str:
+    told = list(names)
+    more = len(told) - _MOST_NAMED
+    return ", ".join(told[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
