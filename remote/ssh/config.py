@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import shutil
 import socket
 import subprocess
 from dataclasses import dataclass, field
@@ -21,17 +20,7 @@ Settings = dict[str, list[str]]
 """lower-case keyword -> its values"""
 
 CONNECT_S = 15.0
-_DEFAULT_KEYS = ("~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519")
-_HONOURED = frozenset({
-    "addressfamily", "certificatefile", "connecttimeout", "globalknownhostsfile", "hashknownhosts", "host",
-    "hostkeyalias", "hostname", "identitiesonly", "identityagent", "identityfile", "match", "port", "proxycommand",
-    "proxyjump", "user", "userknownhostsfile",
-})  # fmt: skip
-_HARMLESS = frozenset({
-    "addkeystoagent", "batchmode", "checkhostip", "compression", "controlmaster", "controlpath", "controlpersist",
-    "forwardagent", "forwardx11", "forwardx11trusted", "loglevel", "requesttty", "sendenv", "serveralivecountmax",
-    "serveraliveinterval", "stricthostkeychecking", "tcpkeepalive", "visualhostkey", "updatehostkeys",
-})  # fmt: skip
+NO_SSH = "there is no ssh program on this machine"
 
 
 @dataclass(frozen=True)
@@ -48,24 +37,17 @@ class Address:
         assert found
         rest = re.fullmatch(r"\[(?P<six>[^\]]+)\](?::(?P<p6>\d+))?|(?P<name>[^:]*)(?::(?P<p4>\d+))?", found["rest"])
         host, port = (rest["six"] or rest["name"], rest["p6"] or rest["p4"]) if rest else (found["rest"], None)
-        if (
-            not host
-            or host.startswith("-")
-            or re.search(r"[\s\[\]/\x00]", host)
-            or (port and not 0 < int(port) < 65536)
-        ):
+        misplaced = re.search(r"^-|^$|[\s\[\]/\x00]", host)
+        if misplaced or (port and not 0 < int(port) < 65536):
             raise HostError(f"{text!r} names no host", "write an alias of your ssh config, or user@host:port")
         return cls(host, found["user"] or None, int(port) if port else None)
 
 
-def _config_of_environment() -> Path | None:
-    name = os.environ.get("COMBORUN_SSH_CONFIG")
-    return Path(name) if name else None
-
-
 @dataclass(frozen=True)
 class Options:
-    config: Path | None = field(default_factory=_config_of_environment)
+    config: Path | None = field(
+        default_factory=lambda: Path(name) if (name := os.environ.get("COMBORUN_SSH_CONFIG")) else None
+    )
     """an ssh config in place of the user's own"""
     accept_new: bool = False
     """trust a host that is not known yet, and write its key down"""
@@ -95,7 +77,6 @@ class Target:
     proxy_command: str | None
     connect_timeout: float
     family: socket.AddressFamily
-    warnings: tuple[str, ...] = ()
 
     @property
     def known_as(self) -> str:
@@ -107,31 +88,27 @@ class Target:
 
 
 def resolve(name: str, config: Path | None = None) -> Target:
-    """The target that `ssh NAME` would reach; `config` stands in for the user's own ssh config.
+    """The target that `ssh NAME` would reach, as ssh itself tells it; `config` stands in for the user's own ssh config.
 
     Raises HostError when the name or the config is wrong.
     """
     address = Address.parse(name)
-    try:
-        if shutil.which("ssh"):
-            return target(name, address, _ask_ssh(address, config), ())
-        settings, warnings = _read_config(address, config or Path("~/.ssh/config").expanduser())
-        return target(name, address, settings, warnings)
-    except (OSError, ValueError) as error:
-        raise HostError(f"your ssh config can't be used for {address.host}", str(error)) from error
-
-
-def _ask_ssh(address: Address, config: Path | None) -> Settings:
+    hint = "a Match exec in your ssh config hangs"
     try:
         done = subprocess.run(
             ["ssh", "-G", *ssh_arguments(address, config)],
             capture_output=True, text=True, timeout=CONNECT_S, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+        if not done.returncode:
+            return target(name, address, parse_settings(done.stdout))
+        hint = done.stderr.strip()
+    except FileNotFoundError:
+        raise HostError(NO_SSH, "install openssh-client") from None
     except subprocess.TimeoutExpired:
-        raise HostError(f"ssh -G {address.host} did not answer", "a Match exec in your ssh config hangs") from None
-    if done.returncode:
-        raise HostError(f"your ssh config can't be used for {address.host}", done.stderr.strip())
-    return parse_settings(done.stdout)
+        raise HostError(f"ssh -G {address.host} did not answer", hint) from None
+    except (OSError, ValueError) as error:
+        hint = str(error)
+    raise HostError(f"your ssh config can't be used for {address.host}", hint)
 
 
 def ssh_arguments(address: Address, config: Path | None) -> list[str]:
@@ -154,71 +131,37 @@ def parse_settings(text: str) -> Settings:
     return settings
 
 
-def _read_config(address: Address, path: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The same from paramiko's parser, for a machine without an ssh client, and what it passed over."""
-    from paramiko.config import SSHConfig
-    from paramiko.ssh_exception import ConfigParseError
-
-    settings: Settings = {}
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    try:
-        found = SSHConfig.from_text(text).lookup(address.host)
-    except ConfigParseError as error:
-        raise HostError(f"{path} can't be read: {error}") from error
-    for keyword, value in found.items():
-        settings[keyword] = value if isinstance(value, list) else [value]
-    if address.user:
-        settings["user"] = [address.user]
-    if address.port:
-        settings["port"] = [str(address.port)]
-    return settings, ignored_keywords(text, path)
-
-
-def ignored_keywords(text: str, path: Path) -> tuple[str, ...]:
-    """A warning for each keyword of a config that we would not act upon without an ssh client."""
-    seen: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        found = re.match(r"\s*([A-Za-z0-9]+)", line)
-        if found and found[1].lower() not in _HONOURED | _HARMLESS:
-            seen.setdefault(
-                found[1].lower(), f"{path}:{number}: {found[1]} is ignored, because there is no ssh client here"
-            )
-    return tuple(seen.values())
-
-
-def target(name: str, address: Address, settings: Mapping[str, list[str]], warnings: tuple[str, ...]) -> Target:
+def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> Target:
     """The meaning of resolved settings."""
 
     def one(keyword: str, default: str = "") -> str:
         value = settings.get(keyword, [default])[0]
         return default if value.lower() == "none" else value
 
+    def several(keyword: str) -> tuple[Path, ...]:
+        return tuple(_path(value, tokens) for value in settings.get(keyword, []) if value != "none")
+
     hostname = one("hostname", address.host)
     user = one("user") or getpass.getuser()
     port = int(one("port", "22"))
     tokens = _tokens(address.host, hostname, port, user)
-    known = [
-        path for keyword in ("userknownhostsfile", "globalknownhostsfile") for path in _paths(one(keyword), tokens)
-    ]
+    known = (*_paths(one("userknownhostsfile"), tokens), *_paths(one("globalknownhostsfile"), tokens))
     return Target(
         name=name,
         hostname=hostname,
         port=port,
         user=user,
-        identities=tuple(
-            _path(value, tokens) for value in settings.get("identityfile", _DEFAULT_KEYS) if value != "none"
-        ),
-        certificates=tuple(_path(value, tokens) for value in settings.get("certificatefile", []) if value != "none"),
+        identities=several("identityfile"),
+        certificates=several("certificatefile"),
         identities_only=one("identitiesonly") == "yes",
         agent=_agent(settings.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
-        known_hosts=tuple(known) or (Path("~/.ssh/known_hosts").expanduser(),),
+        known_hosts=known or (Path("~/.ssh/known_hosts").expanduser(),),
         host_key_alias=one("hostkeyalias") or None,
         hash_known_hosts=one("hashknownhosts") == "yes",
         jumps=tuple(jump.strip() for jump in one("proxyjump").split(",") if jump.strip()),
         proxy_command=_expand(one("proxycommand"), tokens) or None,
-        connect_timeout=_seconds(one("connecttimeout")) or CONNECT_S,
+        connect_timeout=float(timeout) if (timeout := one("connecttimeout")).isdecimal() else CONNECT_S,
         family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
-        warnings=warnings,
     )
 
 
@@ -257,7 +200,3 @@ def _agent(value: str, tokens: Mapping[str, str]) -> str | None:
     if value.startswith("$") and not value.startswith("${"):
         return os.environ.get(value[1:]) or None
     return str(_path(value, tokens))
-
-
-def _seconds(value: str) -> float:
-    return float(value) if value.isdecimal() else 0.0

@@ -247,7 +247,6 @@ def _hops(target: Target, config: Path | None) -> list[Target]:
 
 
 def _enter(target: Target, connection: Connection, options: Options, files: KeyFiles) -> None:
-    connection.warnings += target.warnings
     sock = _open_socket(target, connection)
     connection.sockets.append(sock)
     transport = Transport(sock)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from comborun.errors import HostError
-from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
+from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_arguments
 from comborun.remote.ssh.shell import COMMAND, ShellTransport
 
 _CHUNK = 1 << 16
@@ -60,7 +60,7 @@ class OpensshTransport(ShellTransport):
 
     def _open_shell(self) -> PipeShell:
         if not shutil.which("ssh"):
-            raise HostError("there is no ssh program on this machine", "install openssh-client, or use --transport ssh")
+            raise HostError(NO_SSH, "install openssh-client")
         if self._folder is None:
             self._folder = _socket_folder()
         if self._control("check") != 0:

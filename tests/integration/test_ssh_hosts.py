@@ -246,18 +246,6 @@ def test_a_port_where_nobody_speaks_ssh_is_given_up_in_time(tmp_path: Path, kind
     assert time.monotonic() - before < 6
 
 
-def test_without_an_ssh_client_the_config_is_read_all_the_same(
-    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    options = config(tmp_path, f"Include {tmp_path}/more", sshd.stanza(), "Host *", "  Compression yes")
-    with SshTransport("testbox", options) as transport:
-        assert transport.run("id -un").text == f"{sshd.user.name}\n"
-        assert transport.warnings == (f"{options.config}:1: Include is ignored, because there is no ssh client here",)
-    with OpensshTransport("testbox", options) as other, pytest.raises(HostError, match="no ssh program"):
-        other.run("true")
-
-
 def test_a_config_that_ssh_refuses_is_shown_with_its_complaint(tmp_path: Path) -> None:
     options = config(tmp_path, "Host *", "  Port many")
     with pytest.raises(HostError) as caught:
@@ -266,7 +254,7 @@ def test_a_config_that_ssh_refuses_is_shown_with_its_complaint(tmp_path: Path) -
 
 
 def test_paramiko_is_not_loaded_for_a_local_transport_or_for_openssh() -> None:
-    code = "import sys, remote.local, remote.ssh.openssh; sys.exit('paramiko' in sys.modules)"
+    code = "import sys, comborun.remote.transport, comborun.remote.ssh.openssh; sys.exit('paramiko' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

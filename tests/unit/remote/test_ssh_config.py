@@ -16,7 +16,6 @@ from comborun.remote.ssh.config import (
     Address,
     Options,
     Settings,
-    ignored_keywords,
     parse_settings,
     ssh_arguments,
     target,
@@ -25,7 +24,7 @@ from comborun.remote.ssh.config import (
 
 def meaning(name: str = "box", **settings: str | list[str]) -> object:
     values: Settings = {key: [value] if isinstance(value, str) else value for key, value in settings.items()}
-    return target(name, Address.parse(name), values, ())
+    return target(name, Address.parse(name), values)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,6 @@ def test_without_any_settings_a_name_means_itself(monkeypatch: pytest.MonkeyPatc
     found = meaning("Box")
     assert (found.hostname, found.port, found.user) == ("Box", 22, getpass.getuser())
     assert (found.jumps, found.proxy_command, found.agent) == ((), None, None)
-    assert Path("/home/me/.ssh/id_ed25519") in found.identities
     assert found.known_hosts == (Path("/home/me/.ssh/known_hosts"),)
     assert (found.connect_timeout, found.family) == (15.0, socket.AF_UNSPEC)
 
@@ -149,14 +147,6 @@ def test_a_known_hosts_path_with_a_space_is_one_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("port", "name"), [("22", "box"), ("2222", "[box]:2222")])
 def test_known_hosts_knows_a_host_by_its_name_and_port(port: str, name: str) -> None:
     assert meaning(hostname="BOX", port=port).known_as == name
-
-
-def test_keywords_that_nobody_would_act_on_are_named_once_with_their_line() -> None:
-    text = "Include more\n# Tunnel yes\nHost a\n  Tunnel yes\n  tunnel no\n  User me\n\tForwardAgent yes\n"
-    assert ignored_keywords(text, Path("/c")) == (
-        "/c:1: Include is ignored, because there is no ssh client here",
-        "/c:4: Tunnel is ignored, because there is no ssh client here",
-    )
 
 
 def test_another_config_can_be_named_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

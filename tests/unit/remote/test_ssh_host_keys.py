@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def box(file: Path, port: int = 22, **changes: object) -> Target:
-    plain = target("box", Address("box"), {"hostname": ["Box.Example.ORG"], "port": [str(port)]}, ())
+    plain = target("box", Address("box"), {"hostname": ["Box.Example.ORG"], "port": [str(port)]})
     return replace(plain, known_hosts=(file,), **changes)
 
 
@@ -73,7 +73,7 @@ def test_a_line_with_the_port_hides_the_one_without(file: Path) -> None:
 def test_a_hashed_name_is_found_and_a_broken_hash_is_not(file: Path) -> None:
     hashed = "|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg="  # of 192.168.1.61, from sshd(8)
     file.write_text(line(hashed) + line("|1|nothing") + line("|1|a|b|c"))
-    host = target("x", Address("192.168.1.61"), {}, ())
+    host = target("x", Address("192.168.1.61"), {})
     assert [key.line for key in keys_of(replace(host, known_hosts=(file,)))] == [1]
 
 
