@@ -18,9 +18,8 @@ from comborun.remote.program import Python
 from comborun.remote.provenance import provenance
 from comborun.remote.publish import Draft, publish
 from comborun.remote.publish import amend as put_amendment
-from comborun.remote.shipping import digest_of, survey
-from comborun.remote.sync import compare as compare_files
-from comborun.remote.sync import deliver, lines
+from comborun.remote.shipping import compare as compare_files
+from comborun.remote.shipping import deliver, digest_of, lines, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from comborun.grid.globbed import Found as FoundPolicies
     from comborun.plan import Plan
     from comborun.remote.publish import Publication
-    from comborun.remote.shipping import Shipment
-    from comborun.remote.sync import Delivery
+    from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
 

@@ -39,7 +39,7 @@ def _shipped(shipment: Shipment) -> dict[str, Any]:
         "files": len(shipment.items),
         "bytes": shipment.size,
         "sha256": shipment.digest,
-        "converted": sum(file.content.converted for file in shipment.files),
+        "converted": sum(getattr(item, "converted", False) for item in shipment.items),
         "commit": _git(shipment.home, "rev-parse", "HEAD"),
         "uncommitted": _changed(shipment.home, "--", str(shipment.source)),  # untracked files count: they were shipped
     }

@@ -1,100 +1,34 @@
-"""What `sync` ships: the user's own files on this machine, with CRLF turned to LF where they are text."""
+"""What `sync` ships: the user's own files, looked at here, compared with the host's, and sent where they differ.
+
+Two round trips in all. In files that are text (UTF-8 without a NUL) CRLF becomes LF.
+"""
 
 from __future__ import annotations
 
-import codecs
 import hashlib
+import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.grid import Shipped
+from comborun.remote import program
+from comborun.text import printable, several
 
-CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Content:
-    size: int
-    """bytes as shipped"""
-    sha256: str
-    converted: bool
-    """whether CRLF becomes LF"""
-
-
-def measure(path: Path) -> Content:
-    """Read a file once, a chunk at a time. Raises OSError."""
-    plain, lines = _Sum(), _Sum()
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    text = True
-
-    def seen(chunks: Iterable[bytes]) -> Iterator[bytes]:
-        nonlocal text
-        for chunk in chunks:
-            plain.add(chunk)
-            text = text and b"\0" not in chunk and _decodes(decoder, chunk)
-            if text:
-                yield chunk
-
-    for chunk in to_lf(seen(read_chunks(path))):
-        lines.add(chunk)
-    converted = text and _decodes(decoder, b"", final=True) and lines.size != plain.size
-    chosen = lines if converted else plain
-    return Content(chosen.size, chosen.digest, converted)
-
-
-def contents(path: Path, *, converted: bool) -> Iterator[bytes]:
-    """The bytes that are shipped, a chunk at a time. Raises OSError."""
-    chunks = read_chunks(path)
-    return to_lf(chunks) if converted else chunks
-
-
-def read_chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            yield chunk
-
-
-def to_lf(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """CRLF as LF, wherever the chunks are cut; a CR that stands alone stays."""
-    held = b""
-    for chunk in chunks:
-        whole = held + chunk
-        held = b"\r" if whole.endswith(b"\r") else b""
-        yield (whole[:-1] if held else whole).replace(b"\r\n", b"\n")
-    if held:
-        yield held
-
-
-def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:
-    try:
-        decoder.decode(chunk, final)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-class _Sum:
-    def __init__(self) -> None:
-        self.size = 0
-        self._hash = hashlib.sha256()
-
-    def add(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        self._hash.update(chunk)
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()
-
+if TYPE_CHECKING:
+    from comborun.remote.transport import Transport
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
 _KEPT_MODE = 0o755
 """nobody else may write what was shipped"""
+_SLOWEST = 50_000
+"""bytes per second; a link that is slower than this counts as cut"""
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -103,12 +37,20 @@ class ShippedFile:
     """below the shipment's folder on the host; undecodable bytes are surrogates"""
     source: Path
     mode: int
-    content: Content
+    size: int
+    """bytes as shipped"""
+    sha256: str
+    converted: bool
+    """whether CRLF becomes LF"""
 
     @property
     def state(self) -> str:
         """What host/sync.py says of a path that holds this."""
-        return f"f {self.mode:o} {self.content.sha256}"
+        return f"f {self.mode:o} {self.sha256}"
+
+    @property
+    def order(self) -> dict[str, object]:
+        return {"path": self.path, "mode": self.mode, "size": self.size, "sha256": self.sha256}
 
 
 @dataclass(frozen=True)
@@ -120,8 +62,17 @@ class ShippedLink:
     def state(self) -> str:
         return f"l {self.target}"
 
+    @property
+    def order(self) -> dict[str, object]:
+        return {"path": self.path, "target": self.target}
+
 
 Item = ShippedFile | ShippedLink
+
+
+def _size(items: Iterable[Item]) -> int:
+    """Bytes as shipped."""
+    return sum(item.size for item in items if isinstance(item, ShippedFile))
 
 
 @dataclass(frozen=True)
@@ -141,25 +92,22 @@ class Shipment:
         return self.source if self.source.is_dir() else self.source.parent
 
     @property
-    def files(self) -> tuple[ShippedFile, ...]:
-        return tuple(item for item in self.items if isinstance(item, ShippedFile))
-
-    @property
     def size(self) -> int:
-        """Bytes as shipped."""
-        return sum(file.content.size for file in self.files)
+        return _size(self.items)
 
     @property
     def digest(self) -> str:
         """Of every path with its mode and content."""
-        lines = (f"{item.path}\0{item.state}\0" for item in self.items)
-        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+        return _digest(text for item in self.items for text in (item.path, item.state))
 
 
-def digest_of(shipments: Iterable[Shipment]) -> str:
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def digest_of(shipments: Sequence[Shipment]) -> str:
     """Of all that is shipped and where it goes; empty when nothing is."""
-    lines = "".join(f"{shipment.folder}\0{shipment.digest}\0" for shipment in shipments)
-    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest() if lines else ""
+    return _digest(text for one in shipments for text in (one.folder, one.digest)) if shipments else ""
 
 
 def survey(entries: Iterable[Shipped], folder: Path) -> tuple[Shipment, ...]:
@@ -226,11 +174,24 @@ def _check_size(entry: Shipped, found: list[tuple[str, Path]]) -> None:
 
 def _item(root: Path, path: str, place: Path) -> Item:
     status = place.lstat()
-    if stat.S_ISREG(status.st_mode):
-        return ShippedFile(path, place, status.st_mode & _KEPT_MODE, measure(place))
     if stat.S_ISLNK(status.st_mode):
         return ShippedLink(path, _target_inside(root, path, place))
-    raise UserError(f"sync: {place} is neither a file nor a folder nor a link", "exclude it")
+    if not stat.S_ISREG(status.st_mode):
+        raise UserError(f"sync: {place} is neither a file nor a folder nor a link", "exclude it")
+    data, converted = _content(place)
+    return ShippedFile(path, place, status.st_mode & _KEPT_MODE, len(data), hashlib.sha256(data).hexdigest(), converted)
+
+
+def _content(place: Path) -> tuple[bytes, bool]:
+    """What is shipped of a file, and whether its CRLF became LF. Raises OSError."""
+    data = place.read_bytes()
+    if b"\r\n" in data and b"\0" not in data:
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return data, False
+        return data.replace(b"\r\n", b"\n"), True
+    return data, False
 
 
 def _target_inside(root: Path, path: str, place: Path) -> str:
@@ -254,3 +215,116 @@ def told(size: int) -> str:
             return f"{value:.3g} {unit}"
         value /= 1000
     return f"{value:.3g} GB"
+
+
+class Delivery(NamedTuple):
+    """What of a shipment its host lacks."""
+
+    shipment: Shipment
+    missing: tuple[Item, ...]
+    in_place: bool = False
+    """the host is this machine, and the files are where they should go"""
+
+
+def compare(
+    transport: Transport, shipments: Sequence[Shipment], python: program.Python = program.ANY
+) -> tuple[Delivery, ...]:
+    """Ask the host what it has of the shipments. One round trip, none without shipments; changes nothing.
+
+    Raises UserError when something on the host is in the way.
+    """
+    apart = [shipment for shipment in shipments if shipment.items and not _in_place(transport.host, shipment)]
+    states = iter(_ask(transport, apart, python) if apart else ())
+    return tuple(
+        Delivery(shipment, _missing(shipment, [next(states) for _ in shipment.items]))
+        if shipment in apart
+        else Delivery(shipment, (), in_place=bool(shipment.items))
+        for shipment in shipments
+    )
+
+
+def _in_place(host: str, shipment: Shipment) -> bool:
+    """Whether source and target are one. Raises UserError when the target lies within the source."""
+    if host != "local":
+        return False
+    target = Path(shipment.entry.to).expanduser().resolve()
+    if not shipment.source.is_dir():
+        return Path(shipment.folder).expanduser().resolve() / shipment.items[0].path == shipment.source
+    if target != shipment.source and target.is_relative_to(shipment.source):
+        raise UserError(
+            f"sync: {shipment.entry.to} lies within {shipment.entry.source}, and would be shipped into itself",
+            "choose a place outside",
+        )
+    return target == shipment.source
+
+
+def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Python) -> list[str]:
+    """The state of every path, in order."""
+    question = [(shipment.folder, [item.path for item in shipment.items]) for shipment in shipments]
+    stdin = json.dumps(question).encode()
+    done = program.run_packed(transport, "sync", "look", stdin=stdin, timeout=300, python=python)
+    states = [] if done.code else program.answer(transport, done)
+    if len(states) != sum(len(paths) for _, paths in question):
+        raise HostError(f"{transport.host} could not be asked what it has of `sync`", done.complaint)
+    return list(map(str, states))
+
+
+def _missing(shipment: Shipment, states: Sequence[str]) -> tuple[Item, ...]:
+    """The items whose path on the host is in another state. Raises UserError when one can't be put there."""
+    if blocked := list(dict.fromkeys(state[2:] for state in states if state.startswith("x "))):
+        more = f", and {len(blocked) - _NAMED} more" if len(blocked) > _NAMED else ""
+        raise UserError(
+            f"sync: {shipment.entry.source} can't go to {shipment.folder}: {'; '.join(blocked[:_NAMED])}{more}",
+            "nothing is deleted on the host: move it away there, or exclude what goes there",
+        )
+    return tuple(item for item, state in zip(shipment.items, states, strict=True) if item.state != state)
+
+
+def deliver(
+    transport: Transport, deliveries: Iterable[Delivery], root: str, python: program.Python = program.ANY
+) -> None:
+    """Send what is missing, all of it or nothing. One round trip, none when nothing is missing."""
+    missing = [delivery for delivery in deliveries if delivery.missing]
+    if not missing:
+        return
+    data = stream(missing)
+    timeout = 120 + len(data) / _SLOWEST
+    done = program.run_packed(transport, "sync", "receive", root, stdin=data, timeout=timeout, python=python)
+    if done.code:
+        raise HostError(f"the files of `sync` could not be put on {transport.host}", done.complaint)
+
+
+def stream(deliveries: Sequence[Delivery]) -> bytes:
+    """What host/sync.py receives: a line that lists it, then the bytes of all files.
+
+    Raises UserError when a file has changed since it was looked at.
+    """
+    items = [(one.shipment.folder, item) for one in deliveries for item in one.missing]
+    head = json.dumps([{"folder": folder, **item.order} for folder, item in items]).encode()
+    return b"".join([head, b"\n", *(_read(item) for _, item in items if isinstance(item, ShippedFile))])
+
+
+def _read(file: ShippedFile) -> bytes:
+    try:
+        data, _ = _content(file.source)
+    except OSError as error:
+        raise UserError(f"sync: {file.source} can't be read: {error.strerror}", "the same command again") from None
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise UserError(
+            f"sync: {file.source} changes while it is shipped", "the same command again, when it is written"
+        )
+    return data
+
+
+def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
+    """What was shipped, a sentence for each entry of `sync`."""
+    for shipment, missing, in_place in deliveries:
+        many = several(len(shipment.items), "file")
+        sent = f"{len(missing)} sent, {told(_size(missing))}" if missing else "nothing had changed"
+        if in_place:
+            sent = "they are there already"
+        yield f"{shipment.entry.source} -> {shipment.entry.to}: {many}, {sent}"
+        files = () if in_place else (item for item in shipment.items if isinstance(item, ShippedFile))
+        if converted := [printable(file.path) for file in files if file.converted]:
+            more = f" and {len(converted) - _NAMED} more" if len(converted) > _NAMED else ""
+            yield f"CRLF became LF in {', '.join(converted[:_NAMED])}{more}"

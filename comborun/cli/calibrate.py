@@ -24,8 +24,7 @@ from comborun.remote.control import laptop_secrets
 from comborun.remote.grids import read_grid, with_policies
 from comborun.remote.host import ask, check
 from comborun.remote.knowledge import read_calibrations
-from comborun.remote.shipping import digest_of, survey
-from comborun.remote.sync import compare, deliver
+from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

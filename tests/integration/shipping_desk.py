@@ -9,8 +9,7 @@ import pytest
 
 from comborun.grid import Shipped
 from comborun.remote import program
-from comborun.remote.shipping import Shipment, survey
-from comborun.remote.sync import compare, deliver, lines
+from comborun.remote.shipping import Shipment, compare, deliver, lines, survey
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
 

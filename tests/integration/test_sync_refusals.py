@@ -15,8 +15,7 @@ from shipping_desk import Desk, desk, receive
 
 from comborun.errors import HostError, UserError
 from comborun.grid import Shipped
-from comborun.remote.shipping import survey
-from comborun.remote.sync import compare, deliver, stream
+from comborun.remote.shipping import compare, deliver, stream, survey
 
 __all__ = ["desk"]
 
