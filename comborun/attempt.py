@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from comborun.rules.records import integer, parse, seconds
 from comborun.rules.tally import Counts
@@ -16,6 +16,9 @@ from comborun.text import KIB
 if TYPE_CHECKING:
     from comborun.work import Combo
 
+
+Word = TypeVar("Word", bound=Enum)
+Default = TypeVar("Default")
 
 SLURM = "slurm"
 """the multiplexer of a session that a task of an array runs: it has no window"""
@@ -110,8 +113,8 @@ class End:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Self:
-        cause = _cause(record.get("cause", ""))
-        completeness = _completeness(record.get("completeness", ""))
+        cause = _member(Cause, record.get("cause"), Cause.UNKNOWN)
+        completeness = _member(Completeness, record.get("completeness"), Completeness.NONE)
         code, signal = integer(record, "code"), integer(record, "signal")
         peak = integer(record, "peak_memory_kib")
         return cls(
@@ -124,21 +127,13 @@ class End:
             completeness=completeness,
             counts=Counts.of(record),
             note=record.get("note", ""),
-            failure=_failure(record.get("class")) or failure_of(completeness, cause, code, signal),
+            failure=_member(Failure, record.get("class"), failure_of(completeness, cause, code, signal)),
             peak_memory=None if peak is None else peak * KIB,
         )
 
 
-def _cause(word: str) -> Cause:
-    return Cause(word) if word in set(Cause) else Cause.UNKNOWN
-
-
-def _completeness(word: str) -> Completeness:
-    return Completeness(word) if word in set(Completeness) else Completeness.NONE
-
-
-def _failure(word: str | None) -> Failure | None:
-    return Failure(word) if word in set(Failure) else None
+def _member(kind: type[Word], word: str | None, otherwise: Default) -> Word | Default:
+    return kind(word) if word in set(kind) else otherwise
 
 
 FAILURES = {

@@ -39,22 +39,8 @@ class PlacementError(UserError):
         """what RLinf itself would raise, in the middle of its start"""
 
 
-@dataclass(frozen=True)
-class _Ranks:
-    """Consecutive numbers."""
-
-    first: int
-    last: int
-
-    @property
-    def count(self) -> int:
-        return self.last - self.first + 1
-
-
-@dataclass(frozen=True)
-class _Part:
-    resources: _Ranks
-    processes: _Ranks
+Part = tuple[range, range]
+"""consecutive GPUs, and the consecutive processes on them"""
 
 
 def parse_placement(text: str | int, resources: int) -> dict[int, list[int]]:
@@ -64,54 +50,53 @@ def parse_placement(text: str | int, resources: int) -> dict[int, list[int]]:
     """
     whole = str(text)
     placed: dict[int, list[int]] = {}
-    last: _Part | None = None
+    last: Part | None = None
     for written in filter(None, map(str.strip, whole.split(","))):
         last = _part(written, last, resources)
-        placed |= _dealt(last)
+        placed |= _dealt(*last)
     if not placed:
         raise PlacementError(f"`{whole}` places no process", _SHAPE)
     return placed
 
 
-def _part(text: str, before: _Part | None, resources: int) -> _Part:
+def _part(text: str, before: Part | None, resources: int) -> Part:
     """One part, checked against the one before it in the order in which RLinf does it."""
     sides = text.split(":")
     if len(sides) > 2:
         raise PlacementError(f"`{text}` has more than one colon", "GPUs:processes; a comma begins the next part")
     gpus = _resources(sides[0].strip(), text, resources)
-    if before and gpus.first <= before.resources.last:
-        _refuse_order(gpus, before.resources, text)
-    processes = _processes(sides[1].strip(), text) if len(sides) == 2 else _counted_on(gpus, before)
-    if before and processes.first != before.processes.last + 1:
-        expected = before.processes.last + 1
+    if before and gpus[0] <= before[0][-1]:
+        raise _out_of_order(gpus, before[0], text)
+    expected = before[1].stop if before else 0
+    processes = _processes(sides[1].strip(), text) if len(sides) == 2 else range(expected, expected + len(gpus))
+    if before and processes[0] != expected:
         raise PlacementError(
-            f"`{text}`: its first process is {processes.first}, and {expected} comes next",
+            f"`{text}`: its first process is {processes[0]}, and {expected} comes next",
             "processes are numbered on from part to part, without a gap and without a repeat",
         )
-    if processes.last >= MOST_PROCESSES:
+    if processes.stop > MOST_PROCESSES:
         raise PlacementError(f"`{text}`: no host runs so many processes", f"number them below {MOST_PROCESSES:,}")
-    if processes.count % gpus.count and gpus.count % processes.count:
+    if len(processes) % len(gpus) and len(gpus) % len(processes):
         raise PlacementError(
-            f"`{text}`: {processes.count} processes can't be dealt evenly to {gpus.count} GPUs",
+            f"`{text}`: {len(processes)} processes can't be dealt evenly to {len(gpus)} GPUs",
             "in each part, one number divides the other; a comma begins another part",
         )
-    return _Part(gpus, processes)
+    return gpus, processes
 
 
-def _resources(side: str, part: str, resources: int) -> _Ranks:
-    everything = _Ranks(0, resources - 1)
-    ranks = everything if side.lower() == "all" else _ranks(side, part)
+def _resources(side: str, part: str, resources: int) -> range:
+    ranks = range(resources) if side.lower() == "all" else _ranks(side, part)
     if ranks is None:
         raise PlacementError(f"`{part}` names no GPU", _SHAPE)
     if resources < 1:
         raise PlacementError(f"`{part}`: there is no GPU, the host has none", "`nvidia-smi -L` on the host lists them")
-    if ranks.last > everything.last:
-        there = f"the host has {resources}, numbered 0 to {everything.last}"
-        raise PlacementError(f"`{part}`: there is no GPU {ranks.last}: {there}", "lower it, or write `all`")
+    if ranks[-1] >= resources:
+        there = f"the host has {resources}, numbered 0 to {resources - 1}"
+        raise PlacementError(f"`{part}`: there is no GPU {ranks[-1]}: {there}", "lower it, or write `all`")
     return ranks
 
 
-def _processes(side: str, part: str) -> _Ranks:
+def _processes(side: str, part: str) -> range:
     if side.lower() == "all":
         raise PlacementError(f"`{part}`: processes can't be `all`", "`all` alone has one process for each GPU")
     ranks = _ranks(side, part)
@@ -120,7 +105,7 @@ def _processes(side: str, part: str) -> _Ranks:
     return ranks
 
 
-def _ranks(text: str, part: str) -> _Ranks | None:
+def _ranks(text: str, part: str) -> range | None:
     """One or two numbers; None where there is no text at all. A minus sign is taken for the dash of a range."""
     if not text:
         return None
@@ -133,31 +118,21 @@ def _ranks(text: str, part: str) -> _Ranks | None:
     first, last = ends[0], ends[-1]
     if first > last:
         raise PlacementError(f"`{part}`: {first} is above {last}", f"write {last}-{first}")
-    return _Ranks(first, last)
+    return range(first, last + 1)
 
 
-def _counted_on(gpus: _Ranks, before: _Part | None) -> _Ranks:
-    first = before.processes.last + 1 if before else 0
-    return _Ranks(first, first + gpus.count - 1)
-
-
-def _refuse_order(gpus: _Ranks, before: _Ranks, part: str) -> None:
-    if gpus.last >= before.first:
-        again = max(gpus.first, before.first)
+def _out_of_order(gpus: range, before: range, part: str) -> PlacementError:
+    if gpus[-1] >= before[0]:
+        again = max(gpus[0], before[0])
         message = f"`{part}`: GPU {again} stands in a part before it"
-        raise PlacementError(message, f"name each GPU once; `{again}:0-1` puts two processes on it")
-    raise PlacementError(f"`{part}`: GPU {gpus.first} after {before.last}", "name GPUs in ascending order")
+        return PlacementError(message, f"name each GPU once; `{again}:0-1` puts two processes on it")
+    return PlacementError(f"`{part}`: GPU {gpus[0]} after {before[-1]}", "name GPUs in ascending order")
 
 
-def _dealt(part: _Part) -> dict[int, list[int]]:
+def _dealt(gpus: range, processes: range) -> dict[int, list[int]]:
     """Consecutive GPUs for each process, or consecutive processes on each GPU."""
-    gpus, processes = part.resources, part.processes
-    several = max(1, gpus.count // processes.count)
-    sharing = max(1, processes.count // gpus.count)
-    return {
-        processes.first + place: [gpus.first + place * several // sharing + further for further in range(several)]
-        for place in range(processes.count)
-    }
+    each, sharing = max(1, len(gpus) // len(processes)), max(1, len(processes) // len(gpus))
+    return {process: list(gpus[place * each // sharing :][:each]) for place, process in enumerate(processes)}
 
 
 GPUS = "cluster"
