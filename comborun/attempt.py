@@ -133,7 +133,10 @@ class End:
 
 
 def _member(kind: type[Word], word: str | None, otherwise: Default) -> Word | Default:
-    return kind(word) if word in set(kind) else otherwise
+    try:
+        return kind(word)
+    except ValueError:
+        return otherwise
 
 
 FAILURES = {

@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from comborun.resources import NOTHING, PinMode, Request
+from comborun.resources import NOTHING, BashWord, PinMode, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.plan import Plan
-    from comborun.resources import BashWord
 
 
 FIELDS = ("url", "host", "port")
