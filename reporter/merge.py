@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Replays:
-    """Episodes with a verdict from more than one attempt, and those of them whose verdicts differ."""
-
-    episodes: Spans = ()
-    different: Spans = ()
-
-
-@dataclass(frozen=True)
 class MergedCombo:
     policy: str
     environment: str
@@ -50,7 +42,10 @@ class MergedCombo:
     """episodes that an attempt recorded more than once, always the same"""
     conflicts: Spans
     """episodes that an attempt recorded more than once and not always the same"""
-    replays: Replays
+    replays: Spans
+    """episodes with a verdict from more than one attempt"""
+    differing: Spans
+    """those of them whose verdicts differ"""
     retried: int
     """accepted records that come from a second attempt or a later one"""
 
@@ -89,10 +84,8 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         outside=tuple(outside),
         duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
         conflicts=spans(episode.index for episode in several if True in episode.repeats),
-        replays=Replays(
-            spans(episode.index for episode in several if len(episode.verdicts) > 1),
-            spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
-        ),
+        replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
+        differing=spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
         retried=sum(record.attempt > 1 for record in accepted),
     )
 

@@ -210,22 +210,44 @@ class Reading:
             self.defect(line, told.complaint)
         else:
             known.add(context.rules.success)
-        fields = _Fields()
-        fields.sort(row, known, context.rules.metrics)
-        for name in fields.infinite:
-            self.defect(line, f"the field {name!r} is not a finite number: left out")
+        metrics, extra, mixed = self._fields(row, known, context.rules.metrics, line)
         return EpisodeRecord(
             policy=sys.intern(told.policy),
             environment=sys.intern(told.environment),
             episode=told.index,
             verdict=_VERDICTS[told.verdict],
             seed=seed,
-            metrics=fields.metrics,
-            extra=fields.extra if fields.mixed else _shared(tuple(fields.extra.items())),
+            metrics=metrics,
+            extra=extra if mixed else _shared(tuple(extra.items())),
             session=context.session,
             attempt=context.attempt,
             source=f"{context.path}:{line}" if line else context.path,
         )
+
+    def _fields(
+        self, row: Mapping[str, Any], known: Collection[str], wanted: tuple[str, ...], line: int
+    ) -> tuple[dict[str, float], dict[str, Any], bool]:
+        """Metrics and others, without what is `known`; and whether any other is no text."""
+        metrics: dict[str, float] = {}
+        extra: dict[str, Any] = {}
+        mixed = False
+        for key, value in row.items():
+            if key in known:
+                continue
+            kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
+            if kind is str:
+                extra[sys.intern(key)] = value
+            elif kind is not float and kind is not int:
+                mixed = True
+                extra[sys.intern(key)] = value if kind is bool or value is None else _without_nan(value)
+            elif not finite(value):
+                self.defect(line, f"the field {key!r} is not a finite number: left out")
+            elif not wanted or key in wanted:
+                metrics[sys.intern(key)] = float(value)
+            else:
+                mixed = True
+                extra[sys.intern(key)] = value
+        return metrics, extra, mixed
 
 
 Adapter = Callable[[Reading, BinaryIO, Context], None]
@@ -236,39 +258,6 @@ Adapter = Callable[[Reading, BinaryIO, Context], None]
 def _shared(fields: tuple[tuple[str, str], ...]) -> Mapping[str, JsonValue]:
     """One mapping for all records that say the same in words: how an episode ended, say."""
     return dict(fields)
-
-
-class _Fields:
-    """The fields of a row that are neither its key nor its verdict."""
-
-    __slots__ = ("extra", "infinite", "metrics", "mixed")
-
-    def __init__(self) -> None:
-        self.metrics: dict[str, float] = {}
-        self.extra: dict[str, Any] = {}
-        self.infinite: list[str] = []
-        self.mixed = False
-        """whether anything in `extra` is no text"""
-
-    def sort(self, row: Mapping[str, Any], known: Collection[str], wanted: tuple[str, ...]) -> None:
-        for key, value in row.items():
-            if key not in known:
-                kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
-                if kind is float or kind is int:
-                    self._add_number(sys.intern(key), value, metric=not wanted or key in wanted)
-                else:
-                    self.mixed |= kind is not str
-                    flat = kind is str or kind is bool or value is None
-                    self.extra[sys.intern(key)] = value if flat else _without_nan(value)
-
-    def _add_number(self, key: str, value: float, *, metric: bool) -> None:
-        if not finite(value):
-            self.infinite.append(key)
-        elif metric:
-            self.metrics[key] = float(value)
-        else:
-            self.mixed = True
-            self.extra[key] = value
 
 
 def finite(value: float) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.counting.ending import Ending, Evidence, ending
+from comborun.reporter.counting.ending import Ending, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
     FailureKinds,
@@ -113,11 +113,8 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
     wanted = histories[0].session.results.metrics if histories else ()
     means = _told(tally, wanted) if tally else found.metrics
     absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed else set()
-    evidence = Evidence(
-        counted=counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None,
-        contributing={(record.session, record.attempt) for record in records} | (tally.attempts if tally else set()),
-        run_over=run_over,
-    )
+    told = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
+    contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
     return ComboSummary(
         policy=combo[0],
         environment=combo[1],
@@ -126,7 +123,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
         counts=counts,
         rate=proportion(counts.successes, counts.completed) if counts else None,
         rate_of_planned=proportion(counts.successes, counts.planned) if counts and counts.completed else None,
-        ending=ending(histories, evidence),
+        ending=ending(histories, told, contributing, run_over=run_over),
         metrics=means,
         metrics_absent=tuple(name for name in wanted if name in absent),
         bounds=_bounds(counts) if counts and counts.completed else None,

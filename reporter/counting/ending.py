@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from comborun.attempt import CAUSES, behind
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from comborun.attempt import End
     from comborun.plan import Session
@@ -50,21 +51,19 @@ class Ending:
         return "not ended" if self.attempts else "never started"
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What the records and the dispatcher say, beside the sessions' own end records."""
-
-    counted: Completeness | None
-    """None where records can't tell"""
-    contributing: Collection[tuple[str, int]]
-    """session and attempt of every record that counts"""
-    run_over: bool
-    """whether nothing of the run can live any more"""
+Contributing = Collection[tuple[str, int]]
+"""session and attempt of every record that counts"""
 
 
-def ending(histories: Sequence[SessionHistory], evidence: Evidence) -> Ending:
-    """The ending of a combo: of its worst session, where it has several."""
-    ends = [_ending(history, evidence) for history in histories]
+def ending(
+    histories: Sequence[SessionHistory], counted: Completeness | None, contributing: Contributing, *, run_over: bool
+) -> Ending:
+    """The ending of a combo: of its worst session, where it has several.
+
+    `counted` is what the records say, None where they can't tell; `run_over`: nothing of the run can live any more.
+    """
+    lost = (Cause.LOST, "lost, without an end record") if run_over else (None, "running, or lost")
+    ends = [_ending(history, counted, contributing, lost) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
     durations = [end.seconds for end in ends if end.seconds is not None]
     return Ending(
@@ -97,25 +96,25 @@ def _with_evidence(cause: str, end: End, session: Session) -> str:
     return f"{cause}, without {asked}" if short and asked and not session.results.told else cause
 
 
-def _ending(history: SessionHistory, evidence: Evidence) -> Ending:
+def _ending(
+    history: SessionHistory, counted: Completeness | None, contributing: Contributing, lost: tuple[Cause | None, str]
+) -> Ending:
+    """`lost` is what to say of an attempt without an end record."""
     attempts = history.attempts
     if not attempts:
         return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
     end = attempts[-1].end
     peaks = [one.end.peak_memory for one in attempts if one.end and one.end.peak_memory is not None]
-    if end is not None:
-        found: Outcome | None = outcome(evidence.counted or end.completeness, end.cause)
-        cause = _with_evidence(cause_words(end), end, history.session)
-    else:
-        found = outcome(evidence.counted or Completeness.NONE, Cause.LOST) if evidence.run_over else None
-        cause = "lost, without an end record" if evidence.run_over else "running, or lost"
+    cause, words = (end.cause, _with_evidence(cause_words(end), end, history.session)) if end else lost
+    judged = counted or (end.completeness if end else Completeness.NONE)
+    found = outcome(judged, cause) if cause else None
     return Ending(
         outcome=found,
-        cause=cause,
+        cause=words,
         clean=end is not None and end.clean,
         attempts=len(attempts),
-        seconds=_accepted_seconds(history, evidence.contributing),
-        warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, cause, end, evidence.counted)),
+        seconds=_accepted_seconds(history, contributing),
+        warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, words, end, counted)),
         peak_memory=max(peaks, default=None),
     )
 
@@ -135,7 +134,7 @@ def _contradictions(
     return ()
 
 
-def _accepted_seconds(history: SessionHistory, contributing: Collection[tuple[str, int]]) -> float | None:
+def _accepted_seconds(history: SessionHistory, contributing: Contributing) -> float | None:
     """Of the attempts whose records count; where none does, of the last attempt."""
     name = history.session.name
     accepted = [attempt for attempt in history.attempts if (name, attempt.number) in contributing]

@@ -64,8 +64,8 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
         outside=sum(len(combo.outside) for combo in combos),
         duplicated=sum(size(combo.duplicates) for combo in combos),
         conflicting=sum(size(combo.conflicts) for combo in combos),
-        replayed=sum(size(combo.replays.episodes) for combo in combos),
-        replays_differ=sum(size(combo.replays.different) for combo in combos),
+        replayed=sum(size(combo.replays) for combo in combos),
+        replays_differ=sum(size(combo.differing) for combo in combos),
         retried=sum(combo.retried for combo in combos),
         findings=(
             *_canary_findings(collected),
@@ -122,19 +122,14 @@ def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
         )
     if combo.duplicates:
         yield Finding(where, f"{_episodes(combo.duplicates)} recorded more than once in one attempt, always the same")
-    yield from _replay_findings(combo, where)
-
-
-def _replay_findings(combo: MergedCombo, where: str) -> Iterator[Finding]:
-    replays = combo.replays
-    if replays.different:
+    if combo.differing:
         yield Finding(
             where,
-            f"non-deterministic replays: {size(replays.different)} of {size(replays.episodes)} episodes that ran in"
-            f" more than one attempt went differently ({describe(replays.different)}); the lowest attempt counts",
+            f"non-deterministic replays: {size(combo.differing)} of {size(combo.replays)} episodes that ran in"
+            f" more than one attempt went differently ({describe(combo.differing)}); the lowest attempt counts",
         )
-    elif replays.episodes:
-        yield Finding(where, f"{_episodes(replays.episodes)} ran in more than one attempt, with the same verdicts")
+    elif combo.replays:
+        yield Finding(where, f"{_episodes(combo.replays)} ran in more than one attempt, with the same verdicts")
 
 
 def _episodes(indices: Spans) -> str:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.forecast.bound import bound
-from comborun.forecast.outlook import outlook
+from comborun.forecast.outlook import bound, outlook
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.merge import MergedCombo, Replays, merge
+from comborun.reporter.merge import MergedCombo, merge
 from comborun.work import Spans, describe, gaps, size, spans, union, within
 
 COMBO = ("flat", "stairs")
@@ -30,7 +30,7 @@ def test_the_lowest_attempt_with_a_verdict_counts_whatever_the_verdict() -> None
         (0, Verdict.FAILURE, 1),
         (1, Verdict.SUCCESS, 1),
     ]
-    assert combo.replays == Replays((range(2),), (range(2),))
+    assert (combo.replays, combo.differing) == ((range(2),), (range(2),))
     assert combo.retried == 0
 
 
@@ -41,7 +41,7 @@ def test_an_errored_record_gives_way_to_a_verdict_of_a_later_attempt() -> None:
         (Verdict.ERRORED, 1),
     ]
     assert combo.retried == 1
-    assert combo.replays == Replays()
+    assert (combo.replays, combo.differing) == ((), ())
 
 
 def test_within_an_attempt_the_first_line_counts_and_repetitions_are_named() -> None:
@@ -66,7 +66,7 @@ def test_records_that_differ_in_anything_are_a_conflict() -> None:
 def test_the_same_record_in_two_attempts_is_a_replay_and_no_duplicate() -> None:
     combo = merged(record(3), record(3, attempt=2))
     assert (combo.duplicates, combo.conflicts) == ((), ())
-    assert combo.replays == Replays((range(3, 4),), ())
+    assert (combo.replays, combo.differing) == ((range(3, 4),), ())
 
 
 def test_sessions_count_their_attempts_each_for_itself() -> None:
@@ -74,7 +74,7 @@ def test_sessions_count_their_attempts_each_for_itself() -> None:
     whole = [replace(record(0, "failure", 2, "s:1"), session="s"), replace(record(1, "success", 2), session="s")]
     gap = [replace(record(0, "success", 2, "g:1"), session="s_e0-0"), replace(record(1, "success", 2), session="g")]
     combo = merged(*whole, *gap)
-    assert combo.replays == Replays((range(2),), (range(1),))
+    assert (combo.replays, combo.differing) == ((range(2),), (range(1),))
     assert (combo.duplicates, combo.conflicts) == ((), ())
     between = merged(whole[0], gap[0], replace(whole[0], source="s:2"))
     assert between.duplicates == (range(1),), "in the same session, whatever stands between"
