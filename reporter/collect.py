@@ -46,11 +46,11 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     shelf.show([video for history in histories for video in _videos(directory, history)])
     collected = _collected(shelf, _text(directory / RUN.id).strip() or directory.resolve().name)
-    usage = parse_usage(_text(directory / RUN.usage))
+    usage, unread_usage = parse_usage(_text(directory / RUN.usage))
     known = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
         collected,
-        defects=(*collected.defects, *usage.defects),
+        defects=(*collected.defects, *unread_usage),
         plan=plan,
         sessions=histories,
         done=MappingProxyType(parse(_text(directory / RUN.done))),
@@ -59,7 +59,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         stop_early=_stop_rule(directory),
         canary=_canary(directory),
         unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
-        usage=usage.samples,
+        usage=usage,
     )
 
 

@@ -9,11 +9,12 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.reporter.adapters.reading import Defect
+from comborun.rules.names import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-PATH = "dispatch/usage.tsv"
+PATH = RUN.usage
 BINS = 300
 """points of a track at most: some three pixels each"""
 
@@ -55,13 +56,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Usage:
-    samples: tuple[Sample, ...] = ()
-    """by time"""
-    defects: tuple[Defect, ...] = ()
-
-
-@dataclass(frozen=True)
 class Bin:
     """What was seen between two moments close together."""
 
@@ -95,23 +89,13 @@ class Busy:
     gpus: tuple[BusyGpu, ...]
 
 
-def parse_usage(text: str) -> Usage:
-    """A last line without its end is being written, or was cut off by a fetch: nothing to tell."""
-    *lines, _ = text.split("\n")
-    samples, defects = [], []
-    for number, line in enumerate(lines, 1):
-        found = _LINE.fullmatch(line)
-        if found:
-            samples.append(_sample(found))
-        else:
-            defects.append(Defect(PATH, number, "no line of how busy the machine was: left out"))
-    return Usage(tuple(sorted(samples, key=lambda sample: sample.time)), tuple(defects))
-
-
-def within(samples: Iterable[Sample], started: float, ended: float) -> tuple[Sample, ...]:
-    """Those between two moments; the dispatcher's last line may come later than the record that all is done, and so be
-    in one copy of the run and not in another."""
-    return tuple(sample for sample in samples if started <= sample.time <= ended)
+def parse_usage(text: str) -> tuple[tuple[Sample, ...], list[Defect]]:
+    """By time, and what is no such line. A last line without its end is being written, or was cut off by a fetch:
+    nothing to tell."""
+    found = [(number, _LINE.fullmatch(line)) for number, line in enumerate(text.split("\n")[:-1], 1)]
+    samples = sorted((_sample(match) for _, match in found if match), key=lambda sample: sample.time)
+    told = "no line of how busy the machine was: left out"
+    return tuple(samples), [Defect(PATH, number, told) for number, match in found if not match]
 
 
 def track(samples: Sequence[Sample], value: Callable[[Sample], float | None], count: int = BINS) -> tuple[Bin, ...]:
@@ -174,19 +158,11 @@ def _bin(entries: Sequence[tuple[float, float]]) -> Bin:
 
 
 def _sample(found: re.Match[str]) -> Sample:
-    return Sample(
-        time=float(found["time"]),
-        load=float(found["load"]) if found["load"] else None,
-        cpus=_integer(found["cpus"]) or None,
-        memory_kib=_integer(found["memory"]),
-        available_kib=_integer(found["available"]),
-        gpus=tuple(_gpu(words) for words in found["gpus"].split("\t")[1:]),
-    )
-
-
-def _gpu(words: str) -> Gpu:
-    index, used, total, utilization = words.split(":")
-    return Gpu(int(index), _integer(used), _integer(total), _integer(utilization))
+    cpus, memory, available = (_integer(found[name]) for name in ("cpus", "memory", "available"))
+    load = float(found["load"]) if found["load"] else None
+    gpus = (words.split(":") for words in found["gpus"].split("\t")[1:])
+    cards = tuple(Gpu(int(index), *map(_integer, rest)) for index, *rest in gpus)
+    return Sample(float(found["time"]), load, cpus or None, memory, available, cards)
 
 
 def _integer(digits: str) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from box import Box, bash
 from nvidia import Gpus
 
-from comborun.forecast.bound import bound
+from comborun.forecast.outlook import bound
 from comborun.planner.packing import Capacity, Task, play
 from comborun.resources import Request
 

@@ -21,7 +21,7 @@ def text(box: Box) -> str:
 
 
 def samples(box: Box) -> tuple[Sample, ...]:
-    return parse_usage(text(box)).samples
+    return parse_usage(text(box))[0]
 
 
 def often(box: Box) -> None:
@@ -85,7 +85,7 @@ def test_a_new_dispatcher_goes_on_with_the_file_of_the_old_one(box: Box) -> None
     box.write("go", "")
     box.await_done()
     assert text(box).startswith(before + "1778312125.25\t0.5\n")
-    assert [defect.line for defect in parse_usage(text(box)).defects] == [len(before.splitlines()) + 1]
+    assert [defect.line for defect in parse_usage(text(box))[1]] == [len(before.splitlines()) + 1]
 
 
 def test_the_time_between_two_lines_doubles_every_500(box: Box) -> None:

@@ -25,20 +25,21 @@ LINE = "1778312125.25\t3.5\t16\t1000\t400\t0:20:80:90\t3:::\n"
 
 def test_a_line_tells_of_the_machine_and_of_each_gpu() -> None:
     gpus = (Gpu(0, 20, 80, 90), Gpu(3, None, None, None))
-    assert parse_usage(LINE).samples == (Sample(1778312125.25, 3.5, 16, 1000, 400, gpus),)
-    assert parse_usage(LINE).samples[0].used_kib == 600
+    (sample,), _ = parse_usage(LINE)
+    assert sample == Sample(1778312125.25, 3.5, 16, 1000, 400, gpus)
+    assert sample.used_kib == 600
 
 
 def test_what_is_empty_is_unknown_and_never_zero() -> None:
-    usage = parse_usage("1778312125\t\t\t\t\n")
-    assert usage.samples == (Sample(1778312125.0, None, None, None, None),)
-    assert usage.samples[0].used_kib is None
-    assert strips(usage.samples) == ()
+    samples, _ = parse_usage("1778312125\t\t\t\t\n")
+    assert samples == (Sample(1778312125.0, None, None, None, None),)
+    assert samples[0].used_kib is None
+    assert strips(samples) == ()
 
 
 def test_a_torn_last_line_is_left_out_without_a_word() -> None:
-    usage = parse_usage(LINE + LINE[:-4])
-    assert (len(usage.samples), usage.defects) == (1, ())
+    samples, defects = parse_usage(LINE + LINE[:-4])
+    assert (len(samples), defects) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -56,15 +57,15 @@ def test_a_torn_last_line_is_left_out_without_a_word() -> None:
     ],
 )
 def test_a_line_of_garbage_costs_no_other_and_is_named(garbage: str) -> None:
-    usage = parse_usage(f"{LINE}{garbage}\n{LINE}")
-    assert len(usage.samples) == 2
-    assert [(defect.path, defect.line) for defect in usage.defects] == [("dispatch/usage.tsv", 2)]
+    samples, defects = parse_usage(f"{LINE}{garbage}\n{LINE}")
+    assert len(samples) == 2
+    assert [(defect.path, defect.line) for defect in defects] == [("dispatch/usage.tsv", 2)]
 
 
 @given(st.text(alphabet="0123456789.\t:\nx-"))
 def test_whatever_the_text_is_each_whole_line_is_a_sample_or_a_defect(text: str) -> None:
-    usage = parse_usage(text)
-    assert len(usage.samples) + len(usage.defects) == text.count("\n")
+    samples, defects = parse_usage(text)
+    assert len(samples) + len(defects) == text.count("\n")
 
 
 def test_a_track_keeps_least_mean_and_most_of_moments_close_together() -> None:
