@@ -261,10 +261,12 @@ class Admission:
 
     # Those that start, run and end
 
-    def grant(self, name: str, gpus: Sequence[int]) -> list[str]:
-        """Its lines of the grant."""
-        lines = [f"gpus={','.join(map(str, gpus))}", *self.short.grant(name, gpus), *self.promises.grant(name, gpus)]
-        return [*lines, "await=1"] if self.warm.seconds and name in self._programs else lines
+    def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
+        """Its fields of the grant."""
+        told: dict[str, object] = {"gpus": ",".join(map(str, gpus))}
+        told.update(self.short.grant(name, gpus))
+        told.update(self.promises.grant(name, gpus))
+        return {**told, "await": 1} if self.warm.seconds and name in self._programs else told
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
         """It was just launched."""

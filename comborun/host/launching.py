@@ -126,9 +126,9 @@ class Launcher:
             os.makedirs(at.output, exist_ok=True)
             grant = self._grant(session, gpus)
         except (OSError, LookupError):
-            grant = []
+            grant = {}
         # An empty one, as a full disk leaves it, would start a session without its GPUs.
-        if not grant or not files.write_text(at.grant, "".join(f"{line}\n" for line in grant)):
+        if not grant or not files.write(at.grant, grant.items()):
             dispatcher.complain(f"can't write {at.grant}; is the disk full?")
             return False
         dispatcher.ends.leave(session)
@@ -143,14 +143,14 @@ class Launcher:
         dispatcher.admission.begun(session.name, gpus)
         return True
 
-    def _grant(self, session: Session, gpus: tuple[int, ...]) -> list[str]:
-        lines: list[str] = list(self._dispatcher.admission.grant(session.name, gpus))
+    def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
+        grant = self._dispatcher.admission.grant(session.name, gpus)
         tail = self._dispatcher.attempts.tail(session.name) if session.attempt else None
         if tail:
-            lines[1:1] = [f"first={tail[0]}", f"count={tail[1]}"]
+            grant.update(first=tail[0], count=tail[1])
         if self._dispatcher.servers.any:
-            lines += self._dispatcher.servers.grant(session.name, gpus)
-        return lines
+            grant.update(self._dispatcher.servers.grant(session.name, gpus))
+        return grant
 
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""

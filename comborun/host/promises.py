@@ -235,13 +235,13 @@ class Promises:
             self._write()  # what is ours can be told, whatever others have left
             self.leases.leave()
 
-    def grant(self, name: str, gpus: Sequence[int]) -> list[str]:
-        """Lines of its grant; where a GPU's UUID is not known the index has to do."""
+    def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
+        """Fields of its grant; where a GPU's UUID is not known the index has to do."""
         promise, cards = self.made.get(name), self._measured.cards
-        lines = [f"cores={','.join(map(str, promise.cores))}"] if promise and promise.cores else []
+        told: dict[str, object] = {"cores": ",".join(map(str, promise.cores))} if promise and promise.cores else {}
         if gpus and all(gpu in cards for gpu in gpus):
-            lines.append(f"uuids={','.join(cards[gpu].uuid for gpu in gpus)}")
-        return lines
+            told["uuids"] = ",".join(cards[gpu].uuid for gpu in gpus)
+        return told
 
 
 def number(policy: Mapping[str, str], key: str) -> int:

@@ -192,8 +192,8 @@ class Servers:
             return
         with contextlib.suppress(OSError):  # then the grant can't be written either
             os.makedirs(at.output, exist_ok=True)
-        lines = self._admission.grant(server.name, gpus)
-        if not files.write_text(at.grant, "".join(f"{line}\n" for line in (*lines, f"server={server.name}"))):
+        grant = {**self._admission.grant(server.name, gpus), "server": server.name}
+        if not files.write(at.grant, grant.items()):
             self._admission.give_back(server.name)
             return
         server.attempt, server.life = number, STARTING
@@ -307,16 +307,16 @@ class Servers:
 
     # Their clients
 
-    def grant(self, session: str, gpus: Sequence[int]) -> list[str]:
-        """Lines of its grant: where its servers are. Raises LookupError when one has gone meanwhile."""
+    def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
+        """Fields of its grant: where its servers are. Raises LookupError when one has gone meanwhile."""
         kinds = self._asks.get(session, ())
         if not kinds:
-            return []
+            return {}
         chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in kinds]
         ready = [files.read(one.at().ready) for _, one in chosen]
         self._given[session] = [(one.name, one.attempt) for _, one in chosen]
-        lines = [f"server_{kind}={record.get('url', '')}" for (kind, _), record in zip(chosen, ready)]
-        return [*lines, "served_by=" + " ".join(f"{name}/{number}" for name, number in self._given[session])]
+        urls = {f"server_{kind}": record.get("url", "") for (kind, _), record in zip(chosen, ready)}
+        return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session])}
 
     def _of(self, kind: str, gpu: int | None) -> Server:
         """One that is ready: that of its GPU, else the one that serves the fewest. Raises LookupError."""

@@ -163,11 +163,11 @@ class Shortages:
 
     # Those that run
 
-    def grant(self, name: str, gpus: Sequence[int]) -> list[str]:
+    def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         short = self._short.get(name)
         if short and short.run_alone:
-            return ["alone=run"]
-        return [f"alone={','.join(map(str, gpus))}"] if short and short.request.alone else []
+            return {"alone": "run"}
+        return {"alone": ",".join(map(str, gpus))} if short and short.request.alone else {}
 
     def began(self, name: str, now: float) -> None:
         short = self._short.pop(name, None)

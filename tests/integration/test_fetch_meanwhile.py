@@ -53,8 +53,8 @@ def importing(name, *others, load=builtins.__import__):
         module.globs.found = ending
     return module
 def ending(directory, patterns):  # the session and the whole run end at this very moment
-    open(directory[:-3] + "end", "w").write("cause=exited\\n")
-    open("dispatch/done", "w").write("at=1\\n")
+    open(directory[:-3] + "end", "w").write('{"cause": "exited"}')
+    open("dispatch/done", "w").write('{"at": 1}')
     return builtins.told(directory, patterns)
 builtins.__import__ = importing
 """

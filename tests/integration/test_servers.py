@@ -295,7 +295,7 @@ def test_the_next_dispatcher_adopts_servers_and_there_are_never_two(box: Box, mo
 def test_a_dispatcher_killed_between_the_grant_and_the_window_is_followed_by_one_that_starts_it(box: Box) -> None:
     lay_out(box, {"env_a": client()}, {"tiny": server()})
     (at(box) / "out").mkdir(parents=True)
-    (at(box) / "grant").write_text("gpus=\nserver=tiny\n")
+    (at(box) / "grant").write_text('{"gpus": "", "server": "tiny"}')
     box.start()
     box.await_done()
     assert not at(box, 2).exists()

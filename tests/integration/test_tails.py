@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from box import Box, Script, bash
+from recorded import record
 
 from comborun.attempt import Begin
 from comborun.host.attempts import RunDirectory
@@ -45,9 +46,9 @@ def past(box: Box, number: int, first: int, count: int, rows: str | list[int], *
     """An attempt of `one` that has ended without being complete, as its files tell; `rows` are episodes or raw text."""
     if not isinstance(rows, str):
         rows = "".join(f'{{"episode": {episode}, "success": true}}\n' for episode in rows)
-    lines = [f"first={first}", f"count={count}", "results=*.jsonl", *(rules or RANGED)]
+    told = dict(rule.split("=", 1) for rule in rules or RANGED)
     at = f"sessions/one/attempt-{number}"
-    box.write(f"{at}/claim", "\n".join([*lines, ""]))
+    box.write(f"{at}/claim", record(first=first, count=count, results=["*.jsonl"], **told))
     box.write(f"{at}/out/records.jsonl", rows)
     box.write(f"{at}/end", f'{{"completeness": "partial", "cause": "signal", "records": "{len(rows.splitlines())}"}}\n')
 
@@ -74,7 +75,7 @@ def test_a_grant_tells_the_part_that_an_attempt_makes_and_its_end_is_judged_by_t
 def test_a_command_that_takes_no_range_and_a_grant_that_tells_none_make_all(box: Box, grant: str) -> None:
     takes = grant != '{"first": 14, "count": 6}\n'
     box.plan({"one": ranged(10, 10, *(RANGED if takes else ("episode=episode",)))})
-    box.write("sessions/one/attempt-1/grant", f"gpus=\n{grant}")
+    box.write("sessions/one/attempt-1/grant", grant)
     attempt(box)
     assert box.log("one") == "10 19 10\n"
 
