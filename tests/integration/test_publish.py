@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -44,8 +45,7 @@ def again(root: Path, plan: Plan = PLAN) -> tuple[str, str]:
 
 def end(publication: Publication, **outcomes: int) -> None:
     counts = {"succeeded": 0, "cancelled": 0, "lost": 0} | outcomes
-    record = "".join(f"{key}={value}\n" for key, value in counts.items())
-    Path(publication.directory, "dispatch/done").write_text(record)
+    Path(publication.directory, "dispatch/done").write_text(json.dumps(counts))
 
 
 def test_a_new_run_has_an_id_that_tells_grid_and_time(tmp_path: Path) -> None:

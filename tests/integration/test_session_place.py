@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, alive, bash, kill, until
+from recorded import record
 
 from comborun.rules.words import Cause
 
@@ -75,7 +76,7 @@ def test_a_session_runs_on_its_cores_with_as_many_threads_and_the_grids_variable
         constants=("threads=3",),
         variables=("MKL_NUM_THREADS=1",),
     )
-    by_hand(box, script, f"cores={core}\n")
+    by_hand(box, script, record(cores=core))
     capped = {f"{name}_NUM_THREADS": "3" for name in ("OMP", "OPENBLAS", "NUMEXPR", "LP")}
     assert told(box) == capped | {
         "MKL_NUM_THREADS": "1",
@@ -88,7 +89,7 @@ def test_a_session_runs_on_its_cores_with_as_many_threads_and_the_grids_variable
 
 
 def test_a_session_that_can_not_be_bound_to_its_cores_runs_all_the_same(box: Box) -> None:
-    by_hand(box, bash("echo went on"), "cores=60000\n")
+    by_hand(box, bash("echo went on"), record(cores=60000))
     assert "can not be bound to the cores 60000" in box.log("stairs_flat")
     assert box.log("stairs_flat").endswith("went on\n")
 
