@@ -13,9 +13,8 @@ from comborun.monitor.snapshot import ORPHANED, RUNNING, STARTING, Attempt, inde
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import brief
 from comborun.plan import Session
-from comborun.rules.evidence import Asked, completeness
 from comborun.rules.names import AFTER
-from comborun.rules.tally import Counts, joined
+from comborun.rules.tally import Asked, Counts, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 
 WRONG_GPU = "WRONG_GPU"

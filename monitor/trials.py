@@ -126,7 +126,7 @@ def measure_beside(bench: Bench, found: list[tuple[Session, Measured]], most: in
 
 def tidy(bench: Bench) -> None:
     """End and remove what earlier calibrations have abandoned."""
-    done = program.run_packed(bench.transport, "calibrated", "abandoned", _root(bench.grid), timeout=30)
+    done = program.run_packed(bench.transport, "runs", "abandoned", _root(bench.grid), timeout=30)
     for directory in () if done.code else program.answer(bench.transport, done):
         try:
             if not stop(bench.transport, directory).clean:
@@ -150,7 +150,7 @@ def _root(grid: Grid) -> str:
 def _note(transport: Transport, directory: str, verb: str) -> None:
     """`abandon`: nobody wants this run any more, so the next calibration removes it. `discard`: remove it, with what it
     has promised, when its dispatcher has left."""
-    program.run_packed(transport, "calibrated", verb, directory, timeout=60, python=program.of_run(directory))
+    program.run_packed(transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
 
 
 def _run(bench: Bench, plan: Plan) -> list[Trial]:

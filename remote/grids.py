@@ -70,7 +70,7 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     """The files and folders that a glob finds on the host, in one round trip, without links that lead nowhere."""
     question = json.dumps({"patterns": glob.patterns, "exclude": glob.exclude}).encode()
     python = program.Python(named=host_python or "")
-    done = program.run_packed(transport, "policies", stdin=question, timeout=120, python=python)
+    done = program.run_packed(transport, "runs", "policies", stdin=question, timeout=120, python=python)
     if done.code:
         raise HostError(f"{transport.host} can't look for {glob}", done.complaint)
     return tuple(Match(pattern, path, folder) for pattern, path, folder in program.answer(transport, done))

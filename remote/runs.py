@@ -86,7 +86,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     Those of one root are in the order in which they were made, whatever the clock said.
     """
     roots = tuple(dict.fromkeys(roots))
-    done = program.run_packed(transport, "runs", *roots, timeout=30, python=program.Python(roots=roots))
+    done = program.run_packed(transport, "runs", "list", *roots, timeout=30, python=program.Python(roots=roots))
     if done.code:
         raise HostError(f"the runs on {transport.host} can't be looked at", done.complaint)
     found: dict[str, tuple[tuple[str, int], Run]] = {}

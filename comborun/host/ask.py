@@ -8,6 +8,8 @@ import select
 import socket
 import time
 
+from comborun.host import process
+
 _STEP_S = 0.05
 """how often it is looked at while a connection is made or a long request is sent"""
 _MOST = 1 << 20
@@ -116,24 +118,16 @@ def _whole(answer: bytes) -> bool:
 
 def taken_by_another(port: int, ours: list[int]) -> bool:
     """Whether a process listens there that is none of `ours`; nobody whom we can see is taken for ours."""
-    sockets = {f"socket:[{inode}]" for inode in _listeners(port)}
+    sockets = {f"socket:[{inode.decode()}]" for inode in _listeners(port)}
     if not sockets or any(_holds(pid, sockets) for pid in ours):
         return False
-    others = (int(name) for name in os.listdir("/proc") if name.isdecimal())
-    return any(_holds(pid, sockets) for pid in others)
+    return any(_holds(pid, sockets) for pid in process.pids())
 
 
-def _listeners(port: int) -> list[str]:
+def _listeners(port: int) -> list[bytes]:
     """The inodes of the sockets that listen on a port."""
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            with open(table) as file:
-                rows = [line.split() for line in file][1:]
-        except OSError:
-            continue
-        found += [row[9] for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port]
-    return found
+    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
+    return [row[9] for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port]
 
 
 def _holds(pid: int, sockets: set[str]) -> bool:

@@ -1,42 +1,57 @@
-"""One attempt, as whoever stands beside its command knows it: its supervisor, or the watch over an orphan."""
+"""One attempt, as whoever stands beside its command knows it; where it is made; and how its command is ended."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
+import time
 
-from comborun.host import files, judging
+from comborun.host import files, judging, process, reap
+from comborun.host.process import setting
+from comborun.host.refusal import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterable, Union
+
+    from comborun.host.task import Start
+
+    Place = Union["Here", Start]
+    """where an attempt is made: on this machine, or as a task of Slurm"""
+
+_NEVER = float("inf")
 
 
 class Attempt:
-    """`name` is `servers/NAME` for a model server. Raises LookupError where there is no such run, ValueError where the
-    attempt is no number."""
+    """`name` is `servers/NAME` for a model server.
+
+    Raises LookupError where there is no such run, ValueError where the attempt is no number.
+    """
 
     def __init__(self, run: str, name: str, number: str) -> None:
         self.run_layout = layout = RunLayout(os.path.abspath(run))
-        self.family, _, self.name = name.rpartition("/")
+        family, _, self.name = name.rpartition("/")
         if not re.fullmatch("[1-9][0-9]{0,8}", number):
             raise ValueError(number)
         self.number = int(number)
         self.run_id = files.read_line(layout.id).strip()
         if not self.run_id:
             raise LookupError(f"{run} is no run directory")
-        self.folder = f"{layout.servers if self.family else layout.sessions}/{self.name}"
-        self.at = (layout.server_attempt if self.family else layout.attempt)(self.name, self.number)
+        self.folder = f"{layout.servers if family else layout.sessions}/{self.name}"
+        self.at = (layout.server_attempt if family else layout.attempt)(self.name, self.number)
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
+        """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
         self.gpus = self.port = ""
         self.pid = 0
         self.start = ""
+        """of the command, as of every process: in clock ticks since boot"""
 
     def read(self, grant: dict[str, str]) -> None:
         """What it has to do, as far as that is granted. Raises LookupError."""
@@ -47,19 +62,128 @@ class Attempt:
         except (ValueError, KeyError, TypeError):
             raise LookupError(f"{path} is absent, torn or foreign") from None
         self.grant = grant
-        first, count = records.integer(self.grant, "first"), records.integer(self.grant, "count")
+        first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules().ranged and first is not None and first >= 0 and count and count > 0:
             self.first, self.count = first, count  # the tail that is missing
 
     def rules(self) -> judging.Rules:
-        return judging.Rules.of_session(self.data.get("judging", {}), self.first, self.count)
+        return judging.Rules(self.data.get("judging", {}), self.first, self.count)
 
     def tell(self, what: str, word: object = "") -> None:
         """A word to the dispatcher, if there is one."""
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
+    @property
+    def lives(self) -> bool:
+        """Whether its command does."""
+        seen = process.look(self.pid)
+        return seen is not None and seen.start == self.start and seen.lives
 
-def setting(name: str, default: float) -> float:
-    """A number of seconds of the environment; what is none is the default."""
-    found = records.seconds(os.environ, name)
-    return default if found is None else found
+    @property
+    def granted(self) -> list[str]:
+        """The indexes of its GPUs."""
+        return self.gpus.split(",") if self.gpus else []
+
+
+class Ladder:
+    """The end of a command, step by step: INT, TERM and KILL to its group, each when the one before had its time."""
+
+    def __init__(self, pid: int) -> None:
+        self.due = _NEVER
+        """when to climb, in time.monotonic()"""
+        self.begun = False
+        self._pid = pid
+        self._steps: list[tuple[int, float]] = []
+
+    def begin(self) -> None:
+        gentle, firm = setting("COMBORUN_STOP_INT_S", 15.0), setting("COMBORUN_STOP_TERM_S", 10.0)
+        self.begun = True
+        self._steps = [(signal.SIGINT, gentle), (signal.SIGTERM, firm), (signal.SIGKILL, _NEVER)]
+        self.due = 0.0
+
+    def hurry(self) -> None:
+        """TERM was sent: KILL is next."""
+        self.begun = True
+        self._steps = [(signal.SIGKILL, _NEVER)]
+        self.due = time.monotonic() + setting("COMBORUN_STOP_TERM_S", 10.0)
+
+    def climb(self) -> None:
+        if time.monotonic() < self.due:
+            return
+        number, seconds = self._steps.pop(0)
+        process.send_all(self._pid, number)
+        process.send_all(self._pid, signal.SIGCONT)  # what was stopped hears nothing else
+        self.due = time.monotonic() + seconds
+
+
+class Here:
+    """In a window of tmux or screen, or in a terminal. Tasks of Slurm have host/task.py."""
+
+    def __init__(self, of: Attempt, engine: str) -> None:
+        self.node = os.uname().nodename
+        self.output, self.shown = of.at.output, of.at.log
+        """the folder that the command writes into, and the log that its window shows"""
+        self.held: list[int] = []
+        """descriptors that live as long as the command"""
+        self._of, self._at = of, of.at
+        self._engine = engine
+
+    def open(self) -> None:
+        """All that can be done before there is a slot: take the session's lock, set room for the end aside.
+
+        Raises Refusal.
+        """
+        of, folder = self._of, self._of.folder
+        try:
+            os.makedirs(self.output, exist_ok=True)
+            path = f"{folder}/lock"
+            lock = files.lock(path, setting("COMBORUN_LOCK_S", 10.0))
+            if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
+                reap.sweep(f"{of.run_id}/{of.name}/", 0.0)  # what earlier attempts have left behind
+                lock = files.lock(path, 2.0)
+        except OSError as error:
+            raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
+        if lock < 0:
+            raise Refusal(BUSY, f"an earlier attempt of {of.name} still holds the lock")
+        self.held.append(files.inheritable(lock))
+        if not judging.reserve(self._at):
+            raise Refusal(CANT_WRITE, f"can't write in {self._at.directory}: is the disk full?")
+
+    def grant(self) -> dict[str, str]:
+        """What it was given."""
+        return files.read(self._at.grant)
+
+    def claim(self, facts: Iterable[tuple[str, object]]) -> bool:
+        """Claim the attempt; False where it has been made. Raises OSError when that can't be written."""
+        try:
+            if not files.create(self._at.claim, records.render(facts)):
+                return False
+        except OSError:
+            self.withdraw()
+            raise
+        if not files.append(self._at.log):
+            self.withdraw()
+            raise OSError(f"can't write {self._at.log}")
+        return True
+
+    def withdraw(self) -> None:
+        """It was claimed and nothing can be started: it has not been made, and may be later."""
+        files.remove(self._at.claim)
+
+    def address(self) -> str:
+        """What attaches to it."""
+        if self._engine == "tmux":
+            again = f"_a{self._of.number}" if self._of.number > 1 else ""
+            return f"{self._of.name}_{self._of.run_id[-4:]}{again}"
+        return os.environ.get("STY", "") if self._engine == "screen" else ""
+
+    def beat(self) -> str:
+        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
+        return ""
+
+    def why(self) -> tuple[str, str] | None:
+        """Cause and note of one that was told to end, where somebody else knows better."""
+        return None
+
+    def leave(self) -> None:
+        """Its end is on record."""

@@ -6,38 +6,26 @@ import os
 import re
 import time
 
-from comborun.host import files, process
+from comborun.host import files, process, reap
+from comborun.host.process import setting
 from comborun.rules import records, retry
 from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Protocol
+    from typing import Mapping
 
     from comborun.host import judging
     from comborun.host.engines.slurm import Slurm
     from comborun.rules.names import AttemptLayout
     from comborun.rules.tally import Counts, Span
 
-    class Nodes(Protocol):
-        """What knows of attempts on other machines: no pid and no lock of this one says anything about those."""
-
-        def life(self, at: str, record: Mapping[str, str]) -> str:
-            """RUNNING or LOST, of an attempt that has a claim and no end."""
-            ...
-
-        def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
-            """Cause and note of one that is lost."""
-            ...
-
-        def freeze(self, at: str) -> None:
-            """From now on what readers see of its output does not grow."""
-
-
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
 SESSIONS = "sessions"
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
+NAMELESS_S = 900.0
+"""a stop that a full disk left without a name counts for as long"""
 _KEY, _VALUE, _WORDS = re.compile("[a-z_]+"), re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,-]+")
 _DEFAULTS = {
     "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "-", "cpus": "0", "breaker": "3",
@@ -76,7 +64,8 @@ class RunDirectory:
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is no run directory")
-        self.nodes: Nodes | None = None
+        self.nodes: Slurm | None = None
+        """what knows of attempts on other machines: no pid and no lock of this one says anything about those"""
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -127,16 +116,16 @@ class RunDirectory:
             return Look(self._begun(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty when the disk was full
-            alive = _alive(claim, "supervisor") if self.nodes is None else self.nodes.life(at.directory, claim) != LOST
-            return Look(STARTING if alive else LOST, claim)
+            lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
+            return Look(STARTING if lives else LOST, claim)
         return Look(STARTING if _size(at.grant) else QUEUED, {})
 
     def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
-        if self.nodes is not None:
+        if self.nodes:
             return self.nodes.life(at.directory, begin)
-        if _alive(begin, "supervisor"):
+        if process.named(begin, "supervisor"):
             return RUNNING
-        return ORPHANED if _alive(begin, "pid") else LOST
+        return ORPHANED if process.named(begin, "pid") else LOST
 
     def look(self, name: str, number: int, family: str = SESSIONS) -> Look:
         """The same, and where that says lost, whether a process still holds the session's lock."""
@@ -174,10 +163,9 @@ class RunDirectory:
                 return False
         except OSError:
             return False
-        ending = judging.Ending(cause, note, ended=f"{time.time():.6f}")
-        judged = judging.Judged(Counts(), Completeness.NONE)
+        nothing = judging.Judged(Counts(), Completeness.NONE)
         # In a draft of its own: a window that was opened ahead may be setting room aside just now.
-        if judging.write_end(at, ending, judged, reserved=False):
+        if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
             return True
         files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided
         return False
@@ -187,26 +175,24 @@ class RunDirectory:
 
         Takes as long as its processes take to end.
         """
-        from comborun.host import judging
+        from comborun.host import container, judging
 
         at = self.at(name, number, family)
         claim, begin = files.read(at.claim), files.read(at.begin)
-        record = begin or claim
-        here = record.get("boot") == process.boot_id()
+        here = (begin or claim).get("boot") == process.boot_id()
         ending, grace = self._lost(at, claim, here)
-        ending.started = begin.get("started", "")
-        if here and self.nodes is None:
-            _end_container(at)
-            survivors = process.sweep(f"{self.id}/{name}/{number}", grace)
-            ending.note += f" processes survive: {' '.join(map(str, survivors))}" if survivors else ""
-        if self.nodes is not None:
+        ending.started = records.seconds(begin, "started")
+        if self.nodes:
             self.nodes.freeze(at.directory)
-        fd = _lock(f"{self.path}/{family}/{name}/lock") if self.nodes is None else -1
+        elif here:
+            container.end(at)
+            survivors = reap.sweep(f"{self.id}/{name}/{number}", grace)
+            ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
+        fd = -1 if self.nodes else _lock(f"{self.path}/{family}/{name}/lock")
         try:  # two may come to bury it
             if self._own_end(at):
                 return True
-            ending.peak_memory_kib = files.read_line(at.watch).strip()
-            ending.ended = f"{time.time():.6f}"
+            ending.peak_memory_kib = records.integer({"kib": files.read_line(at.watch)}, "kib") or 0
             if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
                 return False
             files.remove(at.watch, at.verdict, at.stalled)
@@ -219,27 +205,26 @@ class RunDirectory:
         """What can be said of its cause, and how long what is left of it may take to end by itself."""
         from comborun.host import judging
 
-        grace = records.seconds(os.environ, "COMBORUN_GRACE_S")
-        verdict = files.read(at.verdict)
         if stopping(at):
             return judging.Ending(Cause.STOPPED.value), 0.0
+        verdict = files.read(at.verdict)
         if verdict:
             note = f"{verdict.get('note', '')}; nobody saw its end"
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
-        if self.nodes is not None:
+        if self.nodes:
             return judging.Ending(*self.nodes.why(claim)), 0.0
         note = f"nobody saw its end{_killed(claim)}" if here else "the machine was started again"
-        return judging.Ending(LOST, note), 5.0 if grace is None else grace
+        return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
 
     # Whether another attempt follows
 
     def asked(self, name: str) -> int:
         """The attempt after which a person asked for another; 0 when nobody did."""
-        return _whole(files.read(f"{self.layout.session(name)}/again").get("attempt", ""))
+        return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
 
     def ask(self, name: str, number: int) -> bool:
         """Another one after that attempt, with fresh budgets."""
-        fields = [("attempt", str(number)), ("at", round(time.time(), 6))]
+        fields = [("attempt", number), ("at", round(time.time(), 6))]
         return files.write(f"{self.layout.session(name)}/again", fields)
 
     def due(self, name: str, number: int) -> Due | None:
@@ -283,12 +268,6 @@ class RunDirectory:
 
         return chain.tail(self, name)
 
-    def accepted(self, name: str) -> list[int]:
-        """The attempts whose result files count, oldest first."""
-        from comborun.host import chain
-
-        return chain.accepted(self, name)
-
     def link(self, names: list[str]) -> None:
         """Fill the folder results/ with a link to every result file that counts."""
         from comborun.host import chain
@@ -307,15 +286,14 @@ def outcome_of(end: Mapping[str, str]) -> str:
 
 def stopping(at: AttemptLayout) -> bool:
     """Whether somebody is ending it, or has signalled it. A mark whose stopper is gone before counts for nothing."""
-    if not os.path.exists(at.stop):
+    try:
+        age = time.time() - os.stat(at.stop).st_mtime
+    except OSError:
         return False
     mark = files.read(at.stop)
-    return "pid" not in mark or mark.get("signalled") == "1" or _alive(mark, "pid", "start")
-
-
-def _alive(record: Mapping[str, str], pid: str, start: str = "") -> bool:
-    boot = record.get("boot", "")
-    return process.alive(record.get(pid, ""), record.get(start or f"{pid}_start", ""), boot)
+    if "pid" not in mark:
+        return age < NAMELESS_S
+    return mark.get("signalled") == "1" or process.named(mark)
 
 
 def _is_there(at: AttemptLayout) -> bool:
@@ -327,10 +305,6 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
-
-
-def _whole(text: str) -> int:
-    return int(text) if _VALUE.fullmatch(text) else 0
 
 
 def _lock(path: str) -> int:
@@ -347,18 +321,3 @@ def _killed(claim: Mapping[str, str]) -> str:
     group, _, host = claim.get("kills", "").partition(",")
     count, where = pressure.since(f",{host}") if host else (0, "")
     return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""
-
-
-def _end_container(at: AttemptLayout) -> None:
-    """By its name, whoever started it; one that is gone already is no error."""
-    container = files.read(at.container)
-    if container.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", container.get("name", "")):
-        return
-    import subprocess
-
-    limit = records.seconds(os.environ, "COMBORUN_CONTAINER_S")
-    command = ["docker", "rm", "--force", container["name"]]
-    try:
-        subprocess.run(command, stdin=-3, stdout=-3, stderr=-3, timeout=20.0 if limit is None else limit, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return

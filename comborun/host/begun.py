@@ -7,6 +7,7 @@ added: the run is over, so nobody has seen them.
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 
@@ -18,9 +19,7 @@ from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "cpus", "host_memory", "token", "cap"))
 """what is waited for that only others can give; a model server that loads is none, because it may fail soon"""
-_SETTLED_S = 2.0
-_ADDED_S = 1.5
-_OVERLOOKED_S = 0.1
+_SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
 
@@ -30,17 +29,17 @@ def main(arguments: list[str]) -> int:
 
 def _begun(arguments: list[str]) -> int:
     run, word = (*arguments, "", "")[:2]
+    layout = RunLayout(run)
     if word == "added":
-        return _added(run, arguments[2:])
+        return _added(layout, arguments[2:])
     try:
-        return first(run, float(word))
+        return _first(layout, float(word))
     except ValueError:
         raise Refusal(USAGE, "usage: RUN SECONDS, or RUN added NAME...") from None
 
 
-def first(run: str, seconds: float) -> int:
+def _first(layout: RunLayout, seconds: float) -> int:
     """Whether a session begins within that time, the run is not to begin any, or the first ones wait for room."""
-    layout = RunLayout(run)
     holds = Holds(layout)
     deadline, waits_since = time.monotonic() + seconds, 0.0
     with Changes(layout.dispatch) as changes:
@@ -57,9 +56,8 @@ def first(run: str, seconds: float) -> int:
             changes.wait(min(deadline - now, _OVERLOOKED_S))
 
 
-def _added(run: str, names: list[str]) -> int:
+def _added(layout: RunLayout, names: list[str]) -> int:
     """Not when the dispatcher was just leaving and hasn't seen them. They may wait long for a slot."""
-    layout = RunLayout(run)
     deadline = time.monotonic() + _ADDED_S
     with Changes(layout.dispatch) as changes:
         while time.monotonic() < deadline:
@@ -84,15 +82,4 @@ def _waits(layout: RunLayout) -> bool:
 
 def _any(layout: RunLayout, name: str) -> bool:
     """Whether any attempt of a session has that file."""
-    try:
-        sessions = list(os.scandir(layout.sessions))
-    except OSError:
-        return False
-    for session in sessions:
-        try:
-            attempts = os.listdir(session.path)
-        except OSError:
-            continue
-        if any(one.startswith("attempt-") and os.path.exists(f"{session.path}/{one}/{name}") for one in attempts):
-            return True
-    return False
+    return any(True for _ in glob.iglob(f"{glob.escape(layout.sessions)}/*/attempt-*/{name}"))

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 import signal
 
-from comborun.host import activity, machine, pressure, served
-from comborun.host.watch import setting
+from comborun.host import files, machine, pressure, served
+from comborun.host.process import setting
+from comborun.host.watch import log_lines
 from comborun.rules import counting, patterns, records, signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import NoReturn, Sequence
 
-    from comborun.host.watch import Job
+    from comborun.host.attempt import Attempt
+    from comborun.host.judging import Ending
 
 _IN_A_LOG = {"gpu_memory", "gpu_fault", "host_memory", "disk_full", "server_lost", "launch_failed"}
 """classes that a log tells which are causes, too"""
@@ -27,69 +28,40 @@ _SEARCH_S = 2.0
 _LEAST_FREE_KIB = 64
 _CLEANED_UP = 45
 """the Xid of a process that was killed"""
+_XID = re.compile(r"\[ *([0-9]+)\.[0-9]+\] (.*NVRM: Xid \(PCI:([0-9A-Fa-f:]+)[^)]*\): ([0-9]+).*)")
+_NOTE_MOST = 160
 
 
-class Failed:
-    """An attempt that is not complete, and what its supervisor saw."""
+def explain(of: Attempt, ending: Ending, began: float = 0.0, records_made: int = 0) -> None:
+    """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note.
 
-    def __init__(self, job: Job, cause: str, code: int | None, note: str = "") -> None:
-        self.job = job
-        self.cause = cause
-        self.code = code
-        self.note = note
-        self.records = 0
-        self.began = 0.0
-        """seconds since the machine started, as the kernel's log counts them"""
-        self.kills = ","
-        """as the claim has it"""
-        self.signatures: Sequence[tuple[str, str]] = ()
-        """the grid's own"""
-
-
-class Why:
-    """What is written into the end: cause, class that the log told (or nothing), note."""
-
-    __slots__ = ("cause", "note", "signature")
-
-    def __init__(self, cause: str, note: str) -> None:
-        self.cause = cause
-        self.signature = ""
-        self.note = note
-
-    def add(self, text: str) -> None:
-        if text:
-            self.note = f"{self.note}; {text}" if self.note else text
-
-
-def explain(failed: Failed) -> Why:
-    """Why it failed, as far as anybody can tell."""
-    why = Why(failed.cause, failed.note)
-    found, flaws = told_by_log(failed)
-    if failed.cause in _ENDED_BY_ITSELF and not _host_knows(failed, why):
-        why.signature = found.failure
-        why.cause = found.failure if found.failure in _IN_A_LOG else failed.cause
-    if failed.job.served_by:
-        _server(failed.job, why)
-    why.add(f"its log says: {found.line[:160]}" if found.line else "")
+    `began`: seconds since the machine started, as the kernel's log counts them.
+    """
+    found, flaws = told_by_log(of, records_made)
+    if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending, began):
+        ending.signature = found.failure
+        ending.cause = found.failure if found.failure in _IN_A_LOG else ending.cause
+    if of.grant.get("served_by"):
+        _server(of, ending)
+    ending.add(f"its log says: {found.line[:_NOTE_MOST]}" if found.line else "")
     for flaw in flaws:
-        why.add(flaw)
-    why.note = records.clean(why.note)
-    return why
+        ending.add(flaw)
+    ending.note = records.clean(ending.note)
 
 
-def told_by_log(failed: Failed) -> tuple[signatures.Found, list[str]]:
+def told_by_log(of: Attempt, records_made: int) -> tuple[signatures.Found, list[str]]:
     """What the end of its log tells, and what is wrong with the grid's patterns."""
-    flaws = signatures.flaws(failed.signatures)
-    end, cut = activity.tail(failed.job.at.log, int(setting("COMBORUN_LOG_TAIL", counting.TAIL)))
-    lines = list(counting.lines(end, cut=cut, longest=patterns.LONGEST_LINE))
+    own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
+    flaws = signatures.flaws(own)
+    lines = log_lines(of.at, patterns.LONGEST_LINE)
     try:
         with CpuLimit(_SEARCH_S):
-            counted = counting.Counted(failed.job.pattern, failed.job.count)
+            counted = counting.Counted(of.data.get("progress", ""), of.count)
             lines = lines[counted.advanced([line[: counting.LONGEST_LINE] for line in lines]) :]
-            return signatures.find(lines, failed.signatures, records=failed.records), flaws
+            return signatures.find(lines, own, records=records_made), flaws
     except TimeoutError:
         flaws.append("the grid's patterns take too long: its log was searched without them")
-        return signatures.find(lines, (), records=failed.records), flaws
+        return signatures.find(lines, (), records=records_made), flaws
 
 
 class CpuLimit:
@@ -111,45 +83,44 @@ class CpuLimit:
         raise TimeoutError
 
 
-def _host_knows(failed: Failed, why: Why) -> bool:
+def _host_knows(of: Attempt, ending: Ending, began: float) -> bool:
     """Whether the host knows what explains it."""
-    return _killed_for_memory(failed, why) or _disk_full(failed.job, why) or _gpu_fault(failed, why)
+    return _killed_for_memory(of, ending) or _disk_full(of, ending) or _gpu_fault(of, ending, began)
 
 
-def _killed_for_memory(failed: Failed, why: Why) -> bool:
+def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
     """The kernel counts whom it kills; that it was this one shows in the signal."""
-    killed, where = pressure.since(failed.kills)
+    killed, where = pressure.since(files.read(of.at.claim).get("kills", ","))
     if not killed:
         return False
     available = machine.memory_kib()[1]
-    why.add(f"processes killed for memory {where} since it began: {killed}; KiB of memory available now: {available}")
-    if failed.code == 128 + signal.SIGKILL:
-        why.cause = "host_memory"
-    return why.cause == "host_memory"
+    ending.add(
+        f"processes killed for memory {where} since it began: {killed}; KiB of memory available now: {available}"
+    )
+    if ending.signal == signal.SIGKILL:
+        ending.cause = "host_memory"
+    return ending.cause == "host_memory"
 
 
-def _disk_full(job: Job, why: Why) -> bool:
+def _disk_full(of: Attempt, ending: Ending) -> bool:
     """Less than a buffer is free where it writes."""
-    free = machine.disk_kib(job.out)[1]
+    free = machine.disk_kib(of.at.output)[1]
     if free is None or free >= _LEAST_FREE_KIB:
         return False
-    why.cause = "disk_full"
-    why.add(f"{free} KiB are free on the file system of its output")
+    ending.cause = "disk_full"
+    ending.add(f"{free} KiB are free on the file system of its output")
     return True
 
 
-def _gpu_fault(failed: Failed, why: Why) -> bool:
+def _gpu_fault(of: Attempt, ending: Ending, began: float) -> bool:
     """An Xid of a GPU of its own, where the kernel log can be read."""
-    if not failed.job.gpus:
-        return False
-    stamp = r"\[ *([0-9]+)\.[0-9]+\] (.*NVRM: Xid \(PCI:([0-9A-Fa-f:]+)[^)]*\): ([0-9]+).*)"
-    for line in _kernel_log():
-        match = re.match(stamp, line)
-        if not match or int(match[1]) < int(failed.began) or int(match[4]) == _CLEANED_UP:
+    for line in _kernel_log() if of.gpus else ():
+        match = _XID.match(line)
+        if not match or int(match[1]) < int(began) or int(match[4]) == _CLEANED_UP:
             continue
-        if _its_bus(failed.job.gpus, match[3].lower()):
-            why.cause = "gpu_fault"
-            why.add(match[2][:160])
+        if _its_bus(of.granted, match[3].lower()):
+            ending.cause = "gpu_fault"
+            ending.add(match[2][:_NOTE_MOST])
             return True
     return False
 
@@ -174,13 +145,14 @@ def _its_bus(gpus: Sequence[str], bus: str) -> bool:
     return not own or any(bus.partition(":")[2] in one for one in own)
 
 
-def _server(job: Job, why: Why) -> None:
+def _server(of: Attempt, ending: Ending) -> None:
     """Whatever its log says: without its model server it could not work."""
-    if why.cause not in {*_ENDED_BY_ITSELF, "server_lost", "stalled", "hung"}:
+    run, served_by = of.run_layout.directory, of.grant["served_by"]
+    if ending.cause not in {*_ENDED_BY_ITSELF, "server_lost", "stalled", "hung"}:
         return
-    lost = served.lost(job.run, job.served_by)
-    if not lost and why.cause not in {"stalled", "hung"} and why.signature in {"", "server_lost"}:
-        lost = served.silent(job.run, job.served_by, setting("COMBORUN_ANSWER_S", 5.0))
+    lost = served.lost(run, served_by)
+    if not lost and ending.cause not in {"stalled", "hung"} and ending.signature in {"", "server_lost"}:
+        lost = served.silent(run, served_by, setting("COMBORUN_ANSWER_S", 5.0))
     if lost:
-        why.cause = why.signature = "server_lost"
-        why.add("" if lost in why.note else lost)
+        ending.cause = ending.signature = "server_lost"
+        ending.add("" if lost in ending.note else lost)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from comborun.host import files, judging
+from comborun.host.results import holds
 from comborun.rules import globs, tally
 from comborun.rules.episodes import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.words import Completeness
@@ -20,26 +22,25 @@ class Part:
     """One attempt that was claimed."""
 
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
-        self.at = run.at(name, number)
         self.number = number
-        self.rules: Rules = judging.Rules.of(files.read(self.at.claim))
+        at = run.at(name, number)
+        self.rules: Rules = judging.Rules.of(files.read(at.claim))
         self.end = run.end(name, number)
-        self.counts: Counts = tally.Counts.of(self.end) if "verdicts" in self.end else judging.counts(self.at)
+        self.counts: Counts = tally.Counts.of(self.end) if "verdicts" in self.end else judging.counts(at)
 
     @property
     def span(self) -> Span:
         return self.rules.span
 
     @property
-    def records(self) -> int:
-        return self.counts.records
+    def made(self) -> set[int]:
+        """The episodes that have a record."""
+        return set(tally.unmarked(self.counts.marks, self.span))
 
 
 def parts(run: RunDirectory, name: str) -> list[Part]:
     """Lowest first."""
-    numbers = [number for number in run.numbers(name) if os.path.exists(run.at(name, number).claim)]
-    claimed = [number for number in numbers if os.stat(run.at(name, number).claim).st_size]
-    return [Part(run, name, number) for number in claimed]
+    return [Part(run, name, number) for number in run.numbers(name) if files.read_text(run.at(name, number).claim)]
 
 
 def whole(found: list[Part]) -> Span:
@@ -62,7 +63,7 @@ def of(found: list[Part], last: Part) -> list[Part]:
     for part in sorted(found, key=lambda part: -part.number):
         if part.number > last.number or (chain and part.span[0] >= need):
             continue
-        if part is last or part.records:
+        if part is last or part.counts.records:
             chain.insert(0, part)
             need = part.span[0]
     return chain
@@ -78,12 +79,12 @@ def tail(run: RunDirectory, name: str) -> Span | None:
         return None
     first, count = whole(found)
     chain = of(found, found[-1])
-    made = {index for part in chain for index in tally.unmarked(part.counts.marks, part.span)}
+    made = {index for part in chain for index in part.made}
     following = first
     while following in made:
         following += 1
-    everywhere = {index for part in found for index in tally.unmarked(part.counts.marks, part.span)}
-    if not first < following < first + count or any(index >= following for index in everywhere):
+    later = any(index >= following for part in found for index in part.made)
+    if later or not first < following < first + count:
         return None
     return following, first + count - following
 
@@ -91,7 +92,7 @@ def tail(run: RunDirectory, name: str) -> Span | None:
 def _doubtful(found: list[Part]) -> bool:
     """Whether it can't be told for certain which episodes were made."""
     unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
-    return unsure or any(part.counts.ordered or (part.records and not part.counts.marks) for part in found)
+    return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)
 
 
 def accepted(run: RunDirectory, name: str) -> list[int]:
@@ -102,7 +103,7 @@ def accepted(run: RunDirectory, name: str) -> list[int]:
         chain = of(ended, part)
         if part.end.get("completeness") == Completeness.COMPLETE.value:
             return [one.number for one in chain]
-        if sum(one.records for one in chain) > sum(one.records for one in best):
+        if sum(one.counts.records for one in chain) > sum(one.counts.records for one in best):
             best = chain
     return [one.number for one in best]
 
@@ -114,9 +115,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
     found = [
         (name, number, path) for name in names for number in accepted(run, name) for path in _files(run, name, number)
     ]
-    shared: dict[str, int] = {}
-    for _, _, path in found:
-        shared[os.path.basename(path)] = shared.get(os.path.basename(path), 0) + 1
+    shared = Counter(os.path.basename(path) for _, _, path in found)
     try:
         os.makedirs(run.layout.results, exist_ok=True)
         for entry in os.listdir(run.layout.results):
@@ -136,11 +135,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:
     at = run.at(name, number)
     rules = judging.Rules.of(files.read(at.claim))
-    return [path for path in globs.found(at.output, rules.files) if _holds(f"{at.output}/{path}")]
-
-
-def _holds(path: str) -> bool:
-    return os.path.exists(path) and os.stat(path).st_size > 0
+    return [path for path in globs.found(at.output, rules.files) if holds(f"{at.output}/{path}")]
 
 
 def _link(target: str, path: str) -> None:

@@ -17,8 +17,8 @@ class Changes:
     """Files of these folders that are made, written, moved or removed from now on, and the end of a process."""
 
     def __init__(self, *folders: str, end_of: int = 0) -> None:
-        self._fd = _watched(folders)
-        self._end = _end_of(end_of) if end_of else -1
+        self._fd = notified(folders)
+        self._end = process_end(end_of) if end_of else -1
         self._blind = self._fd < 0 or (end_of > 0 and self._end < 0)
 
     def __enter__(self) -> Changes:  # noqa: PYI034 - Python 3.8 has no Self
@@ -52,7 +52,7 @@ class Changes:
             return
 
 
-def _watched(folders: tuple[str, ...]) -> int:
+def notified(folders: tuple[str, ...]) -> int:
     """A descriptor that is readable when something in the folders changes; -1 where the kernel does not tell."""
     try:
         import ctypes
@@ -68,7 +68,7 @@ def _watched(folders: tuple[str, ...]) -> int:
     return fd
 
 
-def _end_of(pid: int) -> int:
+def process_end(pid: int) -> int:
     """A descriptor that is readable when a process has ended; -1 where there is none: Python 3.8, an old kernel."""
     opened = getattr(os, "pidfd_open", None)
     try:

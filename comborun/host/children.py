@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import traceback
-
-from comborun.host import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +59,10 @@ def fork(work: Callable[[], object], out: str = "") -> Child:
             fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             os.dup2(fd, 1)
             os.dup2(fd, 2)
-        process.let_go()
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2:
+                with contextlib.suppress(OSError):
+                    os.close(int(name))
         work()
         code = 0
     except Exception:  # noqa: BLE001 # a child has nobody to hand it to

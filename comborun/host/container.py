@@ -7,11 +7,14 @@ are our children like any others. The runtime's own words stand in session.sh.
 
 from __future__ import annotations
 
-import os
 import re
 
 from comborun.host import files
-from comborun.rules import records
+from comborun.host.process import setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.rules.names import AttemptLayout
 
 _WORDS = {
     ("docker", 125): "docker could not start the container",
@@ -22,22 +25,22 @@ _WORDS = {
 _TAIL = 8192
 
 
-def write(at: str, runtime: str, marker: str) -> bool:
+def write(at: AttemptLayout, runtime: str, marker: str) -> bool:
     """Note the name under which the container will run; False when that can't be written."""
     if runtime != "docker":
         return True
-    return files.write(f"{at}/container", [("runtime", runtime), ("name", f"comborun-{marker.replace('/', '-')}")])
+    return files.write(at.container, [("runtime", runtime), ("name", f"comborun-{marker.replace('/', '-')}")])
 
 
-def end(at: str) -> None:
+def end(at: AttemptLayout) -> None:
     """End the container of an attempt by its name, whoever started it; one that is gone is no error."""
-    record = files.read(f"{at}/container")
+    record = files.read(at.container)
     name = record.get("name", "")
     if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):
         return
     import subprocess
 
-    limit = records.seconds(os.environ, "COMBORUN_CONTAINER_S") or 20.0
+    limit = setting("COMBORUN_CONTAINER_S", 20.0)
     try:
         subprocess.run(["docker", "rm", "--force", name], stdin=-3, stdout=-3, stderr=-3, timeout=limit, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -47,18 +50,16 @@ def end(at: str) -> None:
 def why(log: str, runtime: str, code: int) -> str:
     """What a code that is the runtime's own means, with what it said; nothing for a code of the program."""
     note = _WORDS.get((runtime, code), "")
-    said = [line for line in tail(log) if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
-    if not note or (runtime == "apptainer" and not said):
+    if not note:
         return ""
-    said = said or [line for line in tail(log) if line.strip()]
+    lines = tail(log)
+    said = [line for line in lines if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
+    if runtime == "apptainer" and not said:
+        return ""
+    said = said or [line for line in lines if line.strip()]
     return f"{note}: {said[-1][:200]}" if said else note
 
 
 def tail(log: str) -> list[str]:
     """The last lines of a log."""
-    try:
-        with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            return file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return []
+    return files.tail(log, _TAIL)[0].decode("utf-8", "replace").splitlines()

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-from comborun.host import children, engines, files, process, run_secrets, windows
+from comborun.host import children, engines, files, process, secrets, windows
 from comborun.host.admission import Admission
 from comborun.host.attempts import RunDirectory
 from comborun.host.ends import Ends
@@ -130,7 +130,7 @@ class Dispatcher:
         self.ends.adopt()
         if not self.queue.left and os.path.exists(self.run.done) and not self._wants_after():
             self.journal("nothing-left")
-            run_secrets.forget(self.attempts.path)
+            secrets.forget(self.attempts.layout)
             raise Left
         files.remove(self.run.done, f"{self.run.dispatch}/leaving")
         self.look_at_hold()
@@ -403,7 +403,7 @@ class Dispatcher:
         for session in self.queue:
             if session.flag != DROPPED:
                 count[session.outcome] += 1
-        run_secrets.forget(self.attempts.path)
+        secrets.forget(self.attempts.layout)
         after = self.queue.sessions.get(AFTER)
         fields: list[tuple[str, object]] = [("at", round(time.time(), 6)), *count.items()]
         fields.append(("after", after.outcome if after else ""))
@@ -416,7 +416,7 @@ class Dispatcher:
         if self.queue.left:
             files.remove(self.run.done, leaving)
             return False
-        run_secrets.forget(self.attempts.path)  # those that a start has put there meanwhile, to find us done
+        secrets.forget(self.attempts.layout)  # those that a start has put there meanwhile, to find us done
         self.waiting.tell()
         self.admission.flush()
         self.journal("done")

@@ -13,8 +13,9 @@ import socket
 import time
 
 from comborun.host import files, process
-from comborun.host.surroundings import Missing, bind, inheritable
-from comborun.rules import records
+from comborun.host.events import reset_signals
+from comborun.host.process import setting
+from comborun.host.surroundings import Missing, bind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Display:
         if not self._server:
             _become(write, f"{at}/xvfb", marker, cores, geometry)
         os.close(write)
-        number = _hear(read, records.seconds(os.environ, "COMBORUN_DISPLAY_S") or 15.0)
+        number = _hear(read, setting("COMBORUN_DISPLAY_S", 15.0))
         os.close(read)
         if not number:
             self.close()
@@ -71,7 +72,7 @@ class Display:
         except OSError:  # then it lives until it is told to go
             client.close()
             return
-        self.held.append(inheritable(client.detach()))
+        self.held.append(files.inheritable(client.detach()))
 
     def close(self) -> None:
         """The command has ended: the server goes, within some seconds."""
@@ -81,12 +82,9 @@ class Display:
         if not self._server:
             return
         process.send(self._server, signal.SIGTERM)
-        deadline = time.monotonic() + _LEAVES_WITHIN_S
-        while not self._gone():
-            if time.monotonic() >= deadline:
-                process.send(self._server, signal.SIGKILL)
-                deadline += 3600
-            time.sleep(0.01)
+        if not process.wait(_LEAVES_WITHIN_S, self._gone):
+            process.send(self._server, signal.SIGKILL)
+            process.wait(3600, self._gone)
         self._server = 0
 
     def reaped(self, pids: Collection[int]) -> None:
@@ -105,8 +103,7 @@ def _become(number: int, complaints: str, marker: str, cores: str, geometry: str
     """In the forked process: the server."""
     try:
         os.setsid()
-        for ignored in (signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
-            signal.signal(ignored, signal.SIG_DFL)
+        reset_signals()
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(number, 1)
         os.dup2(os.open(complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), 2)

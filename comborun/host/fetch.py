@@ -88,13 +88,13 @@ class Answer:
         """Its results, then its records, the end last."""
         end = [f"{at}/end"] if os.path.isfile(f"{at}/end") else []
         claim = files.read(f"{at}/claim")
-        for name in globs.found(f"{at}/out", records.texts(claim, "results")):
+        for name in globs.found(f"{at}/out", records.texts(claim, "files")):
             path = f"{at}/out/{name}"
             if not os.path.exists(path):
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if claim.get("log") == "1":
+        if claim.get("source") == "log":
             self._result(f"{at}/log")
         self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 RECORD_MOST = 1 << 20
 """bytes of a record that are read: more is none of ours"""
 _LOCK_PAUSE_S = 0.02
+_HIGH = 200
+"""descriptors of ours that a command inherits begin here: low numbers are a script's own"""
 
 
 def read_text(path: str, most: int = RECORD_MOST) -> str:
@@ -41,6 +43,21 @@ def read_text(path: str, most: int = RECORD_MOST) -> str:
 def read_line(path: str) -> str:
     """The first line of a file without its end; nothing where there is none."""
     return read_text(path).partition("\n")[0]
+
+
+def tail(path: str, most: int) -> tuple[bytes, bool]:
+    """The last bytes of a file, and whether there is more in front of them; nothing where it can't be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b"", False
+    try:
+        start = max(0, os.fstat(fd).st_size - most)
+        return os.pread(fd, most, start), start > 0
+    except OSError:  # a pipe, a folder
+        return b"", False
+    finally:
+        os.close(fd)
 
 
 def read(path: str) -> dict[str, str]:
@@ -88,8 +105,11 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def append(path: str, text: str) -> bool:
-    """Add lines to a file in one write; False when that can't be done."""
+def append(path: str, text: str = "") -> bool:
+    """Add lines to a file in one write, and make it where it is not there; False when that can't be done.
+
+    Without lines a full disk has room for it.
+    """
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError:
@@ -100,15 +120,6 @@ def append(path: str, text: str) -> bool:
         return False
     finally:
         os.close(fd)
-    return True
-
-
-def touch(path: str) -> bool:
-    """Make a file that may be there, which a full disk has room for; False when that can't be done."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
-    except OSError:
-        return False
     return True
 
 
@@ -162,6 +173,13 @@ def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
             time.sleep(_LOCK_PAUSE_S)  # flock(2) itself has no limit, and an alarm would be the whole process's
         else:
             return fd
+
+
+def inheritable(fd: int) -> int:
+    """The same open file under a high number, which a command inherits."""
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD, _HIGH)
+    os.close(fd)
+    return high
 
 
 def held(path: str) -> bool:

@@ -8,10 +8,11 @@ when the disk is full, and then it is needed most.
 from __future__ import annotations
 
 import os
+import time
 
 from comborun.host import files
-from comborun.host.results import Folder
-from comborun.rules import evidence, globs, records, tally, videos
+from comborun.host.results import Folder, holds
+from comborun.rules import globs, records, tally, videos
 from comborun.rules.episodes import Identity
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.words import Cause, Completeness, failure_of
@@ -34,65 +35,30 @@ _LOG_CHUNK = 1 << 20
 
 
 class Rules:
-    """By what an attempt is judged, as its claim holds it."""
+    """By what an attempt is judged: the key `judging` of its session.json, and the same fields in its claim."""
 
-    def __init__(self) -> None:
-        self.policy = self.environment = ""
-        self.unit, self.success, self.episode, self.format = "episode", "success", "episode", ""
-        self.first = self.count = 0
-        self.files: list[str] = []
-        self.videos: list[str] = []
-        self.evidence_files: list[str] = []
-        self.line = ""
-        self.ranged = self.records = self.results = self.log = False
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Rules:
-        """From a claim."""
-        rules = cls()
-        rules.policy, rules.environment = fields.get("policy", ""), fields.get("environment", "")
-        rules.unit, rules.format = fields.get("unit", "episode"), fields.get("format", "")
-        rules.success = fields.get("verdict") or "success"
-        rules.episode = fields.get("episode") or "episode"
-        rules.first, rules.count = _natural(fields, "first"), _natural(fields, "count")
-        rules.files = list(records.texts(fields, "results"))
-        rules.videos = list(records.texts(fields, "videos"))
-        rules.evidence_files = list(records.texts(fields, "files"))
-        rules.line = fields.get("line", "")
-        rules.ranged, rules.log = fields.get("ranged") == "1", fields.get("log") == "1"
-        rules.records = bool(rules.files) and fields.get("records", "1") == "1"
-        rules.results = fields.get("some") == "1"
-        return rules
+    def __init__(self, told: Mapping[str, Any], first: int, count: int) -> None:
+        self.first, self.count = first, count
+        self.policy, self.environment = str(told.get("policy", "")), str(told.get("environment", ""))
+        self.unit, self.format = str(told.get("unit", "episode")), str(told.get("format", ""))
+        self.success, self.episode = str(told.get("success", "success")), str(told.get("episode", "episode"))
+        self.files, self.videos = _texts(told, "files"), _texts(told, "videos")
+        self.evidence_files = _texts(told, "evidence_files")
+        self.line = str(told.get("line", "")).replace(PLANNED, str(count))
+        self.source = str(told.get("source", ""))
+        """`log`: that is where the results are"""
+        self.ranged = _true(told.get("ranged"))
+        self.records = bool(self.files) and _true(told.get("records", True))
+        self.results = _true(told.get("results"))
 
     @classmethod
-    def of_session(cls, judging: Mapping[str, Any], first: int, count: int) -> Rules:
-        """From the key `judging` of a session.json, for an attempt that makes these episodes."""
-        rules = cls()
-        rules.policy, rules.environment = str(judging.get("policy", "")), str(judging.get("environment", ""))
-        for key in ("unit", "success", "episode", "format"):
-            setattr(rules, key, str(judging.get(key, getattr(rules, key))))
-        rules.first, rules.count = first, count
-        for key in ("files", "videos", "evidence_files"):
-            setattr(rules, key, [str(glob) for glob in judging.get(key, ())])
-        rules.line = str(judging.get("line", "")).replace(PLANNED, str(count))
-        rules.ranged, rules.log = bool(judging.get("ranged")), judging.get("source") == "log"
-        rules.records = bool(rules.files) and bool(judging.get("records", True))
-        rules.results = bool(judging.get("results"))
-        return rules
+    def of(cls, claim: Mapping[str, Any]) -> Rules:
+        first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
+        return cls(claim, max(0, first), max(0, count))
 
     def fields(self) -> list[tuple[str, object]]:
-        """Fields of a claim."""
-        told: list[tuple[str, object]] = [("count", self.count), ("first", self.first), ("unit", self.unit)]
-        told += [("policy", self.policy), ("environment", self.environment), ("format", self.format)]
-        told += [("verdict", self.success), ("episode", self.episode), ("ranged", int(self.ranged))]
-        told += [("records", int(self.records)), ("some", int(self.results)), ("log", int(self.log))]
-        return [
-            *told,
-            ("line", self.line),
-            ("results", self.files),
-            ("videos", self.videos),
-            ("files", self.evidence_files),
-        ]
+        """Of a claim."""
+        return list(vars(self).items())
 
     @property
     def span(self) -> Span:
@@ -103,14 +69,18 @@ class Rules:
         return Identity(self.policy, self.environment, self.success, self.episode)
 
     @property
-    def asked(self) -> evidence.Asked:
+    def asked(self) -> tally.Asked:
         others = len(self.evidence_files) + bool(self.line)
-        return evidence.Asked(self.count, self.records, others, self.results, self.unit == "episode")
+        return tally.Asked(self.count, self.records, others, self.results, self.unit == "episode")
 
 
-def _natural(fields: Mapping[str, str], key: str) -> int:
-    value = fields.get(key, "")
-    return int(value) if value.isdecimal() and len(value) <= 18 else 0
+def _texts(told: Mapping[str, Any], key: str) -> list[str]:
+    value = told.get(key)
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _true(value: object) -> bool:
+    return value in (True, "1")
 
 
 class LogLine:
@@ -158,51 +128,36 @@ class Watched:
         self.at = at
         self.rules = rules
         self.line = LogLine(rules.line) if rules.line else None
-        self._folder = Folder(at.output, rules.files, rules.identity, rules.format)
+        self.folder = Folder(at.output, rules.files, rules.identity, rules.format)
         self._told = ""
 
     def look(self) -> Counts:
         """The counts now; they are left for whoever asks about the run."""
         counts = self.count()
-        text = records.render([("state", self._folder.state()), *counts.pairs()])
-        if text != self._told and files.write_text(counts_file(self.at), text):
+        text = records.render([("state", self.folder.state()), *counts.pairs()])
+        if text != self._told and files.write_text(_counts_file(self.at), text):
             self._told = text
         return counts
 
     def count(self, over: bool = False) -> Counts:
-        read = self._folder.read()
+        read = self.folder.read()
         if self.rules.unit != "episode":
             return tally.steps(read)
         return tally.tally(read, self.rules.identity, self.rules.span, over)
 
-    def state(self) -> str:
-        return self._folder.state()
-
-    @property
-    def found(self) -> int:
-        """Result files that hold something, as last seen."""
-        return self._folder.found
-
-    def held(self) -> int:
-        """How much of the evidence beside the records is there."""
-        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
-        held = sum(any(_holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        return held + bool(self.line and self.line.look(self.at.log))
-
     def complete(self) -> bool:
         """Whether all evidence is there, whatever the exit code will be."""
-        found = evidence.completeness(self.rules.asked, self.count(), self.held(), self.found, None)
-        return found is Completeness.COMPLETE
+        return self.completeness(self.count(), None) is Completeness.COMPLETE
+
+    def completeness(self, counts: Counts, code: int | None) -> Completeness:
+        """By counts that were just made."""
+        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
+        held = sum(any(holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
+        held += bool(self.line and self.line.look(self.at.log))
+        return tally.completeness(self.rules.asked, counts, held, self.folder.found, code)
 
 
-def _holds(path: str) -> bool:
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return False
-
-
-def counts_file(at: AttemptLayout) -> str:
+def _counts_file(at: AttemptLayout) -> str:
     return f"{at.directory}/.counts"
 
 
@@ -211,25 +166,22 @@ def counts(at: AttemptLayout, anew: bool = True) -> Counts:
 
     Where nothing was left and there are very many files, that is all that is told. `anew`: there is time to read.
     """
-    kept = files.read(counts_file(at))
+    kept = files.read(_counts_file(at))
     if kept and not anew:
         return tally.Counts.of(kept)
     rules = Rules.of(files.read(at.claim))
     if globs.are_more(at.output, rules.files, READ_FILES_MOST):
-        return tally.Counts.of(kept) if kept else _too_many()
+        if kept:
+            return tally.Counts.of(kept)
+        told = tally.Counts()
+        told.countable = False
+        told.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+        return told
     watched = Watched(at, rules)
-    state = watched.state()
-    size = int(state.split(":")[1])
-    if kept and (kept.get("state") == state or size > READ_ANEW_MOST):
+    state = watched.folder.state()
+    if kept and (kept.get("state") == state or int(state.split(":")[1]) > READ_ANEW_MOST):
         return tally.Counts.of(kept)
     return watched.count()
-
-
-def _too_many() -> Counts:
-    told = tally.Counts()
-    told.countable = False
-    told.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
-    return told
 
 
 class Judged:
@@ -241,20 +193,12 @@ class Judged:
         self.flaws = flaws
         """what is wrong with the evidence itself, for the note"""
 
-    @property
-    def records(self) -> int:
-        return self.counts.records
-
-
-NOTHING_DONE = Completeness.NONE
-
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """By the rules of its claim. `code` is None where it is not known, or proves nothing. Lists its videos as well."""
     watched = Watched(at, Rules.of(files.read(at.claim)))
     counted = watched.count(over=True)
-    held = watched.held()
-    found = evidence.completeness(watched.rules.asked, counted, held, watched.found, code)
+    found = watched.completeness(counted, code)
     flaws = watched.line.flaw if watched.line else ""
     if watched.rules.videos:
         unlisted = _list_videos(at, watched.rules.videos)
@@ -278,9 +222,11 @@ def _list_videos(at: AttemptLayout, patterns: list[str]) -> int:
 
 
 class Ending:
-    """How an attempt ended, as its supervisor, or who found it lost, saw it."""
+    """How an attempt ended, as its supervisor, or who found it lost, saw it. Times are seconds since 1970."""
 
-    def __init__(self, cause: str, note: str = "", code: int | None = None, started: str = "", ended: str = "") -> None:
+    def __init__(
+        self, cause: str, note: str = "", code: int | None = None, started: float | None = None, ended: float = 0.0
+    ) -> None:
         self.cause = cause
         self.note = note
         self.code = code
@@ -288,19 +234,23 @@ class Ending:
         self.ended = ended
         self.signature = ""
         """the class of its failure, where its log told one"""
-        self.peak_memory_kib = ""
+        self.peak_memory_kib = 0
 
     @property
     def signal(self) -> int | None:
         return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
 
+    def add(self, text: str) -> None:
+        """To its note."""
+        if text:
+            self.note = f"{self.note}; {text}" if self.note else text
 
-def reserve(at: AttemptLayout, count: int = 0) -> bool:
-    """Set room for the end aside: one byte takes a whole block, and many episodes take more."""
-    blocks = max(0, _END_MOST + count // 3 - _BLOCK) // _BLOCK
+
+def reserve(at: AttemptLayout) -> bool:
+    """Set room for the end aside: one byte takes a whole block."""
     try:
         with open(f"{at.directory}/.end", "wb") as file:
-            file.write(b"\n" * (1 + blocks * _BLOCK if blocks else 1))
+            file.write(b"\n")
     except OSError:
         return False
     return True
@@ -320,35 +270,34 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
         return False
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
-    files.remove(counts_file(at))
+    files.remove(_counts_file(at))
     return True
 
 
 def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
     cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
-    word = (ending.signature or failure.value) if failure else ""
     counts = dict(judged.counts.pairs())
     told: list[tuple[str, object]] = [
-        ("attempt", at.directory.rpartition("-")[2]),
-        ("started", _time(ending.started)),
-        ("ended", _time(ending.ended)),
+        ("attempt", int(at.directory.rpartition("-")[2])),
+        ("started", _moment(ending.started)),
+        ("ended", _moment(ending.ended or time.time())),
         ("code", ending.code),
         ("signal", ending.signal),
         ("cause", ending.cause),
-        ("class", word),
+        ("class", (ending.signature or failure.value) if failure else ""),
         ("completeness", judged.completeness.value),
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
-        ("peak_memory_kib", ending.peak_memory_kib),
+        ("peak_memory_kib", ending.peak_memory_kib or None),
         ("note", records.clean(f"{ending.note}{judged.flaws}".strip())),
     ]
     told += [(key, records.clean(str(value)) if key == "why" else value) for key, value in counts.items()]
     return told + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 
-def _time(text: str) -> float | None:
-    return records.seconds({"": text}, "")
+def _moment(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
 
 
 def _fill(path: str, text: str) -> bool:

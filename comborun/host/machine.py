@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
+
+from comborun.host import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,16 +13,9 @@ if TYPE_CHECKING:
 
 def memory_kib() -> tuple[int | None, int | None]:
     """Main memory in all, and what of it can be had."""
-    found: dict[str, int] = {}
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                key, _, rest = line.partition(":")
-                if key in {"MemTotal", "MemAvailable"}:
-                    found[key] = int(rest.split()[0])
-    except (OSError, ValueError, IndexError):
-        pass
-    return found.get("MemTotal"), found.get("MemAvailable")
+    rows = (line.partition(b":") for line in process.read("meminfo").splitlines())
+    found = {key: int(rest.split()[0]) for key, _, rest in rows if key in {b"MemTotal", b"MemAvailable"}}
+    return found.get(b"MemTotal"), found.get(b"MemAvailable")
 
 
 def disk_kib(path: str) -> tuple[int | None, int | None]:
@@ -72,35 +66,28 @@ def inner_pids() -> bool:
         return True
 
 
-_MARKER = re.compile(rb"(?:^|\0)COMBORUN_SESSION=([A-Za-z0-9_./@-]+)(?:\0|$)")
+class Use:
+    """What the processes of one attempt hold together."""
+
+    __slots__ = ("kib", "pids", "ticks")
+
+    def __init__(self) -> None:
+        self.kib = 0
+        """of main memory for themselves; what files and others share is not in it"""
+        self.ticks = 0
+        """of CPU time so far"""
+        self.pids: list[int] = []
 
 
-def marker_of(pid: int) -> str | None:
-    """`run/session/attempt` of a process; empty: it is nobody's of ours. None: there is no such process."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            match = _MARKER.search(file.read())
-    except PermissionError:
-        return ""
-    except OSError:
-        return "" if os.path.exists(f"/proc/{pid}") else None
-    return match.group(1).decode() if match else ""
-
-
-def resident_mib() -> dict[str, int]:
-    """Marker -> what its processes hold of main memory for themselves; what files and others share is not in it."""
-    pages: dict[str, int] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        marker = marker_of(int(name))
-        if not marker:
-            continue
-        try:
-            with open(f"/proc/{name}/statm") as file:
-                _, held, shared, *_ = map(int, file.read().split())
-        except (OSError, ValueError):
-            continue
-        pages[marker] = pages.get(marker, 0) + held - shared
-    size = os.sysconf("SC_PAGE_SIZE")
-    return {marker: count * size >> 20 for marker, count in pages.items()}
+def uses() -> dict[str, Use]:
+    """By marker, what each attempt of this user's runs holds."""
+    found: dict[str, Use] = {}
+    for pid in process.pids():
+        marker, seen = process.marker_of(pid), process.look(pid)
+        pages = process.read(f"{pid}/statm").split() if marker and seen else []
+        if marker and seen and len(pages) > 2:
+            use = found.setdefault(marker, Use())
+            use.kib += (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") // 1024
+            use.ticks += seen.cpu
+            use.pids.append(pid)
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from comborun.host import driver, machine
+from comborun.host import driver, machine, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Measuring:
         if total is not None and available is not None:
             told.memory = total // 1024, available // 1024
         if self._memory:
-            told.resident = machine.resident_mib()
+            told.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
         return told
 
 
@@ -77,7 +77,7 @@ def _share_out(told: Measured, processes: driver.Processes) -> None:
     index_of = {card.bus: index for index, card in told.cards.items()}
     told.listed = {index for bus, index in index_of.items() if bus in processes.listed}
     for bus, pid, mib in processes.held:
-        marker, index = machine.marker_of(pid), index_of.get(bus)
+        marker, index = process.marker_of(pid), index_of.get(bus)
         if index is not None and marker is None:
             told.listed.discard(index)  # a pid that is not here: the list can't be trusted
         elif index is not None and marker:

@@ -8,14 +8,15 @@ dispatcher writes the end. Leaves when the command has ended, or the dispatcher 
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
-from comborun.host import files, process, watching
-from comborun.host.attempt import Attempt, setting
+from comborun.host import files, process, reap
+from comborun.host.attempt import Attempt, Ladder
+from comborun.host.changes import process_end
 from comborun.host.events import Events
-from comborun.host.ladder import Ladder
+from comborun.host.process import setting
+from comborun.host.watch import over
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> int:
     attempt.gpus, attempt.port = begin.get("gpus", ""), begin.get("port", "")
     attempt.pid = _command(attempt, begin)
     if not attempt.pid:  # what it has left behind holds the session's lock
-        process.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
+        reap.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
         return 0
     look = process.look(attempt.pid)
     attempt.start = look.start if look else ""
@@ -44,8 +45,7 @@ def main(arguments: list[str]) -> int:
 def _command(attempt: Attempt, begin: dict[str, str]) -> int:
     """The pid of its command while that lives; 0 when it does not."""
     if begin.get("pid"):
-        alive = process.alive(begin["pid"], begin.get("pid_start", ""), begin.get("boot", ""))
-        return int(begin["pid"]) if alive else 0
+        return int(begin["pid"]) if process.named(begin, "pid") else 0
     for pid in process.marked(attempt.marker):  # nobody wrote down that it began: it leads its process session
         look = process.look(pid)
         if look and look.session == pid:
@@ -55,22 +55,14 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """For as long as both live."""
-    job = watching.job(attempt)
-    watch, ladder, every = watching.over(attempt), Ladder(attempt.pid), max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+    watch, ladder = over(attempt), Ladder(attempt.pid)
     events = Events(term=False)
-    ends = [_end_of(attempt.pid), _end_of(int(keeper.get("pid") or 0))]
+    ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]
-    while job.lives and process.alive(keeper.get("pid", ""), keeper.get("start", ""), keeper.get("boot", "")):
-        events.wait(min(watch.due(), ladder.due, time.monotonic() + every), [*watch.descriptors(), *descriptors])
+    while attempt.lives and process.named(keeper):
+        deadline = min(watch.due(), ladder.due, time.monotonic() + watch.every)
+        events.wait(deadline, [*watch.descriptors(), *descriptors])
         if watch.look():
             ladder.begin()
         ladder.climb()
     watch.close()
-
-
-def _end_of(pid: int) -> int:
-    """A descriptor that is readable when a process ends; -1 where the kernel or Python has none."""
-    try:
-        return os.pidfd_open(pid) if pid and hasattr(os, "pidfd_open") else -1
-    except OSError:
-        return -1

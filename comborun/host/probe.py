@@ -138,7 +138,7 @@ class Probe:
         shares = {True: _share(ENDED_SHARE, ended), False: _share(RUNNING_SHARE, len(self.logs) - ended)}
         tails = []
         for told, path in self.logs:
-            tail = _end_of(path, min(self.asked, shares["end" in told]))
+            tail, _ = files.tail(path, min(self.asked, shares["end" in told]))
             told["log"]["tail"] = len(tail)
             tails.append(tail)
         return tails
@@ -173,8 +173,7 @@ class Probe:
         if self.cluster:
             return 0 if self.cluster.busy else None
         record = files.read(self.layout.dispatcher)
-        alive = process.alive(record.get("pid", ""), record.get("start", ""), record.get("boot", ""))
-        return int(record["pid"]) if alive else None
+        return int(record["pid"]) if process.named(record) else None
 
     def _plan(self) -> int | None:
         """The number of the newest one."""
@@ -280,12 +279,3 @@ def _rows(path: str, columns: int) -> list[list[str]]:
 
 def _share(share: int, logs: int) -> int:
     return max(share // max(logs, 1), FEWEST)
-
-
-def _end_of(path: str, most: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
-            return file.read(most)
-    except OSError:
-        return b""

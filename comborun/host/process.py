@@ -1,4 +1,4 @@
-"""Processes of this machine: which they are, whether they live, and those that carry a session's marker.
+"""Processes of this machine: which they are, whether they live, and which are of a session.
 
 A pid comes again, so a process is known by boot id, pid and start time; a zombie does not live. Every process of a
 session carries COMBORUN_SESSION=<run>/<session>/<attempt> in its environment. The marker reaches what has left its
@@ -8,32 +8,41 @@ process group, its parent and its terminal.
 from __future__ import annotations
 
 import os
-import signal
 import time
+
+from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable
+    from typing import Callable, Iterable, Iterator, Mapping
 
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
-_LOOK_PAUSE_S = 0.05
+_PAUSE_S = 0.05
 NAME = "comborun"
 """what our processes are called in the process table, so that a `pkill python` does not end them"""
+
+
+def setting(name: str, default: float) -> float:
+    """A number of seconds from the environment; anything else counts as absent."""
+    found = records.seconds(os.environ, name)
+    return default if found is None else found
 
 
 class Look:
     """What /proc says of a process. `start` is in clock ticks since boot, as text, as in records."""
 
-    __slots__ = ("group", "parent", "session", "start", "state", "ticks")
+    __slots__ = ("cpu", "group", "pages", "parent", "session", "start", "state")
 
     def __init__(self, fields: list[str]) -> None:
         self.state = fields[0]
         self.parent = int(fields[1])
         self.group = int(fields[2])
         self.session = int(fields[3])
-        self.ticks = int(fields[11]) + int(fields[12])
-        """of CPU time, user and system"""
+        self.cpu = sum(map(int, fields[11:15]))
+        """clock ticks of CPU time, with those of children that it has waited for"""
         self.start = fields[19]
+        self.pages = int(fields[21])
+        """of resident memory"""
 
     @property
     def lives(self) -> bool:
@@ -45,22 +54,49 @@ def look(pid: object) -> Look | None:
     text = str(pid)
     if not (text.isascii() and text.isdecimal()):
         return None
-    try:
-        with open(f"/proc/{text}/stat", "rb") as file:
-            line = file.read().decode("utf-8", "replace")
-    except OSError:
-        return None
+    line = read(f"{text}/stat").decode("utf-8", "replace")
     fields = line.rpartition(") ")[2].split()  # the program's name before them may hold anything, a `)` too
-    return Look(fields) if len(fields) > 19 else None
+    return Look(fields) if len(fields) > 21 else None
+
+
+def read(path: str) -> bytes:
+    """A file below /proc; nothing where it is gone, or another user's."""
+    try:
+        with open(f"/proc/{path}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def pids() -> Iterator[int]:
+    """All processes but this one."""
+    own = os.getpid()
+    return (int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != own)
+
+
+def table() -> dict[int, Look]:
+    """All that live."""
+    looks = {pid: look(pid) for pid in (*pids(), os.getpid())}
+    return {pid: seen for pid, seen in looks.items() if seen and seen.lives}
+
+
+def descendants(roots: Iterable[int], seen: Mapping[int, Look]) -> set[int]:
+    """These processes and all below them."""
+    children: dict[int, list[int]] = {}
+    for pid, one in seen.items():
+        children.setdefault(one.parent, []).append(pid)
+    queue, found = list(roots), set()
+    while queue:
+        pid = queue.pop()
+        if pid not in found:
+            found.add(pid)
+            queue += children.get(pid, [])
+    return found
 
 
 def boot_id() -> str:
     """This boot's id; `unknown` where the kernel does not say."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return "unknown"
+    return read("sys/kernel/random/boot_id").decode().strip() or "unknown"
 
 
 def alive(pid: str, start: str, boot: str) -> bool:
@@ -71,45 +107,42 @@ def alive(pid: str, start: str, boot: str) -> bool:
     return seen is not None and seen.start == start and seen.lives
 
 
+def named(record: Mapping[str, str], of: str = "") -> bool:
+    """Whether the process lives that a record names: in `pid` and `start`, or in `OF` and `OF_start`."""
+    pid, start = (of, f"{of}_start") if of else ("pid", "start")
+    return alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
+
+
 def identity() -> tuple[str, str, str]:
     """pid, start time and boot of this process, as records hold them."""
     seen = look(os.getpid())
     return str(os.getpid()), seen.start if seen else "", boot_id()
 
 
-def uptime() -> float:
-    """Seconds since this boot, which no clock that is set can move; what a sleeping machine missed does not count."""
-    return time.monotonic()
+# Markers
 
 
-def marked(marker: str) -> list[int]:
-    """The processes of a session's attempt (`run/session/attempt`), or of all whose marker begins so (`run/`).
-
-    This process is not among them; nor are those of other users, whose environment can't be read.
-    """
-    return [pid for pid in _pids() if carries(pid, marker)]
+def marker_of(pid: int) -> str | None:
+    """`run/session/attempt` of a process; empty where it has none, or is another user's; None: it is not there."""
+    environment = read(f"{pid}/environ")
+    if not environment and not os.path.exists(f"/proc/{pid}"):
+        return None
+    _, found, rest = (b"\0" + environment).partition(b"\0COMBORUN_SESSION=")
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else ""
 
 
 def carries(pid: int, marker: str) -> bool:
-    """Whether a process carries a marker now."""
-    wanted = b"COMBORUN_SESSION=" + os.fsencode(marker)
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            environment = file.read()
-    except OSError:
-        return False
-    if wanted not in environment:
-        return False
-    if marker.endswith("/"):
-        return environment.startswith(wanted) or b"\0" + wanted in environment
-    return wanted in environment.split(b"\0")
+    """Whether a process carries a marker now; one that ends in `/` stands for all that begin so."""
+    own = marker_of(pid) or ""
+    return own.startswith(marker) if marker.endswith("/") else own == marker
 
 
-def _pids() -> Iterable[int]:
-    own = os.getpid()
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) != own:
-            yield int(name)
+def marked(marker: str) -> list[int]:
+    """The processes of an attempt (`run/session/attempt`), or of all whose marker begins so (`run/`), without ours."""
+    return [pid for pid in pids() if carries(pid, marker)]
+
+
+# Signals
 
 
 def send(pid: int, number: int) -> bool:
@@ -130,44 +163,23 @@ def send_group(group: int, number: int) -> bool:
     return True
 
 
-def gone(marker: str, seconds: float) -> list[int]:
-    """Wait until nothing carries a marker; those that still do after `seconds`.
-
-    Two looks in a row must find nothing: one can miss a process that becomes another program just then.
-    """
-    deadline, clean = time.monotonic() + seconds, 0
-    while True:
-        left = marked(marker)
-        clean = 0 if left else clean + 1
-        if clean == 2:
-            return []
-        if left and time.monotonic() >= deadline:
-            return left
-        time.sleep(_LOOK_PAUSE_S)
+def send_all(pid: int, number: int) -> None:
+    """Send a signal to a command's group, or to the command itself while it leads none."""
+    if not send_group(pid, number):
+        send(pid, number)
 
 
-def sweep(marker: str, grace_s: float, term_s: float = 5.0) -> list[int]:
-    """End what carries a marker: wait `grace_s`, TERM, wait `term_s`, then KILL; those that survive even that.
+def wait(seconds: float, over: Callable[[], bool]) -> bool:
+    """Whether something came about in time; looked at again and again, where nothing tells of it."""
+    deadline = time.monotonic() + seconds
+    while not over():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
 
-    Before KILL each is stopped, until a pass finds nothing that was not stopped: so what forks quickly can't run away.
-    """
-    if not gone(marker, grace_s):
-        return []
-    for pid in marked(marker):
-        send(pid, signal.SIGTERM)
-    if not gone(marker, term_s):
-        return []
-    stopped = set()
-    for _ in range(100):
-        fresh = [pid for pid in marked(marker) if pid not in stopped]
-        if not fresh:
-            break
-        for pid in fresh:
-            send(pid, signal.SIGSTOP)
-        stopped.update(fresh)
-    for pid in marked(marker):
-        send(pid, signal.SIGKILL)
-    return gone(marker, 5.0)
+
+# This process
 
 
 def set_name(name: str = NAME) -> None:
@@ -180,26 +192,13 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _prctl(option: int, value: object) -> None:
+def _prctl(option: int, value: bytes | int) -> None:
     """Best effort: without it the marker still finds every process."""
     try:
         import ctypes
 
         library = ctypes.CDLL(None, use_errno=True)
-        if isinstance(value, bytes):
-            library.prctl(option, ctypes.c_char_p(value), 0, 0, 0)
-        else:
-            library.prctl(option, ctypes.c_ulong(1), 0, 0, 0)
+        argument = ctypes.c_char_p(value) if isinstance(value, bytes) else ctypes.c_ulong(value)
+        library.prctl(option, argument, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         return
-
-
-def let_go(keep: Iterable[int] = (0, 1, 2)) -> None:
-    """Close every inherited descriptor but these, in a process that is about to become another program."""
-    kept = set(keep)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue

@@ -11,10 +11,9 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import time
 
 from comborun.host import files, process
+from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
     Table = Dict[int, process.Look]
 
-_LADDER = ((signal.SIGINT, "INT", "20"), (signal.SIGTERM, "TERM", "10"))
+_LADDER = ((signal.SIGINT, "INT", 20.0), (signal.SIGTERM, "TERM", 10.0))
 _CLOSED_S = 3.0
-_LOOK_S = 0.1
 _SHELL = re.compile(r"(-|.*/)?(bash|zsh|fish|sh|dash|ksh|tcsh|csh)", re.DOTALL)
 _SCRIPT = re.compile(r".*/sessions/.*/session\.sh", re.DOTALL)
 
@@ -48,7 +46,7 @@ class Found:
         sessions = {pid for pid, start in self.roots.items() if pid not in table or table[pid].start == start}
         self.known.update((pid, seen.start) for pid, seen in table.items() if seen.session in sessions)
         alive = {pid for pid, start in self.known.items() if pid in table and table[pid].start == start}
-        inside = descendants(alive, table)
+        inside = process.descendants(alive, table)
         self.known.update((pid, table[pid].start) for pid in inside)
         return sorted(inside)
 
@@ -105,11 +103,12 @@ class Replacing:
                 self.say(name, f"screen {address} is dead: left alone")
                 yield Found("", name, address)
             else:
-                yield Found("screen", name, address, _children(look_around()).get(int(pid), []))
+                shells = [child for child, seen in process.table().items() if seen.parent == int(pid)]
+                yield Found("screen", name, address, shells)
 
     def spare(self) -> None:
         """Leave out our own sessions, and the one that this was started from."""
-        table, above, pid = look_around(), set(), os.getpid()
+        table, above, pid = process.table(), set(), os.getpid()
         while pid > 1 and pid in table:
             above.add(pid)
             pid = table[pid].parent
@@ -123,7 +122,7 @@ class Replacing:
 
     def end(self, number: int, word: str, seconds: float) -> None:
         """Send a signal to all at once, and wait until nothing is busy."""
-        table = look_around()
+        table = process.table()
         busy = {one: pids for one in self.found for pids in [one.busy(table)] if pids}
         for one, pids in busy.items():
             one.ended = word
@@ -134,69 +133,43 @@ class Replacing:
                 for pid in sorted(pids, key=lambda pid: (int(table[pid].start), pid)):
                     process.send(pid, number)
         if busy:
-            _wait(seconds, lambda: not any(one.busy(table) for table in [look_around()] for one in self.found))
+            process.wait(seconds, lambda: not any(one.busy(now) for now in [process.table()] for one in self.found))
 
     def close(self, one: Found) -> None:
         """Close its window, where that is still there."""
-        what = f"after {one.ended}" if one.ended else ""
-        if one.busy(look_around()):
-            what = "when its window was closed"
+        what = f" after {one.ended}" if one.ended else ""
+        if one.busy(process.table()):
+            what = " when its window was closed"
         if one.kind == "tmux":
             _answer("tmux", "kill-session", "-t", one.address)
         elif os.path.exists(f"/proc/{one.address.partition('.')[0]}"):
             _answer("screen", "-S", one.address, "-X", "quit")
-        _wait(_CLOSED_S, lambda: not one.members(look_around()))
-        if left := " ".join(map(str, one.members(look_around()))):
+        process.wait(_CLOSED_S, lambda: not one.members(process.table()))
+        if left := " ".join(map(str, one.members(process.table()))):
             self.say(one.name, f"{one.kind} {one.address} is closed, and these processes survive: {left}")
         else:
-            self.say(one.name, " ".join(filter(None, (f"{one.kind} {one.address} has ended", what))))
+            self.say(one.name, f"{one.kind} {one.address} has ended{what}")
 
 
-def replace(run: str, say: Callable[[str], object]) -> None:
-    """Do what dispatch/replaces wants, unless that was done or the run has started before."""
+def replace(run: str) -> None:
+    """Do what dispatch/replaces wants, unless that was done or the run has started before; told on standard output."""
     layout = RunLayout(run)
     if not os.path.exists(layout.replaces) or os.path.exists(layout.replaced) or os.path.exists(layout.dispatcher):
         return
-    work = Replacing(say)
+    work = Replacing(lambda line: print(line, flush=True))
     for name in files.read_text(layout.replaces).splitlines():
         work.find(name)
     work.spare()
-    for number, word, default in _LADDER:
-        work.end(number, word, float(os.environ.get(f"COMBORUN_REPLACE_{word}_S") or default))
+    for number, word, seconds in _LADDER:
+        work.end(number, word, setting(f"COMBORUN_REPLACE_{word}_S", seconds))
     for one in work.found:
         work.close(one)
     files.write_text(layout.replaced, "".join(f"{line}\n" for line in work.said) or "\n")
 
 
 def main(arguments: list[str]) -> int:
-    replace(os.path.abspath(arguments[0] if arguments else "."), lambda line: print(line, flush=True))
-    sys.stdout.flush()
+    replace(os.path.abspath(arguments[0] if arguments else "."))
     return 0
-
-
-def look_around() -> Table:
-    """All processes that live."""
-    looks = {int(name): process.look(name) for name in os.listdir("/proc") if name.isdecimal()}
-    return {pid: seen for pid, seen in looks.items() if seen and seen.lives}
-
-
-def descendants(pids: Iterable[int], table: Table) -> set[int]:
-    """These processes and all below them."""
-    children, queue = _children(table), list(pids)
-    found: set[int] = set()
-    while queue:
-        pid = queue.pop()
-        if pid not in found:
-            found.add(pid)
-            queue += children.get(pid, [])
-    return found
-
-
-def _children(table: Table) -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for pid, seen in table.items():
-        children.setdefault(seen.parent, []).append(pid)
-    return children
 
 
 def _answer(program: str, *words: str) -> list[str]:
@@ -207,10 +180,7 @@ def _answer(program: str, *words: str) -> list[str]:
     environment = {key: value for key, value in os.environ.items() if key != "TMUX"}
     command = [path, *(["-L", "default"] if program == "tmux" else []), *words]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=5,
-            env=environment, check=False,
-        )  # fmt: skip
+        done = subprocess.run(command, stdin=-3, stdout=-1, stderr=-3, timeout=5, env=environment, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return os.fsdecode(done.stdout).split("\n")
@@ -218,30 +188,17 @@ def _answer(program: str, *words: str) -> list[str]:
 
 def _idle(pid: int) -> bool:
     """Whether it is a shell without a program to run; if it waits for one, that shows in its children."""
-    words = _words(pid, "cmdline")
-    options = words[1:]
+    words = _words(pid)
     return bool(words and _SHELL.fullmatch(words[0])) and all(
-        word.startswith("--") or (word.startswith("-") and "c" not in word) for word in options
+        word.startswith("--") or (word.startswith("-") and "c" not in word) for word in words[1:]
     )
 
 
 def _ours(pid: int) -> bool:
     """Whether it is, or is of, a session that a dispatcher started."""
-    marked = any(entry.startswith("COMBORUN_SESSION=") for entry in _words(pid, "environ"))
-    return marked or any(map(_SCRIPT.fullmatch, _words(pid, "cmdline")))
+    return bool(process.marker_of(pid)) or any(map(_SCRIPT.fullmatch, _words(pid)))
 
 
-def _words(pid: int, file: str) -> list[str]:
-    """What /proc holds of it, each closed by a NUL."""
-    try:
-        with open(f"/proc/{pid}/{file}", "rb") as stream:
-            return [os.fsdecode(word) for word in stream.read().split(b"\0")[:-1]]
-    except OSError:
-        return []
-
-
-def _wait(seconds: float, done: Callable[[], bool]) -> None:
-    """Processes of others end without a word to us, so they are looked at again and again."""
-    deadline = time.monotonic() + seconds
-    while not done() and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
+def _words(pid: int) -> list[str]:
+    """Its command line."""
+    return [os.fsdecode(word) for word in process.read(f"{pid}/cmdline").split(b"\0")[:-1]]

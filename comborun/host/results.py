@@ -6,7 +6,8 @@ import os
 import stat
 
 from comborun.rules import episodes, globs, tally
-from comborun.rules.episodes import FORMAT, UNREADABLE, RefusedError, Rows
+from comborun.rules.episodes import FORMAT, UNREADABLE, RefusedError
+from comborun.rules.rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ _CHUNK = 1 << 20
 _SAME = 64
 """bytes before the place up to which a file was read, by which a file that was written anew is known"""
 UTF16_MOST = 256 << 20
+
+
+def holds(path: str) -> bool:
+    """Whether a file has something in it."""
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 class Folder:

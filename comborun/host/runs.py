@@ -1,22 +1,49 @@
-"""The runs below some folders, oldest first: `runs ROOT...` answers with one JSON document."""
+"""What is there on a host, below some folders:
+
+    runs list ROOT...            the runs, oldest first, for each root
+    runs policies                which files are policies; standard input has the patterns and what is left out, as JSON
+    runs abandon DIRECTORY       nobody wants this run of a calibration any more: the next one removes what is left
+    runs abandoned ROOT          the runs of which that is noted
+    runs discard DIRECTORY       remove a run of a calibration
+
+Each answers with one JSON document.
+"""
 
 from __future__ import annotations
 
+import fnmatch
+import glob
+import json
 import os
+import re
+import shutil
+import sys
 
 from comborun.host import files
 from comborun.host.incoming import answered, home
-from comborun.host.publish import runs_below
+from comborun.host.publish import STAMP, runs_below
+from comborun.host.refusal import USAGE, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable, Iterator
+
+MOST = 2001
+"""policies: one more than a grid may have, so that too many can be told"""
+_WAIT_S = 10.0
+_MARK = ".abandoned-"
 
 
 def main(arguments: list[str]) -> int:
     """The program's verb."""
-    roots = [os.path.realpath(home(root)) for root in arguments]
-    return answered("runs", lambda: [list(map(describe, runs_below(root))) for root in roots])
+    acts: dict[str, Callable[..., Any]] = {
+        "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(home(root))))) for root in roots],
+        "policies": policies,
+        "abandon": abandon,
+        "abandoned": abandoned,
+        "discard": discard,
+    }
+    return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
 
 
 def describe(directory: str) -> dict[str, Any]:
@@ -25,3 +52,60 @@ def describe(directory: str) -> dict[str, Any]:
     if os.path.exists(f"{directory}/dispatch/stopped"):
         held = {"kind": "stopped", "why": ""}
     return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held}
+
+
+def policies() -> list[tuple[str, str, bool]]:
+    """Pattern, path, and whether that is a folder. Patterns are read as bash reads them with globstar."""
+    asked = json.load(sys.stdin)
+    found: list[tuple[str, str, bool]] = []
+    for pattern in asked["patterns"]:
+        for path in _matching(pattern):
+            if not any(fnmatch.fnmatchcase(f"/{path}", f"*/{no}") for no in asked["exclude"]):
+                found.append((pattern, path, os.path.isdir(home(path))))
+            if len(found) == MOST:
+                return found
+    return found
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """Sorted; as the user wrote the home. Links that lead nowhere are left out."""
+    place = home(pattern)
+    if place != pattern:  # the home itself may have brackets in its name
+        place = glob.escape(home("~")) + pattern[1:]
+    for path in sorted(glob.glob(place, recursive=True)):
+        if os.path.exists(path):
+            yield (f"~{path[len(home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
+
+
+# Runs of `combo calibrate`
+
+
+def discard(directory: str) -> None:
+    """Remove a run and what it has promised, and only that, when its dispatcher has left."""
+    root, run = os.path.split(directory)
+    if os.path.basename(root) != ".calibrate" or not re.search(f"{STAMP.pattern}$", run):
+        raise Refusal(USAGE, f"{directory} is no run of a calibration")
+    if os.path.isdir(f"{directory}/dispatch") and files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
+        return
+    shutil.rmtree(directory, ignore_errors=True)
+    if os.path.exists(directory):
+        return
+    leases = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108 - where leases are
+    lease = f"{leases}/{run}.lease"
+    if os.path.exists(lease) and os.stat(lease).st_uid == os.getuid() and files.lock(f"{leases}/lock", _WAIT_S) >= 0:
+        files.remove(lease)
+    files.remove(f"{root}/{_MARK}{run}")
+    try:
+        os.rmdir(root)
+    except OSError:
+        return  # another calibration is there
+
+
+def abandon(directory: str) -> None:
+    root, run = os.path.split(directory)
+    files.write_text(f"{root}/{_MARK}{run}", "")
+
+
+def abandoned(root: str) -> list[str]:
+    marks = glob.glob(f"{glob.escape(home(root))}/{_MARK}*")
+    return [f"{home(root)}/{os.path.basename(mark)[len(_MARK) :]}" for mark in sorted(marks)]

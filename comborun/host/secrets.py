@@ -1,28 +1,89 @@
-"""Values of secrets on this machine: in the environment, or in that of a login shell."""
+"""Environment variables whose values are in no file but one, dispatch/secrets, for as long as the run lasts.
+
+dispatch/secrets.tsv says which: a line each, name <TAB> host or laptop.
+"""
 
 from __future__ import annotations
 
 import os
-import select
-import subprocess
+import re
 import time
+
+from comborun.host import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
 
+    from comborun.rules.names import RunLayout
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _LOGIN_S = 20.0
 _OVER = b"comborun-over\0"
 
 
+def wanted(run: RunLayout) -> dict[str, str]:
+    """Name -> `host` or `laptop`, of a run's secrets."""
+    rows = [line.split("\t") for line in files.read_text(run.wanted_secrets).splitlines()]
+    return {row[0]: "host" if row[1:2] == ["host"] else "laptop" for row in rows if _NAME.fullmatch(row[0])}
+
+
+def gather(run: RunLayout, given: bytes | None) -> None:
+    """Put the values of all secrets into dispatch/secrets.
+
+    `given` is NAME=VALUE and a NUL for each that the laptop gives; None: this environment has to do.
+    Raises LookupError where one is missing or can't be written.
+    """
+    names = wanted(run)
+    if not names:
+        return
+    found = _kept(run, names)
+    found.update(of_host([name for name, source in names.items() if source == "host"]))
+    laptops = [name for name, source in names.items() if source == "laptop"]
+    entries = given.split(b"\0") if given is not None else [b"%s=%s" % pair for pair in os.environb.items()]
+    found.update(_entries(entries, laptops))
+    for name in names:
+        if name not in found:
+            raise LookupError(
+                f"the secret {name} is not in the environment here: combo launch sends it, or export {name}"
+            )
+    text = "".join(f"{name}={found[name]}\0" for name in names)
+    if not files.write_text(run.secrets, text, mode=0o600):
+        raise LookupError(f"can't write {run.secrets}")
+    for name in names:
+        os.environ.pop(name, None)  # what is started now has them from the file
+
+
+def values(run: RunLayout) -> dict[str, str]:
+    """What a command's environment gets. Raises LookupError where one is missing.
+
+    By hand a variable that is set already will do.
+    """
+    names = wanted(run)
+    found = _kept(run, names)
+    for name in names:
+        if name not in found and not os.environ.get(name):
+            raise LookupError(f"the secret {name} is not there: combo launch sends it again")
+    return found
+
+
+def forget(run: RunLayout) -> None:
+    """Remove the values, and drafts of a start that was killed."""
+    try:
+        names = os.listdir(run.dispatch)
+    except OSError:
+        return
+    files.remove(*(f"{run.dispatch}/{name}" for name in names if name == "secrets" or name.startswith(".secrets.")))
+
+
 def of_host(names: Iterable[str]) -> dict[str, str]:
-    """Those of the names that have a value that is not empty."""
+    """Those of the names that have a value here that is not empty: in the environment, or in a login shell's."""
     names = list(names)
-    values = {name: os.environ[name] for name in names if os.environ.get(name)}
-    if len(values) < len(names):
+    found = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if len(found) < len(names):
         login = login_environment()
-        values.update({name: login[name] for name in names if name not in values and login.get(name)})
-    return values
+        found.update({name: login[name] for name in names if name not in found and login.get(name)})
+    return found
 
 
 def login_environment(within_s: float = _LOGIN_S) -> dict[str, str]:
@@ -30,19 +91,15 @@ def login_environment(within_s: float = _LOGIN_S) -> dict[str, str]:
 
     What it prints goes nowhere, and what it leaves running is not waited for.
     """
+    import select
+    import subprocess
+
     reading, writing = os.pipe()
     show = f"env -0 >&{writing}; printf 'comborun-over\\0' >&{writing}"
-    quiet = subprocess.DEVNULL
+    words = ["bash", "-lc", show]
     with os.fdopen(reading, "rb", buffering=0) as stream:
         try:
-            shell = subprocess.Popen(
-                ["bash", "-lc", show],
-                stdin=quiet,
-                stdout=quiet,
-                stderr=quiet,
-                pass_fds=(writing,),
-                start_new_session=True,
-            )
+            shell = subprocess.Popen(words, stdin=-3, stdout=-3, stderr=-3, pass_fds=(writing,), start_new_session=True)
         except OSError:
             return {}
         finally:
@@ -57,3 +114,18 @@ def login_environment(within_s: float = _LOGIN_S) -> dict[str, str]:
         shell.wait()
     entries = (os.fsdecode(entry).partition("=") for entry in data.split(b"\0"))
     return {name: value for name, equals, value in entries if equals}
+
+
+def _kept(run: RunLayout, names: Iterable[str]) -> dict[str, str]:
+    try:
+        with open(run.secrets, "rb") as file:
+            return _entries(file.read().split(b"\0"), names)
+    except OSError:
+        return {}
+
+
+def _entries(entries: Iterable[bytes], names: Iterable[str]) -> dict[str, str]:
+    """NAME=VALUE of these names, unless the value is empty."""
+    pairs = [os.fsdecode(entry).partition("=") for entry in entries]
+    names = set(names)
+    return {name: value for name, _, value in pairs if name in names and value}

@@ -13,41 +13,37 @@ NAME is `servers/NAME` for a model server. Exit codes:
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import time
 
-from comborun.host import container, files, judging, pressure, process
-from comborun.host.attempt import Attempt, setting
-from comborun.host.attempts import stopping
-from comborun.host.command import Command
-from comborun.host.events import Events
-from comborun.host.ladder import Ladder, signal_all
-from comborun.host.place import place
+from comborun.host import container, files, pressure, process
+from comborun.host.attempt import Attempt, Here, Ladder
+from comborun.host.ending import finish
+from comborun.host.events import Events, Held, reset_signals
+from comborun.host.process import setting
+from comborun.host.reap import Remains
 from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
-from comborun.host.remains import Remains
-from comborun.host.surroundings import Missing, Surroundings
+from comborun.host.surroundings import Missing, Surroundings, bind
 from comborun.host.window import Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Callable, Mapping, NoReturn
 
+    from comborun.host.attempt import Place
     from comborun.host.display import Display
     from comborun.host.health import Health
     from comborun.host.watch import Verdict, Watch
 
 MADE = 76
 """exit code: another process makes this attempt, or has made it"""
+_REFUSED = 78
+"""exit code of a command that was not started"""
 _ARMED_LOOK_S = 2.0
-_WATCH_S = 5.0
 _WINDOW_S = 2.0
 """for the last lines to reach a window that takes them slowly"""
 _TRIES = 60
-_NO_BLAME = {"stopped", "launch_failed", "preempted"}
-"""causes that the log has nothing to add to"""
-_TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
 
 
 def main(arguments: list[str]) -> int:
@@ -90,13 +86,21 @@ class Supervisor(Attempt):
         self.window: Window
         self.watch: Watch | Health | None = None
         self.verdict: Verdict | None = None
-        self.place = place(self, self.engine)
+        self.place = self._place()
         self.ladder: Ladder
         self.began = 0.0
-        """seconds since the machine started"""
-        self.started = ""
+        """seconds since the machine started, without what it slept: no clock that is set moves it"""
+        self.started = 0.0
+        """seconds since 1970"""
         self.claimed = self.begun = False
         self.interrupted = ""
+
+    def _place(self) -> Place:
+        if self.engine != "slurm":
+            return Here(self, self.engine)
+        from comborun.host.task import Start
+
+        return Start(self.run_layout.directory, self.name, self.number)
 
     def run(self) -> int:
         if self.fifo:
@@ -108,8 +112,7 @@ class Supervisor(Attempt):
         self.claim()
         process.become_subreaper()
         self.furnish()
-        code = self.attend()
-        Ending(self, code).write()
+        finish(self, self.attend())
         self.window.close(_WINDOW_S if self.engine != "none" else 3600.0)
         if not self.interrupted:
             self.place.leave()
@@ -151,9 +154,7 @@ class Supervisor(Attempt):
     def _dispatcher_lives(self) -> bool:
         """Whether the one that opened this window does."""
         record = files.read(self.run_layout.dispatcher)
-        pid = record.get("pid", "")
-        own = f"/ahead-{pid}-" in self.fifo
-        return own and process.alive(pid, record.get("start", ""), record.get("boot", ""))
+        return f"/ahead-{record.get('pid', '')}-" in self.fifo and process.named(record)
 
     def prepare(self) -> None:
         """What it was granted, and where its servers are."""
@@ -166,25 +167,32 @@ class Supervisor(Attempt):
         if self.data.get("servers"):
             from comborun.host import served
 
+            words = (self.run_layout.directory, self.data["servers"], self.grant.get("gpus", ""), self.grant)
             try:
-                told = served.environment(
-                    self.run_layout.directory, self.data["servers"], self.grant.get("gpus", ""), self.grant
-                )
+                self.surroundings.environment.update(served.environment(*words))
             except LookupError as error:
                 raise Refusal(LACKING, str(error.args[0])) from None
-            self.surroundings.environment.update(told)
 
     def claim(self) -> None:
         """An attempt is made once."""
         pid, start, boot = process.identity()
         facts: list[tuple[str, object]] = [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
-        facts += [("kills", pressure.kills()), *self.rules().fields()]
         try:
-            self.claimed = self.place.claim(facts)
+            self.claimed = self.place.claim([*facts, ("kills", pressure.kills()), *self.rules().fields()])
         except OSError:
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?") from None
         if not self.claimed:
             raise Refusal(MADE, f"attempt {self.number} has been made")
+
+    def withdraw(self) -> None:
+        """No process, memory or room can be had: the attempt has not been made, and may be later."""
+        if self.pid:
+            return
+        if self.display:
+            self.display.close()
+        if self.claimed:
+            self.place.withdraw()
+        self.tell("refused", CANT_WRITE)
 
     # Its command
 
@@ -203,24 +211,17 @@ class Supervisor(Attempt):
                 given.environment["DISPLAY"] = given.environment["COMBORUN_DISPLAY"] = self.display.number
         except Missing as error:
             refusal = str(error)
-        if not container.write(self.at.directory, self.data.get("container", ""), self.marker):
+        if not container.write(self.at, self.data.get("container", ""), self.marker):
             refusal = f"can't write in {self.at.directory}"
-        self.began = process.uptime()
-        self.started = f"{time.time():.6f}"
-        self.pid = self._command(refusal).start()
+        if refusal:
+            files.write_text(self.at.failure, refusal + "\n")
+        self.began = time.monotonic()
+        self.started = time.time()
+        self.pid = self._start(self._environment(), refusal)
         look = process.look(self.pid)
         self.start = look.start if look else ""
         self.begin()
         self.window = Window(self.place.shown, skips=self.engine != "none")
-
-    def _command(self, refusal: str) -> Command:
-        inherited = [*self.place.held, *self.surroundings.held, *(self.display.held if self.display else ())]
-        command = Command(f"{self.folder}/session.sh", self.at.log, self._environment(), inherited)
-        command.cores = self.surroundings.cores
-        command.refusal = refusal
-        if refusal:
-            files.write_text(self.at.failure, refusal + "\n")
-        return command
 
     def _environment(self) -> dict[str, str]:
         run = self.run_layout
@@ -239,21 +240,41 @@ class Supervisor(Attempt):
             own["FILES"] = self.at.files
         return {**self.surroundings.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
 
-    def withdraw(self) -> None:
-        """No process, memory or room can be had: the attempt has not been made, and may be later."""
-        if self.pid:
-            return
-        if self.display:
-            self.display.close()
-        if self.claimed:
-            self.place.withdraw()
-        self.tell("refused", CANT_WRITE)
+    def _start(self, environment: Mapping[str, str], refusal: str) -> int:
+        """The pid of its script, which leads a process session and group of its own. Raises OSError."""
+        with Held():  # a signal that comes just now reaches the program, and not our handlers in its process
+            pid = os.fork()
+            if not pid:
+                try:
+                    self._become(environment, refusal)
+                finally:
+                    os._exit(_REFUSED)
+        return pid
+
+    def _become(self, environment: Mapping[str, str], refusal: str) -> NoReturn:
+        """In the child. Its output goes straight to the log, which nothing has to read."""
+        os.setsid()
+        reset_signals()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(self.at.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666), 1)
+        os.dup2(1, 2)
+        for fd in (*self.place.held, *self.surroundings.held, *(self.display.held if self.display else ())):
+            os.set_inheritable(fd, True)  # they live as long as the command does: its lock, its port, its display
+        for flaw in (bind(self.surroundings.cores), refusal):
+            if flaw:
+                os.write(2, f"comborun: {flaw}\n".encode("utf-8", "surrogateescape"))
+        if not refusal:
+            try:
+                os.execvpe("bash", ["bash", f"{self.folder}/session.sh"], dict(environment))
+            except OSError as error:
+                os.write(2, f"comborun: bash can't be started: {error}\n".encode())
+        os._exit(_REFUSED)
 
     def begin(self) -> None:
         """Write down that it runs; tried again later where there is no room."""
         pid, start, boot = process.identity()
         given = self.surroundings
-        told: list[tuple[str, object]] = [("attempt", self.number), ("started", self.started)]
+        told: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
         told += [("supervisor", pid), ("supervisor_start", start), ("pid", self.pid), ("pid_start", self.start)]
         told += [("boot", boot), ("host", self.place.node), ("multiplexer", self.engine)]
         told += [("address", self.place.address()), ("gpus", given.gpus.indexes)]
@@ -267,15 +288,14 @@ class Supervisor(Attempt):
 
     def attend(self) -> int:
         """Show its log, watch it, hand signals on, until it has ended; its exit code."""
-        every = max(0.02, setting("COMBORUN_WATCH_S", _WATCH_S))
+        every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
         look_again = time.monotonic() + min(every, 1.0)  # what is done in a second needs no watch
         ladder = self.ladder = Ladder(self.pid)
         while self.pid not in self.events.status:
             watch = self.watch
             descriptors = [*self.window.descriptors(), *(watch.descriptors() if watch else ())]
-            self.events.wait(
-                min(look_again, self.window.deadline, ladder.due, watch.due() if watch else look_again), descriptors
-            )
+            due = watch.due() if watch else look_again
+            self.events.wait(min(look_again, self.window.deadline, ladder.due, due), descriptors)
             self._forward()
             self.window.show()
             ladder.climb()
@@ -293,41 +313,35 @@ class Supervisor(Attempt):
             if number == signal.SIGUSR1:
                 self._warned()
                 continue
-            self.interrupted = (
-                "interrupted in its window" if number == signal.SIGINT else "its supervisor was told to end"
-            )
-            signal_all(self.pid, number)
+            by_hand = number == signal.SIGINT
+            self.interrupted = "interrupted in its window" if by_hand else "its supervisor was told to end"
+            process.send_all(self.pid, number)
             if number == signal.SIGTERM and self.engine == "slurm":
                 self.ladder.hurry()  # it is killed in a moment, and the evidence takes time, too
         self.events.heard.clear()
 
     def _warned(self) -> None:
         """Slurm's time limit is near."""
-        from comborun.host.watch import Verdict
-
         if self.engine == "slurm" and not self.verdict:
-            self.verdict = Verdict("timed_out", "Slurm's time limit")
-            files.write(self.at.verdict, [("cause", self.verdict.cause), ("note", self.verdict.note)])
+            self.verdict = "timed_out", "Slurm's time limit"
+            files.write(self.at.verdict, [("cause", self.verdict[0]), ("note", self.verdict[1])])
             self.ladder.begin()
 
     def _once_in_a_while(self) -> None:
         said = self.place.beat()
         if said == "closed":
-            signal_all(self.pid, signal.SIGKILL)  # what it still writes counts for nothing
+            process.send_all(self.pid, signal.SIGKILL)  # what it still writes counts for nothing
         elif said == "stop" and not (self.interrupted or self.ladder.begun):
             self.ladder.begin()
         if not self.begun:
             self.begin()
         if self.watch is None:
-            self._open_watch()
+            from comborun.host import watch
 
-    def _open_watch(self) -> None:
-        from comborun.host import watching
-
-        try:
-            self.watch = watching.over(self)
-        except (OSError, MemoryError):
-            return  # later
+            try:
+                self.watch = watch.over(self)
+            except (OSError, MemoryError):
+                return  # later
 
     def _look(self, watch: Watch | Health) -> None:
         if time.monotonic() < watch.due() and not watch.descriptors():
@@ -351,136 +365,3 @@ class Supervisor(Attempt):
                 self.events.until(1.0, lambda: False)
             else:
                 return
-
-
-class Ending:
-    """What is done when the command has ended. That the slot is free comes first: somebody waits for it."""
-
-    def __init__(self, supervisor: Supervisor, code: int) -> None:
-        self._of = supervisor
-        self._at = supervisor.at
-        self._code = code
-        self._ended = f"{time.time():.6f}"
-        self._cause, self._note = "exited", ""
-        self._stopped = stopping(self._at)
-        at_once = supervisor.interrupted or supervisor.verdict or self._stopped
-        self._grace = setting("COMBORUN_GRACE_S", 5.0)
-        self._behind = self._end_group(0.0 if at_once else self._grace)
-
-    def write(self) -> None:
-        of = self._of
-        if of.data.get("container"):
-            container.end(self._at.directory)
-        of.tell("free")
-        if of.watch:
-            of.watch.close()
-        if of.display:
-            of.display.close()
-        of.window.show()
-        self._see()
-        of.patiently(self._sweep)
-        of.patiently(self._judge)
-        of.tell("ended")
-
-    def _end_group(self, grace: float) -> int:
-        """How many of the command's group had to be killed: a child may still write results, or the end of a video."""
-        of, left = self._of, 0
-        if grace:
-            over = lambda: not of.remains.of_group(of.pid) or stopping(self._at)  # noqa: E731
-            if not of.events.until(grace, over) or stopping(self._at):
-                left = of.remains.of_group(of.pid)
-        process.send_group(of.pid, signal.SIGKILL)
-        return left
-
-    def _see(self) -> None:
-        """The cause, as far as it was seen from here."""
-        of, code = self._of, self._code
-        if 128 < code <= 192:
-            self._cause = "signal"
-        failure = files.read_text(self._at.failure).strip()
-        runtime = of.data.get("container", "")
-        if failure:
-            self._cause, self._note = "launch_failed", with_output(failure, self._at.log)
-        elif runtime and container.why(self._at.log, runtime, code):
-            self._cause, self._note = "launch_failed", container.why(self._at.log, runtime, code)
-        if of.interrupted:
-            self._cause, self._note = "stopped", of.interrupted
-        told = of.place.why() if of.interrupted or self._cause == "signal" else None
-        if told:
-            self._cause, self._note, self._grace = (*told, 0.0)
-        if of.verdict:
-            self._cause, self._note, self._grace = of.verdict.cause, of.verdict.note, 0.0
-        if self._stopped or stopping(self._at):
-            self._cause, self._note, self._grace = "stopped", "", 0.0
-
-    def _sweep(self) -> None:
-        """What left the group has its grace, too."""
-        behind, survivors = self._of.remains.end(self._grace, 5.0)
-        self._behind += behind
-        if survivors:
-            self._add(f"processes survive: {' '.join(map(str, survivors))}")
-
-    def _add(self, text: str) -> None:
-        self._note = f"{self._note}; {text}" if self._note else text
-
-    def _judge(self) -> None:
-        of = self._of
-        proven = self._code if self._cause == "exited" else None  # told to leave, it may leave with 0 and nothing done
-        judged = judging.judge(self._at, proven)
-        ending = judging.Ending(self._cause, self._note, self._code, of.started, self._ended)
-        if judged.completeness.value != "complete" and self._cause not in _NO_BLAME:
-            if self._behind and self._grace:
-                self._add(f"processes that it left behind were ended after {self._grace:g} s: {self._behind}")
-            ending.note = self._note
-            self._refine(ending, judged)
-        why = files.read(self._at.wrong_gpu).get("why", "")
-        if why:
-            ending.note = f"{ending.note}; {why}" if ending.note else why
-        if of.watch and of.watch.peak_kib:
-            ending.peak_memory_kib = str(of.watch.peak_kib)
-        if judging.write_end(self._at, ending, judged):
-            files.remove(self._at.watch, self._at.verdict, self._at.stalled)
-
-    def _refine(self, ending: judging.Ending, judged: judging.Judged) -> None:
-        from comborun.host import causes, watching
-
-        failed = causes.Failed(watching.job(self._of), ending.cause, ending.code, ending.note)
-        failed.records, failed.began = judged.records, self._of.began
-        failed.kills = files.read(self._at.claim).get("kills", ",")
-        failed.signatures = [(one[0], one[1]) for one in self._of.data.get("signatures", ())]
-        why = causes.explain(failed)
-        ending.cause, ending.signature, ending.note = why.cause, why.signature, why.note
-
-
-def with_output(failure: str, log: str) -> str:
-    """Why a command was not started, with the line of its output that says most."""
-    failure = " ".join(failure.split())
-    if "could not be run in" in failure:
-        return f"{failure}: {_why_not(failure, log)}"
-    lines = [line for line in _said(log) if failure not in " ".join(line.split())]
-    if not lines or not failure.startswith("setup line"):
-        return failure
-    telling = [line for line in lines if _TROUBLE.search(line)]
-    return f"{failure}: {(telling or lines)[-1]}"
-
-
-def _said(log: str) -> list[str]:
-    """The last lines of a log, without what bash puts in front of its own."""
-    lines = (line.strip() for line in container.tail(log))
-    return [re.sub(r"^(/.*?)?session\.sh: (line [0-9]+: )?(exec: )?", "", line) for line in lines if line]
-
-
-def _why_not(failure: str, log: str) -> str:
-    """What bash says, unless it is the interpreter that a script names which is not there."""
-    program, _, folder = failure.partition(" could not be run in ")
-    try:
-        with open(os.path.join(folder, program), "rb") as file:
-            first = file.readline(256)
-    except OSError:
-        first = b""
-    words = first[2:].split(None, 1) if first.startswith(b"#!") else []
-    interpreter = first[2:].rstrip(b"\n").lstrip().split(b" ")[0].decode("utf-8", "replace") if words else ""
-    if interpreter and not os.access(interpreter, os.X_OK):
-        return f"it wants the interpreter {interpreter!r}, which is not there"
-    told = [line for line in _said(log) if line.startswith(program)]
-    return told[-1].rpartition(": ")[2] if told else "bash says nothing"

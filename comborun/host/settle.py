@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from comborun.host import files, run_secrets
+from comborun.host import files, secrets
 from comborun.host.attempts import RunDirectory, outcome_of
 from comborun.host.engines.arrays import Arrays, Due
 from comborun.host.engines.slurm import Slurm, task_of
@@ -337,7 +337,7 @@ class Settling:
             files.remove(self.layout.done)  # it is written anew, with what comes of another `after`
             if not self._after():
                 return
-        run_secrets.forget(self.layout.directory)
+        secrets.forget(self.layout)
         if os.path.exists(self.layout.done):
             if self.person:
                 print("nothing is left to do")
@@ -456,7 +456,7 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     if not shutil.which("sbatch"):
         raise Refusal(LACKING, "there is no sbatch on this machine")
     try:
-        run_secrets.gather(layout.directory, sys.stdin.buffer.read() if "--secrets" in given else None)
+        secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
     except LookupError as error:
         raise Refusal(CONFIG, f"{error}; nothing was submitted") from error
     os.makedirs(f"{layout.slurm}/out", exist_ok=True)

@@ -1,4 +1,5 @@
 """`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: start the dispatcher, or resume it.
+`start RUN VERB [ARGUMENT]...`: what a person types as `bash run_parallel.sh VERB`: stop, resume, pause, slots ...
 
 Safe to repeat. With `--secrets -` those of the laptop are on standard input, each NAME=VALUE and a NUL.
 
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from comborun.host import files, process, run_secrets
+from comborun.host import files, process, secrets
 from comborun.host.changes import Changes
 from comborun.host.holds import Holds
 from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
@@ -28,11 +29,24 @@ _KINDS = ("tmux", "screen")
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
 _OTHERS_S = 120.0
 """another start of the run may have sessions of the user's own to end"""
+_STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
 _LEAVING_S = 15.0
 """a dispatcher that is just leaving holds the lock for as long, at most"""
 
 
 def main(arguments: list[str]) -> int:
+    run, verb, words = arguments[:1], "".join(arguments[1:2]), arguments[2:]
+    if verb == "stop":
+        from comborun.host import stop
+
+        return stop.main([*run, *words])
+    if verb in _STEERED:
+        from comborun.host import control
+
+        code = control.main([*run, verb, *words])
+        if code or verb != "resume":
+            return code
+        arguments = [*run, *words]  # what was held goes on
     return answer("start", _start, arguments)
 
 
@@ -80,8 +94,8 @@ class Start:
             self._write(self.layout.slots, given["--parallel"])
         self._alone()
         try:
-            run_secrets.gather(self.run, sys.stdin.buffer.read() if "--secrets" in given else None)
-            replace(self.run, lambda line: print(line, flush=True))
+            secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
+            replace(self.run)
             files.remove(self.layout.stopped)
             print(self._dispatcher(), flush=True)
         except LookupError as missing:
@@ -152,9 +166,8 @@ class Start:
     def _signed(self) -> str:
         """The pid of a dispatcher that lives, has taken over and is not about to leave; else nothing."""
         record = files.read(self.layout.dispatcher)
-        pid, start, boot = (record.get(key, "") for key in ("pid", "start", "boot"))
         leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
-        return pid if process.alive(pid, start, boot) and not leaves else ""
+        return record["pid"] if process.named(record) and not leaves else ""
 
     def _nothing(self) -> str:
         """The dispatcher found nothing that it may start."""
@@ -169,4 +182,4 @@ class Start:
         if not os.path.exists(self.layout.secrets) or (self._signed() and not os.path.exists(self.layout.done)):
             return
         if files.lock(self.layout.lock, 5) >= 0:
-            run_secrets.forget(self.run)
+            secrets.forget(self.layout)

@@ -16,10 +16,11 @@ import signal
 import sys
 import time
 
-from comborun.host import attempts, files, process, run_secrets
+from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
 from comborun.host.engines import engine
 from comborun.host.freed import Freed
+from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
 from comborun.host.windows import dismiss
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
 SESSIONS, SERVERS = "sessions", "servers"
-_LADDER = ((signal.SIGINT, "INT", "15"), (signal.SIGTERM, "TERM", "10"), (signal.SIGKILL, "KILL", "20"))
+_LADDER = ((signal.SIGINT, "INT", 15.0), (signal.SIGTERM, "TERM", 10.0), (signal.SIGKILL, "KILL", 20.0))
 """signals and seconds; after KILL comes the supervisor's own sweep and its evidence"""
 _SESSION = re.compile("[A-Za-z0-9_-]+")
 _LOOK_S = 0.25
@@ -113,7 +114,7 @@ class Stopping:
         """End these, or everything."""
         everything = not names
         if everything:
-            files.touch(self.layout.stopped)
+            files.append(self.layout.stopped)
             self._end_dispatcher()
             dismiss(self.layout.dispatch)
             names = _folders(self.layout.sessions)
@@ -123,7 +124,7 @@ class Stopping:
         if everything:
             self.family = SERVERS
             clean = self._round(_folders(self.layout.servers), named=False) and clean
-            run_secrets.forget(self.layout.directory)
+            secrets.forget(self.layout)
             engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
         clean = self._sweep(everything) and clean
         return 0 if self.freed.check(_say) and clean else 1
@@ -142,7 +143,7 @@ class Stopping:
             claim = files.read(self._at(name, number).claim)
             if self.cluster:
                 _say(f"survives: {self.cluster.where(name, number)}")
-            elif _lives(claim, "supervisor", "supervisor_start"):
+            elif process.named(claim, "supervisor"):
                 _name(int(claim["supervisor"]))
         clean, self.active = not self.active, {}
         return clean
@@ -156,12 +157,12 @@ class Stopping:
         """First, so that nothing new starts."""
         record = files.read(self.layout.dispatcher)
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-            if not _lives(record, "pid", "start"):
+            if not process.named(record):
                 return
             pid = int(record["pid"])
             process.send(pid, number)
             with Changes(end_of=pid) as changes:
-                _until(_DISPATCHER_S, changes, lambda: not _lives(record, "pid", "start"))
+                _until(_DISPATCHER_S, changes, lambda: not process.named(record))
 
     def _mark(self, name: str, *, named: bool) -> None:
         """What has not begun is cancelled; what has is marked as being stopped."""
@@ -193,7 +194,7 @@ class Stopping:
             _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number, self.family).life != attempts.STARTING)
         pid, start, boot = process.identity()
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
-            files.touch(at.stop)  # on a full disk it names nobody
+            files.append(at.stop)  # on a full disk it names nobody
         if files.read(at.grant).get("gpus"):
             self.freed.remember(f"{self.attempts.id}/{name}/{number}")
         self.active[name] = self.marked[name] = number
@@ -210,13 +211,13 @@ class Stopping:
             for number, word, default in _LADDER:
                 if not self.active:
                     return
-                seconds = float(os.environ.get(f"COMBORUN_STOP_{word}_S") or default)
+                seconds = setting(f"COMBORUN_STOP_{word}_S", default)
                 complain(f"stop: {word} to {_several(len(self.active), kind)}, up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
             for name, attempt in {} if self.cluster else self.active.items():
                 claim = files.read(self._at(name, attempt).claim)
-                if _lives(claim, "supervisor", "supervisor_start"):
+                if process.named(claim, "supervisor"):
                     process.send(int(claim["supervisor"]), signal.SIGKILL)
             _until(_BURIED_S, changes, self._all_ended)
 
@@ -236,10 +237,8 @@ class Stopping:
             return
         for name, attempt in self.active.items():
             begin = files.read(self._at(name, attempt).begin)
-            if _lives(begin, "pid", "pid_start"):
-                pid = int(begin["pid"])
-                if not process.send_group(pid, number):
-                    process.send(pid, number)
+            if process.named(begin, "pid"):
+                process.send_all(int(begin["pid"]), number)
 
     def _all_ended(self) -> bool:
         """Looks at each that is still to end, and buries what nobody supervises."""
@@ -272,7 +271,7 @@ class Stopping:
         """End what carries a marker even now; whether nothing does any more."""
         run = self.attempts.id
         markers = [f"{run}/"] if everything else [f"{run}/{name}/{number}" for name, number in self.marked.items()]
-        left = [pid for marker in markers for pid in process.sweep(marker, 0.0)]
+        left = [pid for marker in markers for pid in reap.sweep(marker, 0.0)]
         for pid in left:
             _name(pid)
         return not left
@@ -285,10 +284,6 @@ def _folders(directory: str) -> list[str]:
         return []
 
 
-def _lives(record: dict[str, str], pid: str, start: str) -> bool:
-    return process.alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
-
-
 def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + seconds
     while not done() and (left := deadline - time.monotonic()) > 0:
@@ -298,7 +293,7 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
 def _name(pid: int) -> None:
     """Say of a process that it survives."""
     seen = process.look(pid)
-    comm = files.read_line(f"/proc/{pid}/comm")
+    comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
     _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")
 
 

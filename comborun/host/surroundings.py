@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 
-from comborun.host import files
-from comborun.rules import records
+from comborun.host import files, process, secrets
+from comborun.host.process import setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _PORTS = 1024
 """to choose from, below those that the kernel gives away by itself: no connection takes one meanwhile"""
-_HIGH = 200
-"""descriptors of ours that a command inherits begin here: low numbers are a script's own"""
 _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY", "COMBORUN_EGL_DEVICE")
 """of the window that it runs in, or of a session in which this run was started"""
 
@@ -65,7 +63,7 @@ class Gpus:
 
 
 class Surroundings:
-    """What one attempt was given. `held` are descriptors that its command inherits."""
+    """What one attempt was given."""
 
     def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
@@ -73,6 +71,7 @@ class Surroundings:
         self.cores = cores if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ""
         self.port = self.egl = self.egl_told = ""
         self.held: list[int] = []
+        """descriptors that its command inherits"""
         self.environment = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
         self.gpus.fill(self.environment)
         if self.cores:
@@ -88,31 +87,12 @@ class Surroundings:
         if self._data.get("wants_port"):
             number, lock = take_port()
             self.port = str(number)
-            self.held.append(inheritable(lock))
+            self.held.append(files.inheritable(lock))
             self.environment["COMBORUN_PORT"] = self.port
-        self.environment.update(secrets(self._run))
-
-
-def inheritable(fd: int) -> int:
-    """The same open file under a high number, which a command inherits."""
-    import fcntl
-
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD, _HIGH)
-    os.close(fd)
-    return high
-
-
-def secrets(run: RunLayout) -> dict[str, str]:
-    """The secrets of a run by their names. Raises Missing where one is missing."""
-    names = [line.partition("\t")[0] for line in files.read_text(run.wanted_secrets).splitlines()]
-    if not names:
-        return {}
-    entries = (entry.partition("=") for entry in files.read_text(run.secrets, 1 << 24).split("\0"))
-    values = {name: value for name, _, value in entries if value}
-    for name in names:
-        if name not in values and not os.environ.get(name):  # by hand, with the variable set
-            raise Missing(f"the secret {name} is not there: combo launch sends it again")
-    return {name: values[name] for name in names if name in values}
+        try:
+            self.environment.update(secrets.values(self._run))
+        except LookupError as error:
+            raise Missing(str(error)) from None
 
 
 def take_port() -> tuple[int, int]:
@@ -120,22 +100,9 @@ def take_port() -> tuple[int, int]:
 
     Raises Missing.
     """
-    folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
-    try:
-        if not os.path.lexists(folder):
-            os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass  # another start's just now
-    except OSError as error:
-        raise Missing(f"no port can be taken: {error}") from None
-    try:
-        found = os.lstat(folder)
-    except OSError as error:
-        raise Missing(f"no port can be taken: {error}") from None
-    if found.st_uid != os.getuid() or (found.st_mode & 0o170000) != 0o040000:
-        raise Missing(f"no port can be taken: {folder} is not a folder of this user")
-    low = records.integer({"low": files.read_line("/proc/sys/net/ipv4/ip_local_port_range").partition("\t")[0]}, "low")
-    last = low - 1 if low and low > 8192 else 32767
+    folder = _ports_folder()
+    low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
+    last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS
     for step in range(_PORTS):
         port = last - (first + step) % _PORTS
@@ -150,15 +117,24 @@ def take_port() -> tuple[int, int]:
     raise Missing("no port is free")
 
 
+def _ports_folder() -> str:
+    """Where locks of ports are: a folder of this user, and no link that another one has laid there."""
+    folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
+    try:
+        if not os.path.lexists(folder):
+            os.makedirs(folder, 0o700, exist_ok=True)  # another start may make it just now
+        found = os.lstat(folder)
+    except OSError as error:
+        raise Missing(f"no port can be taken: {error}") from None
+    if found.st_uid != os.getuid() or (found.st_mode & 0o170000) != 0o040000:
+        raise Missing(f"no port can be taken: {folder} is not a folder of this user")
+    return folder
+
+
 def _ports_in_use() -> set[int]:
     """Local ports of every connection that the kernel knows."""
-    used = set()
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in files.read_text(path, 1 << 24).splitlines()[1:]:
-            words = line.split()
-            if len(words) > 1:
-                used.add(int(words[1].rpartition(":")[2] or "0", 16))
-    return used
+    lines = [line for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
+    return {int(line.split()[1].rpartition(b":")[2], 16) for line in lines}
 
 
 def bind(cores: str) -> str:
@@ -184,7 +160,7 @@ def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
     gpu = gpus.partition(",")[0]
     if not gpu:
         return "", "assumed"
-    limit = records.seconds(os.environ, "COMBORUN_EGL_S") or 10.0
+    limit = setting("COMBORUN_EGL_S", 10.0)
     try:
         done = subprocess.run(COMMAND, stdin=-3, stdout=-1, stderr=-3, timeout=limit, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -86,7 +86,7 @@ class Start:
     def _close(self, cause: str, note: str) -> None:
         """End what has been claimed and can't begin."""
         judged = judging.judge(self.at, None)
-        ending = judging.Ending(cause, note, ended=f"{time.time():.6f}")
+        ending = judging.Ending(cause, note)
         judging.write_end(self.at, ending, judged, reserved=False)
 
     def address(self) -> str:

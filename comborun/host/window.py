@@ -10,9 +10,8 @@ import os
 import select
 import time
 
-TYPE_CHECKING = False
+from comborun.host.changes import notified
 
-_IN_MODIFY = 2
 _CHUNK = 65536
 _BEHIND = 1 << 20
 """bytes: a window that is further behind goes on near the end"""
@@ -34,7 +33,7 @@ class Window:
         try:
             self._log = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
             self._out = _own(1)
-            self._notify = _watch(log)
+            self._notify = notified((log,))
         except OSError:
             return
 
@@ -109,18 +108,3 @@ def _own(fd: int) -> int:
         own = os.dup(fd)
         os.set_blocking(own, False)
         return own
-
-
-def _watch(path: str) -> int:
-    """A descriptor that is readable when the file was written; -1 where the kernel has none to give."""
-    import ctypes
-
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        fd: int = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if fd >= 0 and library.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
-            os.close(fd)
-            return -1
-    except (OSError, AttributeError):
-        return -1
-    return fd

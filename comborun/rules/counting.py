@@ -74,9 +74,6 @@ class Counted:
         done = guess(line, self._count) if self._guesses else None
         return [] if done is None else [str(done)]
 
-    def there(self, log: Sequence[str]) -> bool:
-        return any(self.told(line) for line in log)
-
     def advanced(self, log: Sequence[str]) -> int:
         """How many of the lines there are up to the last one that counts on; a bar drawn once more counts nothing."""
         before, last = None, 0

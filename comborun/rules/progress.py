@@ -35,26 +35,6 @@ class Limits:
         return self.stall or self.tell
 
 
-class Seen:
-    """What happened between two looks."""
-
-    __slots__ = ("cpu", "elapsed", "grew", "news", "output", "results")
-
-    def __init__(
-        self, elapsed: float, *, results: bool = False, output: bool = False, news: bool | None = None, cpu: float = 0.0
-    ) -> None:
-        self.elapsed = elapsed
-        self.results = results
-        """a result, or other evidence, has come or changed"""
-        self.output = output
-        """something in its output folder has; asked for when `Course.done`"""
-        self.grew = news is not None
-        self.news = bool(news)
-        """the log has grown, and says something new"""
-        self.cpu = cpu
-        """seconds of CPU time that all its processes took"""
-
-
 class Course:
     """How one command has fared so far."""
 
@@ -70,20 +50,28 @@ class Course:
         self._worked = 0.0
         self._complete: bool | None = None
 
-    def look(self, seen: Seen) -> bool:
-        """Whether there was progress."""
-        self.awake += seen.elapsed
-        self.silent += seen.elapsed
-        self.quiet += seen.elapsed
-        self._unheard = 0.0 if seen.grew else self._unheard + seen.elapsed
-        if seen.results:
+    def look(
+        self, elapsed: float, *, results: bool = False, output: bool = False, news: bool | None = None, cpu: float = 0.0
+    ) -> bool:
+        """Whether there was progress in the seconds since the last look.
+
+        `results`: a result, or other evidence, has come or changed. `output`: something in its output folder has; asked
+        for when `done`. `news`: the log has grown, and says something new; None: it has not grown. `cpu`: seconds of
+        CPU time that all its processes took.
+        """
+        self.awake += elapsed
+        self.silent += elapsed
+        self.quiet += elapsed
+        self._unheard = 0.0 if news is not None else self._unheard + elapsed
+        if results:
             self.repetition.forget()
-        if seen.results or seen.news:
+        written = results or bool(news)
+        if written:
             self._complete = None
-        if seen.results or seen.news or (seen.output and self.done):
+        if written or (output and self.done):
             self.quiet = 0.0
-        self._worked = 0.0 if self.complains else self._worked + seen.cpu
-        progress = seen.results or seen.news or self._worked > BUSY * self.silent + _START
+        self._worked = 0.0 if self.complains else self._worked + cpu
+        progress = written or self._worked > BUSY * self.silent + _START
         if progress:
             self._forgive()
         return progress

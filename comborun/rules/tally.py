@@ -1,4 +1,4 @@
-"""How much of a session's work its result files show, and in one sentence why rows don't count. Pure.
+"""How much of a session's work its result files show, why rows don't count, and how complete it is. Pure.
 
 The counts of one attempt travel in its records: `marks` holds two bits for each planned episode, so that whoever reads
 the ends of several attempts comes to the same sum as who reads their files.
@@ -6,7 +6,6 @@ the ends of several attempts comes to the same sum as who reads their files.
 
 from __future__ import annotations
 
-from comborun.rules import episodes
 from comborun.rules.episodes import (
     ENVIRONMENT,
     FORMAT,
@@ -17,14 +16,17 @@ from comborun.rules.episodes import (
     REPEATED,
     TORN,
     UNREADABLE,
-    Refusals,
-    Rows,
     rebuild,
 )
+from comborun.rules.records import integer
+from comborun.rules.rows import Refusals, Rows
+from comborun.rules.words import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+
+    from comborun.rules.episodes import Identity, RefusedError
 
     Verdicts = Dict[int, Optional[bool]]
     """episode -> its verdict, None where it is errored"""
@@ -95,12 +97,11 @@ class Counts:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Counts:
-        """From the fields of a record; of an end that an older version wrote, as far as it tells."""
+        """From the fields of a record."""
         told = cls()
-        told.records, told.successes = _number(record, "records"), _number(record, "successes")
-        verdicts = _number(record, "verdicts") if "verdicts" in record else told.records
-        told.failures = max(0, verdicts - told.successes)
-        told.rows = _number(record, "rows")
+        told.records, told.rows = _number(record, "records"), _number(record, "rows")
+        told.successes = _number(record, "successes")
+        told.failures = max(0, _number(record, "verdicts") - told.successes)
         for word in record.get("refused", "").split(","):
             reason, _, count = word.partition(":")
             if count.isdecimal():
@@ -111,8 +112,7 @@ class Counts:
 
 
 def _number(record: Mapping[str, str], key: str) -> int:
-    value = record.get(key, "")
-    return int(value) if value.isdecimal() and len(value) <= 18 else 0
+    return max(0, integer(record, key) or 0)
 
 
 def proven(end: Mapping[str, str]) -> bool:
@@ -128,13 +128,13 @@ class Files:
     def __init__(self) -> None:
         self.rows: list[tuple[str, Rows]] = []
         """by path below the output folder, in the order in which the report reads them"""
-        self.refused: list[tuple[str, episodes.RefusedError]] = []
+        self.refused: list[tuple[str, RefusedError]] = []
         """files that hold no rows"""
         self.foreign: list[tuple[str, str]] = []
         """files of formats that the report reads and nobody counts while they are written, with their formats"""
 
 
-def tally(files: Files, identity: episodes.Identity, span: Span, over: bool = False) -> Counts:
+def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
     """The counts of one attempt; `over`: nothing is written any more, so that a line that was cut off stays so."""
     counts = Counts()
     told: Verdicts = {}
@@ -244,19 +244,10 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
     counts.countable = all(one.countable for _, one in attempts)
     counts.take(told)
     counts.marks = marked(told, span)
-    best = max(_chains(attempts, span), key=lambda chain: chain[0])
-    if best[0] > counts.records:  # too many to be marked, or the end is of an older version
-        counts.records, counts.successes, counts.failures = best
+    best = max((one for _, one in attempts), key=lambda one: one.records, default=counts)
+    if best.records > counts.records:  # too many to be marked
+        counts.records, counts.successes, counts.failures = best.records, best.successes, best.failures
     return counts
-
-
-def _chains(attempts: Sequence[tuple[Span, Counts]], span: Span) -> list[tuple[int, int, int]]:
-    """Records, successes and failures of attempts that each go on where the one before stopped."""
-    sums = [(0, 0, 0)]
-    for part, one in attempts:
-        before = (0, 0, 0) if part[0] <= span[0] else sums[-1]
-        sums.append((before[0] + one.records, before[1] + one.successes, before[2] + one.failures))
-    return sums
 
 
 def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:
@@ -271,7 +262,7 @@ class _Why:
     def __init__(
         self,
         counts: Counts,
-        identity: episodes.Identity,
+        identity: Identity,
         span: Span,
         refusals: Mapping[str, Refusals],
         complaints: Mapping[str, int],
@@ -323,3 +314,50 @@ class _Why:
         if count >= rows:
             return f"the only {noun}" if rows == 1 else f"all {rows} {noun}s"
         return f"{count} of {rows} {noun}s"
+
+
+class Asked:
+    """What shows that the work of an attempt is done."""
+
+    __slots__ = ("others", "planned", "records", "results", "verdicts")
+
+    def __init__(
+        self, planned: int, records: bool, others: int = 0, results: bool = False, verdicts: bool = True
+    ) -> None:
+        self.planned = planned
+        """episodes or steps; 0: as many as the program decides"""
+        self.records = records
+        """a record of each is asked for"""
+        self.others = others
+        """how much else is: a line of the log, files"""
+        self.results = results
+        """there have to be result files, though nobody counts what is in them"""
+        self.verdicts = verdicts
+        """at least one record has to have a verdict: of steps none has one"""
+
+
+def completeness(asked: Asked, counts: Counts, held: int, files: int, code: int | None) -> Completeness:
+    """By all evidence that is named; exit codes lie in both directions, so the code is the last witness.
+
+    How much is done, where `held` of the other evidence holds and so many result files hold something.
+
+    `code` is None where it is not known, or proves nothing: a program that was told to end, and ended with 0.
+    """
+    found = counts.records > 0 or (not counts.countable and files > 0)
+    less = Completeness.PARTIAL if found else Completeness.NONE
+    counted = asked.records and counts.countable
+    if files == 0 and (asked.results or (asked.records and not counted)):
+        return less
+    if not counted and not asked.others:
+        return Completeness.COMPLETE if code == 0 else less
+    enough = not counted or _enough(asked, counts, code)
+    return Completeness.COMPLETE if enough and held == asked.others else less
+
+
+def _enough(asked: Asked, counts: Counts, code: int | None) -> bool:
+    """Whether the records show the whole of it. Nothing planned: only the program's end or other evidence can vouch."""
+    if asked.verdicts and not counts.verdicts:
+        return False
+    if asked.planned:
+        return counts.records >= asked.planned
+    return counts.records > 0 and (asked.others > 0 or code == 0)

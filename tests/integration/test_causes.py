@@ -265,7 +265,7 @@ def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_mean
         run_short_of_memory(box, "another")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     rules = {"supervisor": 1, "supervisor_start": 1, "boot": boot, "first": 0, "count": 3, "records": 1}
-    claim = one_record(**rules, results=["*.jsonl"], kills=kills)
+    claim = one_record(**rules, files=["*.jsonl"], kills=kills)
     box.write("sessions/one/attempt-1/claim", claim)
     box.write("sessions/one/attempt-1/out/records.jsonl", '{"episode": 0, "success": true}\n')
     box.write("sessions/one/attempt-1/.watch", "4321\n")

@@ -108,7 +108,7 @@ def test_what_another_run_remembers_comes_first(tmp_path: Path) -> None:
     (run / "dispatch").mkdir(parents=True)
     (run / "dispatch/python").write_text(f"{REAL}\n")
     roots = program.Python(roots=(str(tmp_path / "root"),))
-    assert program.run_packed(Host(), "runs", str(tmp_path), python=roots).code == 0
+    assert program.run_packed(Host(), "runs", "list", str(tmp_path), python=roots).code == 0
 
 
 @pytest.fixture
@@ -170,5 +170,5 @@ def test_a_program_that_did_not_arrive_whole_does_nothing() -> None:
         def run(self, script: str, *args: str, stdin: bytes = b"", **options: Any) -> Completed:
             return super().run(script, *args, stdin=stdin[:-40], **options)
 
-    done = program.run_packed(Cut(), "runs", "/")
+    done = program.run_packed(Cut(), "runs", "list", "/")
     assert (done.code, done.complaint) == (1, "what arrived is not what was sent")

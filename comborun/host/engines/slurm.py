@@ -315,7 +315,7 @@ def _freeze(at: str) -> None:
     with contextlib.suppress(shutil.Error):  # of what vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
     claim = files.read(f"{at}/claim")
-    for path in globs.found(out, [*records.texts(claim, "results"), *records.texts(claim, "files")]):
+    for path in globs.found(out, [*records.texts(claim, "files"), *records.texts(claim, "evidence_files")]):
         if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
             files.remove(f"{copy}/{path}")
             shutil.copy2(f"{out}/{path}", f"{copy}/{path}")

@@ -4,4 +4,4 @@
 #   bash run_parallel.sh resume | pause [WHY] | drain [WHY] | slots N | retry SESSION... | stop [SESSION]...
 run=${0%run_parallel.sh}.
 source "$run/lib/find_python.sh"
-python_of_run "$run" front "$@"
+python_of_run "$run" start "$@"

@@ -91,7 +91,7 @@ def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path
         "id": "g\n",
         "dispatch/queue.tsv": "e_p\t0\n",
         "dispatch/done": '{"at": 1}\n',
-        "sessions/e_p/attempt-1/claim": '{"results": ["*.jsonl"]}\n',
+        "sessions/e_p/attempt-1/claim": '{"files": ["*.jsonl"]}\n',
         "sessions/e_p/attempt-1/out/a.jsonl": "{}\n",
         "sessions/e_p/attempt-1/end": '{"cause": "exited"}\n',
     }

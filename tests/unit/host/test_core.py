@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from comborun.host import files, process
+from comborun.host import files, process, reap
 from comborun.rules import records
 
 
@@ -102,7 +102,7 @@ def test_a_sweep_ends_what_forks_into_new_sessions(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", FORKS], env=environment, stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"up\n"
     assert process.marked(marker.rpartition("/")[0] + "/")
-    assert process.sweep(marker, 0, 0.2) == []
+    assert reap.sweep(marker, 0, 0.2) == []
     child.wait()
     child.stdout.close()
     assert process.marked(marker) == []

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import process, served
+from comborun.host import files, process, served
 from comborun.host.ask import Ask, port_of, taken_by_another, wait
-from comborun.host.health import Health, Lines, Server
-from comborun.host.watch import Job
+from comborun.host.attempt import Attempt
+from comborun.host.health import Health
 from comborun.rules import records
 
 PROGRAM = """
@@ -51,22 +51,22 @@ def free_port():
 class Serving:
     """A server in a run, and its watch."""
 
-    def __init__(self, folder, *checks, marker="", **settings):
-        self.folder, self.said = folder, []
-        self.job = Job(str(folder / "run"), "grid-1", "servers", "tiny", 1)
-        Path(self.job.at.output).mkdir(parents=True)
-        self.job.tell = self.said.append
-        self.server = Server(free_port(), checks)
-        for name, value in settings.items():
-            setattr(self.server, name, value)
-        environment = {**os.environ, "COMBORUN_SESSION": marker or self.job.marker}
-        with Path(self.job.at.log).open("wb") as log:
+    def __init__(self, folder, *checks, marker="", **data):
+        self.folder, self.said, run = folder, [], folder / "run"
+        run.mkdir()
+        (run / "id").write_text("grid-1\n")
+        self.port = free_port()
+        self.of = of = Attempt(str(run), "servers/tiny", "1")
+        self.at = of.at
+        of.data, of.port, of.tell = {"ready": checks, **data}, str(self.port), self.said.append
+        Path(of.at.output).mkdir(parents=True)
+        with Path(of.at.log).open("wb") as log:
             self.child = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(self.server.port), str(folder)],
-                env=environment, stdout=log, stderr=log,
+                [sys.executable, "-c", PROGRAM, str(self.port), str(folder)],
+                env={**os.environ, "COMBORUN_SESSION": marker or of.marker}, stdout=log, stderr=log,
             )  # fmt: skip
-        self.job.pid, self.job.start = self.child.pid, process.look(self.child.pid).start
-        self.watch = Health(self.job, self.server)
+        of.pid, of.start = self.child.pid, process.look(self.child.pid).start
+        self.watch = Health(of)
 
     def until(self, happened, seconds=20):
         """The verdict, or None once something has happened."""
@@ -113,46 +113,38 @@ def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, t
     (tmp_path / "slow").touch()
     warm_up = ("POST", "/act", "application/json", 5, '{"warm": 1}')
     one = serve("line ^load", "http 200 /health", "http 200 /v1/models tiny", "tcp", warm_up=warm_up)
-    one.until(lambda: Path(one.job.at.watch).exists())
-    assert not Path(one.job.at.ready).exists()
+    one.until(lambda: Path(one.at.watch).exists())
+    assert not Path(one.at.ready).exists()
     (tmp_path / "slow").unlink()
     assert one.until(lambda: one.said) is None
-    url = f"http://127.0.0.1:{one.server.port}"
-    assert (
-        records.parse(told(one.job.at.ready)).items()
-        >= {
-            "url": url,
-            "port": str(one.server.port),
-            "path": "/health",
-        }.items()
-    )
+    url = f"http://127.0.0.1:{one.port}"
+    ready = files.read(one.at.ready)
+    assert (ready["url"], ready["port"], ready["path"]) == (url, str(one.port), "/health")
     assert told(tmp_path / "run/servers/tiny/url") == f"{url}\n"
     assert one.asked[-1] == "POST /act"
     assert one.said == ["ready"]
-    assert "comborun:" not in told(one.job.at.log)
+    assert "comborun:" not in told(one.at.log)
 
 
 def test_an_answer_other_than_that_is_no_check_that_holds(serve):
     one = serve("http 200 /v1/models large", ready_within_s=1)
-    verdict = one.until(lambda: False)
-    assert (verdict.cause, verdict.note) == (
+    assert one.until(lambda: False) == (
         "timed_out",
         "it was not ready within 1 s; still missing: http 200 /v1/models large",
     )
-    assert records.parse(told(one.job.at.verdict))["cause"] == "timed_out"
+    assert files.read(one.at.verdict)["cause"] == "timed_out"
 
 
 def test_a_server_that_refuses_is_unhealthy_and_then_given_up(serve, tmp_path):
     one = serve("http 200 /health", health_s=0.1, health_misses=3)
     one.until(lambda: one.said)
     (tmp_path / "broken").touch()
-    one.until(lambda: Path(one.job.at.unhealthy).exists())
+    one.until(lambda: Path(one.at.unhealthy).exists())
     (tmp_path / "broken").unlink()
     one.until(lambda: one.said == ["ready", "ready"])
-    assert not Path(one.job.at.unhealthy).exists()
+    assert not Path(one.at.unhealthy).exists()
     (tmp_path / "broken").touch()
-    verdict = one.until(lambda: False)
-    assert (verdict.cause, verdict.note) == (
+    assert one.until(lambda: False) == (
         "stalled",
         "it did not answer /health: 3 looks in a row, 0.1 s apart",
     )
@@ -169,7 +161,7 @@ def test_a_server_that_hangs_is_given_up_and_nobody_waits_for_it(serve):
         longest = max(longest, time.monotonic() - began)
         select.select(one.watch.descriptors(), [], [], 0.02)
     assert longest < 0.5
-    assert records.parse(told(one.job.at.verdict))["cause"] == "stalled"
+    assert files.read(one.at.verdict)["cause"] == "stalled"
 
 
 def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
@@ -182,13 +174,12 @@ def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
 
 def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):
     one = serve("tcp", marker="nobody")
-    verdict = one.until(lambda: False)
-    assert (verdict.cause, verdict.note) == (
+    assert one.until(lambda: False) == (
         "launch_failed",
-        f"another program listens on its port {one.server.port}",
+        f"another program listens on its port {one.port}",
     )
-    assert taken_by_another(one.server.port, [])
-    assert not taken_by_another(one.server.port, [one.child.pid])
+    assert taken_by_another(one.port, [])
+    assert not taken_by_another(one.port, [one.child.pid])
     assert not taken_by_another(free_port(), [])
 
 
@@ -196,7 +187,7 @@ def test_a_connection_that_stays_open_ends_with_its_time_and_was_an_answer(serve
     (tmp_path / "open").touch()
     one = serve("tcp")
     one.until(lambda: one.said)
-    answer = wait(Ask(one.server.port, 5, path="/health"))
+    answer = wait(Ask(one.port, 5, path="/health"))
     assert (answer.well, answer.status) == (True, 200)
     assert answer.answer.endswith(b'"tiny"}]}')
 
@@ -210,18 +201,6 @@ def test_where_nobody_listens_the_answer_comes_at_once():
 
 def test_a_port_is_a_number():
     assert [port_of(text) for text in ("8000", "a[$(touch pwned)]", "0", "99999", "")] == [8000, 0, 0, 0, 0]
-
-
-def test_lines_of_a_log_are_found_whenever_and_in_however_many_pieces_they_come(tmp_path):
-    log = tmp_path / "log"
-    log.write_bytes(b"loading\nServer is re")
-    lines = Lines(str(log))
-    assert not lines.find("is ready$")
-    with log.open("ab") as file:
-        file.write(b"ady\rmore\n")
-    assert lines.find("is ready$")
-    assert lines.find("^loading")
-    assert not lines.find("(")
 
 
 # what clients see

@@ -22,7 +22,7 @@ JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.j
 def attempt(folder: Path, first: int = 0, count: int = 10, **judged: Any) -> AttemptLayout:
     at = AttemptLayout(str(folder / "attempt-1"))
     Path(at.output).mkdir(parents=True)
-    rules = Rules.of_session(dict(JUDGING, **judged), first, count)
+    rules = Rules(dict(JUDGING, **judged), first, count)
     Path(at.claim).write_text(records.render(rules.fields()))
     return at
 
@@ -158,7 +158,7 @@ def test_an_end_is_complete_and_old_readers_find_their_fields(tmp_path: Path) ->
     at = attempt(tmp_path)
     write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
     assert judging.reserve(at)
-    ending = Ending("exited", "as \x1b[2Jit\nis", 3, "1.5", "2.5")
+    ending = Ending("exited", "as \x1b[2Jit\nis", 3, 1.5, 2.5)
     assert judging.write_end(at, ending, judging.judge(at, 3))
     end = files.read(at.end)
     assert (end["attempt"], end["code"], end["class"], end["completeness"]) == ("1", "3", "error", "partial")

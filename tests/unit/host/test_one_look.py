@@ -73,9 +73,7 @@ def test_files_that_are_garbage_are_passed_over(tmp_path):
 
 
 def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp_path):
-    at = run(
-        tmp_path, claim='{"count": 9000, "results": ["**/*.json"], "records": 1, "verdict": "success"}\n', begin=DEAD
-    )
+    at = run(tmp_path, claim='{"count": 9000, "files": ["**/*.json"], "records": 1}\n', begin=DEAD)
     (at / "out").mkdir()
     for number in range(3000):
         (at / "out" / f"{number}.json").write_text(f'{{"episode": {number}, "success": true}}')
@@ -88,7 +86,7 @@ def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp
 
 
 def test_what_was_left_by_supervisors_has_to_do_when_the_time_is_up(tmp_path):
-    at = run(tmp_path, claim='{"count": 9, "results": ["*.jsonl"], "records": 1, "verdict": "success"}\n', begin=DEAD)
+    at = run(tmp_path, claim='{"count": 9, "files": ["*.jsonl"], "records": 1}\n', begin=DEAD)
     (at / "out").mkdir()
     (at / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
     (at / ".counts").write_text('{"records": 7, "successes": 7, "verdicts": 7}\n')

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from comborun.host import container, process, surroundings
-from comborun.host.session import with_output
+from comborun.host.ending import with_output
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -84,7 +84,7 @@ REMAINS = """
 import os, sys, time
 from comborun.host import process
 from comborun.host.events import Events
-from comborun.host.remains import Remains
+from comborun.host.reap import Remains
 process.become_subreaper()
 events = Events()
 remains = Remains("none/such/%d" % os.getpid(), events.until)

@@ -113,7 +113,7 @@ def test_what_was_made_by_another_task_is_not_made_again(run: Cluster) -> None:
 def test_a_task_that_is_started_again_closes_what_its_earlier_start_left(
     run: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.claimed(results=["*.jsonl"])
+    run.claimed(files=["*.jsonl"])
     out = Path(run.at) / "out-feed"
     out.mkdir()
     (Path(run.at) / "out").symlink_to(out.name)

@@ -7,28 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import causes
-from comborun.host.causes import CpuLimit, Failed, explain
-from comborun.host.watch import Job
+from comborun.host import causes, files
+from comborun.host.attempt import Attempt
+from comborun.host.causes import CpuLimit, explain
+from comborun.host.judging import Ending
 
 
 @pytest.fixture
 def failed(tmp_path):
-    def make(*log, cause="exited", code=1, **changes):
-        job = Job(str(tmp_path), "grid-1", "sessions", "env_one", 1)
-        Path(job.at.output).mkdir(parents=True, exist_ok=True)
-        Path(job.at.log).write_text("".join(f"{line}\n" for line in log))
-        one = Failed(job, cause, code)
-        for name, value in changes.items():
-            setattr(job if hasattr(job, name) else one, name, value)
-        return one
+    """Says why an attempt with this log failed."""
 
-    return make
+    def explained(*log, cause="exited", code=1, note="", gpus="", count=0, served_by="", began=0.0, **data):
+        (tmp_path / "id").write_text("grid-1\n")
+        of = Attempt(str(tmp_path), "env_one", "1")
+        Path(of.at.output).mkdir(parents=True, exist_ok=True)
+        Path(of.at.log).write_text("".join(f"{line}\n" for line in log))
+        of.data, of.gpus, of.count, of.grant = data, gpus, count, {"served_by": served_by}
+        files.write(of.at.claim, [("kills", ",")])
+        ending = Ending(cause, note, code)
+        explain(of, ending, began)
+        return ending
+
+    return explained
 
 
-def told(one):
-    why = explain(one)
-    return why.cause, why.signature
+def told(ending):
+    return ending.cause, ending.signature
 
 
 def test_a_class_that_leaves_traces_in_a_log_only_is_a_cause_and_others_keep_it(failed):
@@ -39,9 +43,7 @@ def test_a_class_that_leaves_traces_in_a_log_only_is_a_cause_and_others_keep_it(
 
 
 def test_what_its_supervisor_saw_comes_before_what_its_log_says_which_is_told(failed):
-    one = failed("CUDA out of memory", cause="stalled", code=130)
-    one.note = "no new result for 60 s"
-    why = explain(one)
+    why = failed("CUDA out of memory", cause="stalled", code=130, note="no new result for 60 s")
     assert (why.cause, why.signature) == ("stalled", "")
     assert why.note == "no new result for 60 s; its log says: CUDA out of memory"
 
@@ -55,16 +57,15 @@ def test_what_a_program_has_survived_is_not_why_it_ended(failed):
 
 
 def test_a_pattern_that_is_none_is_named_in_the_note(failed):
-    why = explain(failed("CUDA out of memory", signatures=[("error", "(")]))
+    why = failed("CUDA out of memory", signatures=[("error", "(")])
     assert why.cause == "gpu_memory"
     assert "the signature `(` is no regular expression" in why.note
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
     monkeypatch.setattr(causes, "_SEARCH_S", 0.2)
-    one = failed("a" * 60, "CUDA out of memory", signatures=[("error", r"(a+)+ \d$")])
     began = time.monotonic()
-    why = explain(one)
+    why = failed("a" * 60, "CUDA out of memory", signatures=[("error", r"(a+)+ \d$")])
     assert time.monotonic() - began < 10
     assert (why.cause, "take too long" in why.note) == ("gpu_memory", True)
 
@@ -85,15 +86,16 @@ def work(seconds):
 
 def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeypatch):
     monkeypatch.setattr(causes.pressure, "since", lambda before: (2, "on this machine"))
-    one = explain(failed(cause="signal", code=137, kills="1,1"))
+    one = failed(cause="signal", code=137)
     assert (one.cause, "killed for memory on this machine since it began: 2" in one.note) == ("host_memory", True)
-    other = explain(failed("CUDA out of memory", cause="signal", code=139))
+    other = failed("CUDA out of memory", cause="signal", code=139)
     assert (other.cause, "killed for memory" in other.note) == ("gpu_memory", True)
 
 
 def test_a_full_file_system_is_the_cause(failed, monkeypatch):
+    monkeypatch.setattr(causes.pressure, "since", lambda before: (0, ""))
     monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (1000, 12))
-    why = explain(failed("CUDA out of memory"))
+    why = failed("CUDA out of memory")
     assert (why.cause, why.signature) == ("disk_full", "")
     assert why.note.startswith("12 KiB are free on the file system of its output")
     monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (None, None))
@@ -106,18 +108,18 @@ XID = "NVRM: Xid (PCI:0000:65:00): {kind}, pid=1, name=x, GPU has fallen off the
 @pytest.mark.parametrize(
     ("gpus", "at", "kind", "cause"),
     [
-        (("1",), 100, 79, "gpu_fault"),
-        (("0",), 100, 79, "exited"),
-        (("1",), 98, 79, "exited"),
-        (("1",), 100, 45, "exited"),
-        ((), 100, 79, "exited"),
+        ("1", 100, 79, "gpu_fault"),
+        ("0", 100, 79, "exited"),
+        ("1", 98, 79, "exited"),
+        ("1", 100, 45, "exited"),
+        ("", 100, 79, "exited"),
     ],
     ids=["its own", "of another GPU", "before it began", "the clean-up of a killed one", "without a GPU"],
 )
 def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(failed, monkeypatch, gpus, at, kind, cause):
     monkeypatch.setattr(causes, "_kernel_log", lambda: [f"[{at:5d}.123456] {XID.format(kind=kind)}"])
-    monkeypatch.setattr(causes, "_its_bus", lambda gpus, bus: gpus == ("1",) and bus == "0000:65:00")
-    why = explain(failed(gpus=gpus, began=99.7))
+    monkeypatch.setattr(causes, "_its_bus", lambda gpus, bus: gpus == ["1"] and bus == "0000:65:00")
+    why = failed(gpus=gpus, began=99.7)
     assert why.cause == cause
     assert ("fallen off" in why.note) == (cause == "gpu_fault")
 
@@ -137,7 +139,7 @@ def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(failed, monkeyp
 def test_without_its_model_server_it_could_not_work(failed, monkeypatch, cause, log, lost, silent, expected):
     monkeypatch.setattr(causes.served, "lost", lambda run, by: lost)
     monkeypatch.setattr(causes.served, "silent", lambda run, by, within: silent)
-    why = explain(failed(log, cause=cause, served_by="tiny/1"))
+    why = failed(log, cause=cause, served_by="tiny/1")
     assert why.cause == expected
     if expected == "server_lost" and (lost or silent):
         assert (lost or silent) in why.note

@@ -45,7 +45,7 @@ def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[judgin
     at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
     Path(at.output).mkdir(parents=True, exist_ok=True)
     Path(at.output, name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    Path(at.claim).write_text(records.render(Rules.of_session(judging_data(session), 0, 10).fields()))
+    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 10).fields()))
     (combo,) = summarize(collect_run(run.path)).summary.combos
     assert combo.counts
     return judging.judge(at, 0), combo.counts, combo.counts.completeness

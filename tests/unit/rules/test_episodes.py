@@ -9,7 +9,8 @@ import time
 import pytest
 
 from comborun.rules import episodes
-from comborun.rules.episodes import Identity, RefusedError, Rows, decode, read_row
+from comborun.rules.episodes import Identity, RefusedError, decode, read_row
+from comborun.rules.rows import Rows
 
 MASON = Identity("mason", "stairs")
 

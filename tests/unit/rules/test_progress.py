@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.progress import Course, Limits, Seen
+from comborun.rules.progress import Course, Limits
 from comborun.rules.repetition import Repetition
 
 
@@ -13,7 +13,7 @@ def course(**limits: float) -> Course:
 def live(one: Course, seconds: float, **seen: float) -> None:
     """So many seconds, looked at every one of them."""
     for _ in range(int(seconds)):
-        one.look(Seen(1.0, cpu=seen.get("cpu", 0.0)))
+        one.look(1.0, cpu=seen.get("cpu", 0.0))
 
 
 def test_a_command_that_does_nothing_is_stalled() -> None:
@@ -36,9 +36,9 @@ def test_without_a_limit_it_is_told_after_a_time_of_its_own() -> None:
 
 def test_results_new_lines_and_cpu_time_are_progress() -> None:
     one = course(stall=10)
-    for seen in (Seen(1.0, results=True), Seen(1.0, news=True), Seen(1.0, cpu=0.5)):
+    for seen in ({"results": True}, {"news": True}, {"cpu": 0.5}):
         live(one, 9)
-        assert one.look(seen)
+        assert one.look(1.0, **seen)
         assert one.silent == 0
     live(one, 20, cpu=0.02)
     assert one.stalled, "a look at the clock now and then is no work"
@@ -47,16 +47,16 @@ def test_results_new_lines_and_cpu_time_are_progress() -> None:
 def test_a_log_that_grows_and_says_nothing_new_is_no_progress() -> None:
     one = course(stall=10)
     for _ in range(10):
-        assert not one.look(Seen(1.0, news=False))
+        assert not one.look(1.0, news=False)
     assert one.stalled
 
 
 def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_or_gpu_until_it_is_silent() -> None:
     one = course(stall=10)
-    assert one.look(Seen(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False)))
+    assert one.look(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False))
     assert one.complains
     for _ in range(10):
-        assert not one.look(Seen(1.0, news=False, cpu=1.0))
+        assert not one.look(1.0, news=False, cpu=1.0)
     one.used_gpu()
     assert one.stalled
     assert one.why_stalled() == "no new result for 10 s, and the same line at least 30 times: connection refused"
@@ -67,8 +67,8 @@ def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_or_gpu_until_it_i
 
 def test_a_result_ends_what_looked_like_a_loop() -> None:
     one = course(stall=10)
-    one.look(Seen(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False)))
-    one.look(Seen(1.0, results=True))
+    one.look(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False))
+    one.look(1.0, results=True)
     assert not one.complains
 
 
@@ -105,7 +105,7 @@ def test_while_evidence_lacks_it_does_not_hang_and_is_judged_again_after_somethi
     live(one, 100)
     assert not one.hung
     assert not one.asks_evidence
-    one.look(Seen(1.0, news=True))
+    one.look(1.0, news=True)
     live(one, 5)
     assert one.asks_evidence
 
@@ -115,7 +115,7 @@ def test_whoever_is_done_and_still_writes_its_output_does_not_hang() -> None:
     live(one, 5)
     one.judged(complete=True)
     live(one, 4)
-    one.look(Seen(1.0, output=True))
+    one.look(1.0, output=True)
     assert not one.hung
     live(one, 10)
     assert one.hung
@@ -133,7 +133,7 @@ def test_a_limit_of_time_counts_what_it_lived_through() -> None:
     one = course(most=10)
     live(one, 9)
     assert not one.overtime
-    one.look(Seen(1.0, news=True))
+    one.look(1.0, news=True)
     assert one.overtime
 
 
@@ -142,7 +142,7 @@ def test_before_it_is_judged_nothing_may_be_overlooked() -> None:
     live(one, 8)
     assert not one.ripe(1.0)
     assert one.ripe(2.0)
-    one.look(Seen(1.0, news=True))
+    one.look(1.0, news=True)
     live(one, 9)
     assert one.ripe(1.0)
     assert course(hang=0, stall=5).ripe(5.0)

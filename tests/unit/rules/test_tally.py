@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 
-from comborun.rules import evidence, records, tally
-from comborun.rules.episodes import FORMAT, Identity, RefusedError, Rows
+from comborun.rules import records, tally
+from comborun.rules.episodes import FORMAT, Identity, RefusedError
+from comborun.rules.rows import Rows
 from comborun.rules.tally import Counts, Files
 from comborun.rules.words import Completeness
 
@@ -109,11 +110,6 @@ def test_counts_travel_in_a_record() -> None:
     assert back.errored == 1
 
 
-def test_an_end_of_an_older_version_tells_what_it_can() -> None:
-    counts = Counts.of({"records": "7", "successes": "3"})
-    assert (counts.records, counts.verdicts, counts.successes) == (7, 7, 3)
-
-
 def test_a_smoke_test_passes_by_a_verdict_or_by_all_its_evidence() -> None:
     assert tally.proven({"completeness": "complete", "records": "0"})
     assert tally.proven({"completeness": "partial", "records": "2", "verdicts": "1"})
@@ -153,13 +149,13 @@ def test_of_attempts_that_number_episodes_as_they_ended_one_counts_as_a_whole() 
 
 
 def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
-    old = Counts.of({"records": "6", "successes": "2"})
+    old = Counts.of({"records": "6", "successes": "2", "verdicts": "6"})
     assert tally.joined([(TEN, old), part(TEN, row(0))], TEN).records == 6
 
 
 def judged(counts: Counts, code: int | None = 0, **asked: object) -> Completeness:
-    wanted = evidence.Asked(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
-    return evidence.completeness(wanted, counts, 0, 1, code)
+    wanted = tally.Asked(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
+    return tally.completeness(wanted, counts, 0, 1, code)
 
 
 def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code() -> None:
@@ -183,19 +179,19 @@ def test_where_the_program_decides_how_many_its_end_vouches() -> None:
 
 def test_other_evidence_must_hold_as_well() -> None:
     whole = counted(*(row(at) for at in range(10)))
-    asked = evidence.Asked(10, True, 1)
-    assert evidence.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
-    assert evidence.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
+    asked = tally.Asked(10, True, 1)
+    assert tally.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
+    assert tally.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
 
 
 def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_file() -> None:
     told = Files()
     told.foreign.append(("run.log", "log"))
     unknown = tally.tally(told, MASON, TEN)
-    asked = evidence.Asked(10, True)
-    assert evidence.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
-    assert evidence.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
-    assert evidence.completeness(evidence.Asked(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
+    asked = tally.Asked(10, True)
+    assert tally.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
+    assert tally.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
+    assert tally.completeness(tally.Asked(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
 
 
 def test_steps_are_rows() -> None:

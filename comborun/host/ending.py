@@ -1,0 +1,132 @@
+"""What a supervisor does when its command has ended: free the slot, end what is left, judge, write the end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+from comborun.host import container, files, judging, process
+from comborun.host.attempts import stopping
+from comborun.host.process import setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.host.session import Supervisor
+
+_NO_BLAME = {"stopped", "launch_failed", "preempted"}
+"""causes that the log has nothing to add to"""
+_TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
+
+
+def finish(of: Supervisor, code: int) -> None:
+    """That the slot is free comes first: somebody waits for it."""
+    finishing = _Finishing(of, code)
+    if of.data.get("container"):
+        container.end(of.at)
+    of.tell("free")
+    if of.watch:
+        of.watch.close()
+    if of.display:
+        of.display.close()
+    of.window.show()
+    finishing.see()
+    of.patiently(finishing.sweep)
+    of.patiently(finishing.judge)
+    of.tell("ended")
+
+
+class _Finishing:
+    """What is known of one end."""
+
+    def __init__(self, of: Supervisor, code: int) -> None:
+        self._of = of
+        self._at = of.at
+        self._stopped = stopping(of.at)
+        self._end = judging.Ending("signal" if 128 < code <= 192 else "exited", "", code, of.started, time.time())
+        at_once = of.interrupted or of.verdict or self._stopped
+        self._grace = setting("COMBORUN_GRACE_S", 5.0)
+        self._behind = self._end_group(0.0 if at_once else self._grace)
+
+    def _end_group(self, grace: float) -> int:
+        """How many of the command's group had to be killed: a child may still write results, or the end of a video."""
+        of, left = self._of, 0
+        if grace:
+            over = lambda: not of.remains.of_group(of.pid) or stopping(self._at)  # noqa: E731
+            if not of.events.until(grace, over) or stopping(self._at):
+                left = of.remains.of_group(of.pid)
+        process.send_group(of.pid, signal.SIGKILL)
+        return left
+
+    def see(self) -> None:
+        """The cause, as far as it was seen from here; the last of these to know it is believed."""
+        of, end = self._of, self._end
+        failure = files.read_text(self._at.failure).strip()
+        why = with_output(failure, self._at.log) if failure else ""
+        if why := why or container.why(self._at.log, of.data.get("container", ""), end.code or 0):
+            end.cause, end.note = "launch_failed", why
+        if of.interrupted:
+            end.cause, end.note = "stopped", of.interrupted
+        at_once = of.place.why() if of.interrupted or end.cause == "signal" else None
+        at_once = of.verdict or at_once
+        if self._stopped or stopping(self._at):
+            at_once = "stopped", ""
+        if at_once:
+            end.cause, end.note = at_once
+            self._grace = 0.0
+
+    def sweep(self) -> None:
+        """What left the group has its grace, too."""
+        behind, survivors = self._of.remains.end(self._grace, 5.0)
+        self._behind += behind
+        if survivors:
+            self._end.add(f"processes survive: {' '.join(map(str, survivors))}")
+
+    def judge(self) -> None:
+        of, end = self._of, self._end
+        proven = end.code if end.cause == "exited" else None  # told to leave, it may leave with 0 and nothing done
+        judged = judging.judge(self._at, proven)
+        if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
+            from comborun.host import causes
+
+            if self._behind and self._grace:
+                end.add(f"processes that it left behind were ended after {self._grace:g} s: {self._behind}")
+            causes.explain(of, end, of.began, judged.counts.records)
+        end.add(files.read(self._at.wrong_gpu).get("why", ""))
+        end.peak_memory_kib = of.watch.peak_kib if of.watch else 0
+        if judging.write_end(self._at, end, judged):
+            files.remove(self._at.watch, self._at.verdict, self._at.stalled)
+
+
+def with_output(failure: str, log: str) -> str:
+    """Why a command was not started, with the line of its output that says most."""
+    failure = " ".join(failure.split())
+    if "could not be run in" in failure:
+        return f"{failure}: {_why_not(failure, log)}"
+    lines = [line for line in _said(log) if failure not in " ".join(line.split())]
+    if not lines or not failure.startswith("setup line"):
+        return failure
+    telling = [line for line in lines if _TROUBLE.search(line)]
+    return f"{failure}: {(telling or lines)[-1]}"
+
+
+def _said(log: str) -> list[str]:
+    """The last lines of a log, without what bash puts in front of its own."""
+    lines = (line.strip() for line in container.tail(log))
+    return [re.sub(r"^(/.*?)?session\.sh: (line [0-9]+: )?(exec: )?", "", line) for line in lines if line]
+
+
+def _why_not(failure: str, log: str) -> str:
+    """What bash says, unless it is the interpreter that a script names which is not there."""
+    program, _, folder = failure.partition(" could not be run in ")
+    try:
+        with open(os.path.join(folder, program), "rb") as file:
+            first = file.readline(256).decode("utf-8", "replace")
+    except OSError:
+        first = ""
+    interpreter = first[2:].rstrip("\n").lstrip().split(" ")[0] if first.startswith("#!") else ""
+    if interpreter and not os.access(interpreter, os.X_OK):
+        return f"it wants the interpreter {interpreter!r}, which is not there"
+    told = [line for line in _said(log) if line.startswith(program)]
+    return told[-1].rpartition(": ")[2] if told else "bash says nothing"

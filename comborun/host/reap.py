@@ -1,0 +1,130 @@
+"""The end of processes that a session has left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from comborun.host import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable
+
+    Wait = Callable[[float, Callable[[], bool]], bool]
+    """lets time pass until something is over, and tells whether it is"""
+
+_LOOKS = 3
+"""in a row that find nothing: one can miss a process that forks, or becomes another program, just then"""
+_PASSES = 1000
+_KILLED_S = 5.0
+_OUR_QUESTIONS = ("nvidia-smi", "dmesg")
+"""children of ours; one that hangs in the driver can't be ended"""
+
+
+def sweep(marker: str, grace_s: float, term_s: float = 5.0) -> list[int]:
+    """End what carries a marker; those that survive."""
+    return end(lambda: process.marked(marker), process.wait, grace_s, term_s)[1]
+
+
+def end(
+    find: Callable[[], Iterable[int]],
+    wait: Wait,
+    grace_s: float,
+    term_s: float,
+    quick: Callable[[], Iterable[int]] = tuple,
+) -> tuple[int, list[int]]:
+    """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL.
+
+    How many did not end by themselves, and those that survive even KILL. `quick` finds most of them at once.
+    """
+
+    def gone() -> bool:
+        return not any(list(find()) for _ in range(_LOOKS))
+
+    if wait(grace_s, gone):
+        return 0, []
+    left = list(find())
+    for pid in left:
+        process.send(pid, signal.SIGTERM)
+        process.send(pid, signal.SIGCONT)  # what was stopped hears nothing else
+    if not wait(term_s, gone):
+        _kill(find, quick)
+    return len(left), [] if wait(_KILLED_S, gone) else list(find())
+
+
+def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
+    """Stop all before any is killed, until none is new: so those that fork quickly can't run away."""
+    stopped: set[int] = set()
+    missed = 0
+    for _ in range(_PASSES):
+        fresh = set(quick()) - stopped or set(find()) - stopped
+        missed = 0 if fresh else missed + 1
+        if missed == _LOOKS:
+            break
+        for pid in fresh:
+            process.send(pid, signal.SIGSTOP)
+        stopped |= fresh
+    for pid in find():
+        process.send(pid, signal.SIGKILL)
+
+
+class Remains:
+    """What a command leaves behind. Its supervisor is a child subreaper, so whatever descends from the command stays
+    the supervisor's descendant; the marker finds what came there in another way.
+    """
+
+    def __init__(self, marker: str, wait: Wait) -> None:
+        self._marker = marker
+        self._wait = wait
+
+    @staticmethod
+    def alone() -> bool:
+        """Whether this process has no child at all, and so no descendant of its command."""
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
+    @staticmethod
+    def of_group(group: int) -> int:
+        """How many of a process group live."""
+        return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
+
+    def find(self) -> list[int]:
+        """All that live."""
+        return [] if self.alone() else sorted({*process.marked(self._marker), *_ours()})
+
+    def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:
+        """How many did not end by themselves within their grace, and those that survived even KILL."""
+        return end(self.find, self._wait, grace_s, term_s, _ours)
+
+
+def _ours() -> set[int]:
+    """The descendants of this process that live, without its own questions to the driver."""
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # this kernel keeps no such list
+        seen = process.table()
+        first = [pid for pid, one in seen.items() if one.parent == os.getpid()]
+        return process.descendants((pid for pid in first if not _question(pid)), seen)
+    found, queue = set(), [pid for pid in _children(os.getpid()) if not _question(pid)]
+    while queue:
+        pid = queue.pop()
+        queue += _children(pid)
+        one = process.look(pid)
+        if one and one.lives:
+            found.add(pid)
+    return found
+
+
+def _question(pid: int) -> bool:
+    return process.read(f"{pid}/comm").decode("utf-8", "replace").strip() in _OUR_QUESTIONS
+
+
+def _children(pid: int) -> list[int]:
+    """Of all threads of a process."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(child) for thread in threads for child in process.read(f"{pid}/task/{thread}/children").split()]
