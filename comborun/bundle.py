@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.jobs import policy_entries, texts
-from comborun.planner.furnished import kind
+from comborun.planner.laying import kind
 from comborun.rules.names import RUN
 from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
 from comborun.servers import instances, table

@@ -29,7 +29,7 @@ from comborun.monitor.beginning import await_beginning, first_wait, refuse_halte
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Clock, Source, backoff
-from comborun.planner.furnished import with_threads
+from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, start, stop
 from comborun.remote.host import ask

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from comborun.again.amend import Choice, Comparison
     from comborun.grid import Grid
-    from comborun.grid.globbed import Found as FoundPolicies
+    from comborun.grid.axes import Found as FoundPolicies
     from comborun.plan import Plan
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
@@ -109,7 +109,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     """
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
-    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
     facts = ask(transport, grid.secrets, grid.host_python)

@@ -20,7 +20,7 @@ _OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash", "tmux", "screen")
 
 def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> dict[str, Any]:
     """Versions, the host, and the state of the repositories of the grid and of what was shipped. Holds no time."""
-    folder, preset = grid.path.parent, grid.preset
+    folder, preset = grid.path.parent, grid.program
     return {
         "python": platform.python_version(),
         "grid_sha256": hashlib.sha256(grid.text.encode("utf-8", "surrogateescape")).hexdigest(),

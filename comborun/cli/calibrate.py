@@ -91,7 +91,7 @@ def _prepare(path: Path, where: Where, hearer: Hearer) -> Bench:
     grid = read_grid(path)
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # a file that can't be read is told before anything runs
-    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = where.connect(grid.host)
     grid = with_policies(grid, transport)
     facts = ask(transport, grid.secrets, grid.host_python)
@@ -108,8 +108,9 @@ def _prepare(path: Path, where: Where, hearer: Hearer) -> Bench:
 
 def _uncut(grid: Grid) -> Grid:
     """One session for each combo, in the grid's order."""
-    combos = (replace(one, settings=replace(one.settings, shards=None, block=None)) for one in grid.combos)
-    return replace(grid, combos=tuple(combos), stop_early=None)
+    whole = {"shards": None, "block": None}
+    combos = tuple(replace(one, settings=one.settings.model_copy(update=whole)) for one in grid.combos)
+    return grid.model_copy(update={"combos": combos, "stop_early": None})
 
 
 def _write(grid: Grid, result: Calibration) -> Path:

@@ -62,7 +62,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     combo plan grid.yaml --slurm --host login1      as job arrays on Slurm
     """
     checked = read_grid(grid)
-    shipments = survey(checked.sync, checked.path.parent)
+    shipments = survey(checked.shipped, checked.path.parent)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
     facts = ask(transport, host_python=checked.host_python)

@@ -12,8 +12,8 @@ import click
 from comborun.cli.options import json_option
 from comborun.cli.terminal import answer, tell
 from comborun.errors import UserError
-from comborun.grid import Preset, read_preset, settings_text
-from comborun.preset import SHIPPED, find_preset, known_presets
+from comborun.grid import Preset, find_preset, known_presets, read_preset
+from comborun.grid.presets import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,7 +67,7 @@ def show(preset: str, as_json: bool) -> None:
     tell(dict(_facts(read)))
     for title, lines in (("Before the first session", read.about.needs), ("To be known", read.about.notes)):
         _paragraphs(title, lines)
-    click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(settings_text(read), '  ')}", nl=False)
+    click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(read.settings_text, '  ')}", nl=False)
 
 
 def named_preset(wanted: str) -> Preset:

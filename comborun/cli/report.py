@@ -82,7 +82,7 @@ def _size(text: str | None) -> int | None:
     """Bytes, as `2 GiB` tells them."""
     if text is None:
         return None
-    from comborun.grid.keys.quantity import parse_size
+    from comborun.grid.values import parse_size
 
     return parse_size(text)
 

@@ -1,28 +1,26 @@
-"""The grid file: YAML with places, a typed model, every mistake at once."""
+"""The grid file: YAML with places, typed keys, every mistake at once."""
 
-from comborun.grid.combos import Axis, Combo
+from comborun.grid.axes import Axis, Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
-from comborun.grid.layering import Preset, read_preset
-from comborun.grid.preset_starter import preset_starter, settings_text
-from comborun.grid.schema import grid_schema, schema_text
-from comborun.grid.settings import GridLimits, Notifying, Settings, Shipped
-from comborun.grid.starter import starter_grid
+from comborun.grid.launch import Shipped
+from comborun.grid.model import SettingKeys, grid_schema, schema_text
+from comborun.grid.presets import Preset, find_preset, known_presets, read_preset
+from comborun.grid.starter import preset_starter, starter_grid
 
 __all__ = [
     "Axis",
     "Combo",
     "Grid",
-    "GridLimits",
-    "Notifying",
     "Preset",
-    "Settings",
+    "SettingKeys",
     "Shipped",
+    "find_preset",
     "grid_schema",
+    "known_presets",
     "load_grid",
     "parse_grid",
     "preset_starter",
     "read_preset",
     "schema_text",
-    "settings_text",
     "starter_grid",
 ]

@@ -1,45 +1,252 @@
-"""A grid file as far as it is right: its typed keys, and where in the file each of them stands."""
+"""A file's tree as typed keys: every mistake at its place, and what is left when the mistakes are taken out.
+
+Whatever is wrong is cut out of the tree, so that the rest is checked all the same and one run names every mistake.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
-from comborun.grid.yaml_tree import Scalar, Source
+from pydantic import ValidationError
+
+from comborun.grid.axes import AXES, Combo, combos_of, matching, some
+from comborun.grid.model import GridFile, SettingKeys
+from comborun.grid.shapes import Keys
+from comborun.grid.survival import LimitKeys
+from comborun.grid.values import MISTAKE, no_value
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree
+from comborun.text import close_to, did_you_mean
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from comborun.errors import Problem
-    from comborun.grid.about import AboutKeys
-    from comborun.grid.model import GridFile, Layer
+    from comborun.grid.presets import AboutKeys
+
+K = TypeVar("K", bound=Keys)
 
 Path = tuple[str | int, ...]
 """the steps to a place in the file: keys, and numbers that count entries from 0"""
+MOST = 200
+"""mistakes that are told; a file with more of them is no grid"""
+ROUNDS = 10
+"""of cutting out; the second finds nothing unless a mistake hides another"""
+_OTHER_WORDS = {
+    "cmd": "command",
+    "cwd": "workdir",
+    "env": "variables",
+    "env_vars": "variables",
+    "envs": "environments",
+    "tasks": "environments",
+    "models": "policies",
+    "checkpoints": "policies",
+    "success_key": "success",
+    "timeout": "max_time",
+    "retries": "retry",
+    "notifications": "notify",
+}
+_GONE = {
+    "limits.give_way": "reserve what others need instead: `reserve: {gpu_memory: ...}`; no session is ended for them",
+    "reserve.headroom": "a session that grows says the most it takes as its `gpu_memory`; 128 MiB always stay free",
+}
+"""keys that there were, and what to write instead"""
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A grid file as far as it is right."""
+class Read(Generic[K]):
+    """The typed keys of a file as far as they are right."""
 
     source: Source
     """without what was cut out"""
-    file: GridFile
+    file: K
     broken: frozenset[str]
     """top-level keys in which something was wrong: what is missing there says nothing"""
     problems: tuple[Problem, ...]
-    about: AboutKeys | None = None
-    """what its preset says of the program"""
 
-    @property
-    def layers(self) -> tuple[tuple[Path, Layer], ...]:
-        """The file itself and its overrides, each with its path; of two that set the same the later one holds."""
-        return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
+    def at(self, place: Place | None, message: str, hint: str = "") -> Problem:
+        return self.source.problem(place, message, hint)
 
     def at_key(self, path: Path, message: str, hint: str = "") -> Problem:
         """A problem with the key that ends `path`; without a step, with the file as a whole."""
-        return self.source.problem(self.source.key_place(*path) if path else None, message, hint)
+        return self.at(self.source.key_place(*path) if path else None, message, hint)
 
-    def at_piece(self, path: Path, piece: str, message: str, hint: str = "") -> Problem:
-        """A problem with a piece of the text at `path`: where the piece stands, if it can be found there."""
+    def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
+        """A problem with the value at `path`; with `piece`, where that stands in it, if it can be found there."""
         tree = self.source.at(*path)
-        place = self.source.locate(tree, piece) if isinstance(tree, Scalar) else tree.place
-        return self.source.problem(place, message, hint)
+        return self.at(self.source.locate(tree, piece) if isinstance(tree, Scalar) else tree.place, message, hint)
+
+
+@dataclass(frozen=True)
+class Draft(Read[GridFile]):
+    """A grid file as far as it is right."""
+
+    about: AboutKeys | None = None
+    """what its preset says of the program"""
+
+    @cached_property
+    def combos(self) -> tuple[Combo, ...]:
+        return combos_of(self.file)
+
+    @property
+    def layers(self) -> tuple[tuple[Path, SettingKeys], ...]:
+        """The file itself and its overrides, each with its path; of two that set the same the later one holds."""
+        return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
+
+    def where(self, met: Callable[[Combo], object]) -> list[Combo]:
+        return [combo for combo in self.combos if met(combo)]
+
+    def of(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
+        """One problem with all of `combos`, whose labels take the place of {} in the message; none without a combo."""
+        if labels := [combo.label for combo in combos]:
+            yield self.at_key(path, message.replace("{}", some(labels)), hint)
+
+    def setter(self, *keys: str, combo: Combo | None = None) -> Path:
+        """Where a key of the settings is set first; with a combo, where that is set which holds for it."""
+        layers = self.layers
+        if combo:
+            order = matching(self.file, combo.policy, combo.environment)
+            layers = (*(layers[index + 1] for index in reversed(order)), layers[0])
+        for path, layer in layers:
+            keys_of_layer: Any = layer if len(keys) == 1 else getattr(layer, keys[0])
+            if keys_of_layer is not None and keys[-1] in keys_of_layer.model_fields_set:
+                return (*path, *keys)
+        return ()
+
+
+def read_draft(source: Source) -> Draft:
+    """Check the keys of a grid file and the type of every value."""
+    read = read_keys(GridFile, source)
+    return Draft(read.source, read.file, read.broken, read.problems)
+
+
+def read_keys(model: type[K], source: Source) -> Read[K]:
+    """Check the keys of `source` and the type of every value."""
+    problems: list[Problem] = list(source.problems)
+    broken: set[str] = set()
+    for _ in range(ROUNDS):
+        try:
+            keys = model.model_validate(source.root)
+        except ValidationError as error:
+            found = [(detail, _path(source, detail["loc"])) for detail in error.errors(include_url=False)]
+            problems += [_problem(model, source, detail, path) for detail, path in found[:MOST]]
+            problems += [source.problem(None, f"and {len(found) - MOST} more mistakes") for _ in found[MOST : MOST + 1]]
+            broken.update(_suspect(model, detail, path) for detail, path in found[:MOST])
+            source = replace(source, root=_cut(source.root, {path for _, path in found}))
+        else:
+            return Read(source, keys, frozenset(broken), tuple(problems))
+    raise AssertionError(f"{ROUNDS} rounds did not mend {source.file}")
+
+
+def _path(source: Source, loc: Path) -> Path:
+    """The steps of pydantic's `loc` that the file has too."""
+    if loc[0] in AXES and len(loc) > 1:
+        axis = source.root[str(loc[0])]
+        loc = (loc[0], list(axis)[int(loc[1])], *loc[3:]) if isinstance(axis, Map) else loc[:2]
+    path: list[str | int] = []
+    tree: Tree = source.root
+    for step in loc:
+        if isinstance(tree, Map) and step in tree:
+            tree = tree[str(step)]
+        elif isinstance(tree, Items) and isinstance(step, int):
+            tree = tree[step]
+        else:
+            break
+        path.append(step)
+    return tuple(path)
+
+
+def _cut(tree: Tree, paths: set[Path]) -> Any:
+    if isinstance(tree, Scalar) or not paths:
+        return tree
+    entries: Iterable[tuple[str | int, Tree]] = tree.items() if isinstance(tree, Map) else enumerate(tree)
+    kept = {
+        step: _cut(value, {path[1:] for path in paths if path[0] == step})
+        for step, value in entries
+        if (step,) not in paths
+    }
+    return tree.holding(kept)
+
+
+def _suspect(model: type[Keys], detail: ErrorDetails, path: Path) -> str:
+    """The top-level key that has something wrong with it, or that was meant."""
+    key = str(path[0])
+    unknown = detail["type"] == "extra_forbidden" and len(path) == 1 and not _home(key)
+    return _meant(key, keys_of(model)) or key if unknown else key
+
+
+def _problem(model: type[Keys], source: Source, detail: ErrorDetails, path: Path) -> Problem:
+    words = tuple(step for step in path if isinstance(step, str))
+    last = detail["loc"][-1]
+    unknown = detail["type"] == "extra_forbidden"
+    at_key = unknown or last == "[key]" or (last == "name" and words[0] in AXES)
+    place = source.key_place(*path) if at_key else source.place(*path)
+    told = _unknown(model, words) if unknown else _refused(source.at(*path), detail, words)
+    return source.problem(place, *told)
+
+
+def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[str, str]:
+    key = ".".join(words)
+    if isinstance(tree, Map) and words[0] in AXES and len(words) == 1:
+        return f"`{key}`: a map where a name belongs", f"with attributes: `{key}: {{NAME: {{KEY: value}}}}`"
+    if detail["type"] == MISTAKE:
+        context = detail.get("ctx", {})
+        return f"`{key}`: {context['message']}", str(context["hint"])
+    if isinstance(tree, Scalar) and tree.kind is Kind.NULL:
+        return f"`{key}`: {no_value(tree).message}", no_value(tree).hint
+    if detail["type"] == "tuple_type":
+        hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
+        return f"`{key}`: a list is wanted here", hint
+    return f"`{key}`: a map is wanted here", "`key: value` lines, indented, or {key: value}"
+
+
+def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
+    """Message and hint for a key that does not exist, or not here."""
+    key, section = words[-1], words[:-1]
+    everywhere = f"`{key}` holds for the whole grid, not for some of its combos"
+    if section == ("overrides",) and key in GridFile.model_fields:
+        return everywhere, f"move `{key}` to the top level"
+    if section == ("overrides", "limits") and key in LimitKeys.model_fields:
+        return everywhere, "move it to `limits` at the top level"
+    if hint := _GONE.get(".".join(words)):
+        return f"there is no key `{key}` in `{section[0]}` any more", hint
+    message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
+    if section in {(), ("overrides",)} and (home := _home(key)):
+        return message, f"it belongs into `{home}`: `{home}: {{{key}: ...}}`"
+    known = keys_of(section_of(model, section))
+    if meant := _meant(key, known):
+        return message, f"did you mean `{meant}`?"
+    return message, did_you_mean(key, known)
+
+
+def _home(key: str) -> str:
+    """The map of the top level that has such a key."""
+    homes = ("limits", "resources", "results", "evidence")
+    return next((home for home in homes if key in keys_of(section_of(GridFile, (home,)))), "")
+
+
+def _meant(key: str, known: tuple[str, ...]) -> str:
+    other = _OTHER_WORDS.get(key.casefold(), "")
+    return other if other in known else close_to(key, known)
+
+
+def keys_of(section: type[Keys]) -> tuple[str, ...]:
+    """The keys of a map, as they stand in the file."""
+    return tuple(field.alias or name for name, field in section.model_fields.items())
+
+
+def section_of(model: type[Keys], words: Sequence[str]) -> type[Keys]:
+    """The map at the end of `words`; names of the user's own, such as a server's, are passed over."""
+    for word in words:
+        named = [field for name, field in model.model_fields.items() if (field.alias or name) == word]
+        model = next((found for field in named if (found := _map_in(field.annotation))), model)
+    return model
+
+
+def _map_in(annotation: object) -> type[Keys] | None:
+    """The map that an annotation holds, within lists, alternatives, and maps from the user's own names."""
+    if isinstance(annotation, type) and issubclass(annotation, Keys):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _map_in(part))), None)

@@ -1,8 +1,14 @@
-"""The grid that `combo init` writes: complete, commented, and nothing in it that does not exist."""
+"""The grids that `combo init` writes: complete, commented, and nothing in them that does not exist."""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
+
+from comborun.errors import UserError
+
+if TYPE_CHECKING:
+    from comborun.grid.presets import Preset
 
 _STARTER = """\
 # What to evaluate: every policy in every environment. docs/grid.md explains all keys.
@@ -57,3 +63,35 @@ def quoted(text: str, plain: str = "") -> str:
     bare = "".join(character for character in text if character not in plain)
     needed = not (bare.isascii() and bare.isidentifier()) or text.lower() in {"null", "true", "false"}
     return json.dumps(text, ensure_ascii=False) if needed else text
+
+
+_HEAD = """\
+# {summary}
+#   combo presets show {name}   explains it: what it needs, and what must be known
+#   combo check grid.yaml     finds every mistake
+#   combo run grid.yaml       launches, watches, reports
+name: {grid}
+preset: {wanted}
+
+# host: h100                        # an ssh host; without it, sessions run on this machine
+"""
+_TAIL = """
+# What the preset says. A key of yours takes its place; maps such as `variables`, `limits` and `results` are merged.
+"""
+
+
+def preset_starter(preset: Preset, wanted: str, name: str) -> str:
+    """The text of a grid called `name` that passes `combo check`; `wanted` is the preset as the user named it."""
+    if preset.about.kind == "server":
+        raise UserError(
+            f"`{preset.name}` is a model server, which evaluates nothing",
+            f"`combo presets show {preset.name}` tells how it is started",
+        )
+    head = _HEAD.format(
+        summary=preset.about.summary, name=preset.name, grid=quoted(name), wanted=quoted(wanted, plain="-./~")
+    )
+    return head + preset.about.starter.rstrip("\n") + "\n" + _TAIL + _commented(preset.settings_text)
+
+
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" if line else "#\n" for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""A YAML file as a tree in which every key and every value knows its place and its text as it was written."""
+"""A YAML 1.2 file as a tree in which every key and every value knows its place and its text as it was written."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from comborun.errors import Problem
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from comborun.errors import GridError, Problem
+from comborun.grid.yaml_mistakes import DIRECTIVE, TOO_DEEP, syntax_problem
 from comborun.text import printable
 
 
@@ -70,7 +75,7 @@ class Map(dict[str, "Tree"]):
         self.place = place
         self.written: dict[str, Scalar] = {}
 
-    def holding(self, entries: Mapping[str | int, Tree]) -> Map:
+    def holding(self, entries: Mapping[Any, Tree]) -> Map:
         """A map at the same place with these of its entries."""
         kept = Map(self.place)
         kept.update({key: value for key, value in entries.items() if isinstance(key, str)})
@@ -85,7 +90,7 @@ class Items(list["Tree"]):
         super().__init__()
         self.place = place
 
-    def holding(self, entries: Mapping[str | int, Tree]) -> Items:
+    def holding(self, entries: Mapping[Any, Tree]) -> Items:
         """A sequence at the same place with these of its entries."""
         kept = Items(self.place)
         kept.extend(entries.values())
@@ -143,3 +148,157 @@ class Source:
 
 def _name_of(tree: Map, step: str | int) -> str:
     return step if isinstance(step, str) else list(tree)[step]
+
+
+MAX_CHARACTERS = 1 << 20
+MAX_NODES = 100_000
+"""after aliases are followed; a few lines of aliases of aliases can mean billions"""
+
+_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
+
+
+def read_source(text: str, file: str, layer: str = "") -> Source:
+    """Parse `text`. Raises GridError when it is no YAML mapping.
+
+    `layer` is the file's name where its values are to be laid below those of another file.
+    """
+    text = text.removeprefix("\ufeff")
+    node = _compose(text, file)
+    if not isinstance(node, MappingNode):
+        raise GridError((_no_mapping(node, file),))
+    reader = _Reader(file, layer)
+    try:
+        root = reader.mapping(node)
+    except RecursionError:
+        raise GridError((Problem(file, 0, 0, *TOO_DEEP),)) from None
+    if reader.nodes > MAX_NODES:
+        message = f"holds more than {MAX_NODES:,} values once its aliases are followed"
+        raise GridError((Problem(file, 0, 0, message, "a grid needs a few hundred: write it without them"),))
+    return Source(file, text, root, tuple(reader.problems))
+
+
+def _compose(text: str, file: str) -> Node | None:
+    if len(text) > MAX_CHARACTERS:
+        message = f"holds {len(text):,} characters, too many for a grid"
+        raise GridError((Problem(file, 0, 0, message, "is this the right file?"),))
+    if directive := DIRECTIVE.match(text):
+        line = directive.group().count("\n") + 1
+        message = "a line that begins with % is a YAML directive, which a grid needs none of"
+        raise GridError((Problem(file, line, 1, message, "remove it: grids are YAML 1.2"),))
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False
+    try:
+        node: Node | None = yaml.compose(text)
+    except YAMLError as error:
+        raise GridError((syntax_problem(error, text, file),)) from None
+    except RecursionError:
+        raise GridError((Problem(file, 0, 0, *TOO_DEEP),)) from None
+    return node
+
+
+def _no_mapping(node: Node | None, file: str) -> Problem:
+    if node is None:
+        return Problem(file, 0, 0, "is empty", "`combo init` writes a grid to start from")
+    message = "a grid is a map of keys: `policies: ...`, `environments: ...`, `command: ...`"
+    return Problem(file, *_place(node), message, "`combo init` writes a grid to start from")
+
+
+def _joined(text: str) -> str:
+    """Surrogate pairs made one character: YAML contains JSON, which writes what is beyond U+FFFF as two escapes."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return text
+
+
+def _place(node: Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+class _Reader:
+    """Turns ruamel's nodes into a Tree; the same node is read again wherever an alias names it."""
+
+    def __init__(self, file: str, layer: str) -> None:
+        self.file = file
+        self.layer = layer
+        self.problems: list[Problem] = []
+        self.nodes = 0
+        self._open: set[int] = set()
+
+    def _place(self, node: Node) -> Place:
+        return Place(*_place(node), self.layer)
+
+    def mapping(self, node: MappingNode) -> Map:
+        tree = Map(self._place(node))
+        merged: list[Map] = []
+        for key_node, value_node in node.value:
+            key = self._key(key_node)
+            if key is None:
+                continue
+            value = self._tree(value_node, key.place)
+            if key.text == "<<" and not key.quoted:
+                merged += self._merged(value)
+            elif key.text in tree:
+                self._duplicate(key, tree.written[key.text])
+            else:
+                tree[key.text], tree.written[key.text] = value, key
+        for other in merged:
+            for name in other.keys() - tree.keys():
+                tree[name], tree.written[name] = other[name], other.written[name]
+        return tree
+
+    def _tree(self, node: Node, key: Place) -> Tree:
+        self.nodes += 1
+        place = self._place(node)
+        self._check_tag(node, place)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, place if node.value or node.style else key)
+        if id(node) in self._open:
+            self._complain(key, "an alias that holds itself", "write the value out")
+            return Scalar("", key)
+        if self.nodes > MAX_NODES:
+            return Scalar("", place)
+        self._open.add(id(node))
+        tree = self.mapping(node) if isinstance(node, MappingNode) else self._items(node, place)
+        self._open.discard(id(node))
+        return tree
+
+    def _items(self, node: Node, place: Place) -> Items:
+        assert isinstance(node, SequenceNode)
+        items = Items(place)
+        for entry in node.value:
+            items.append(self._tree(entry, self._place(entry)))
+        return items
+
+    def _scalar(self, node: ScalarNode, place: Place) -> Scalar:
+        quoted = node.style is not None
+        text = quoted or node.tag == "tag:yaml.org,2002:str"
+        kind = Kind.TEXT if text else plain_kind(node.value)
+        return Scalar(_joined(node.value), place, kind, quoted, node.start_mark.index, node.end_mark.index)
+
+    def _key(self, node: Node) -> Scalar | None:
+        place = self._place(node)
+        self._check_tag(node, place)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, place)
+        self._complain(place, "a key is a single word, not a list or a map")
+        return None
+
+    def _merged(self, value: Tree) -> list[Map]:
+        maps = [value] if isinstance(value, Map) else value if isinstance(value, Items) else []
+        found = [entry for entry in maps if isinstance(entry, Map)]
+        if not found or len(found) < len(maps):
+            self._complain(value.place, "`<<` merges a map, or a list of maps", "name the anchor of a map")
+        return found
+
+    def _duplicate(self, key: Scalar, first: Scalar) -> None:
+        message = f"the key `{key.text}` stands here a second time"
+        self._complain(key.place, message, f"the first is in line {first.place.line}: keep one of them")
+
+    def _check_tag(self, node: Node, place: Place) -> None:
+        tag = str(node.tag or "")
+        if (tag.startswith("!") and tag != "!") or tag.rpartition(":")[2] not in _TAGS:
+            self._complain(place, f"the tag {tag} is not understood", "write the value without a tag")
+
+    def _complain(self, place: Place, message: str, hint: str = "") -> None:
+        self.problems.append(Problem(self.file, place.line, place.column, printable(message), printable(hint)))

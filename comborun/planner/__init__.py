@@ -1,11 +1,18 @@
 """From a grid to a plan, and from one session to those for a part of its episodes. All of it is pure."""
 
-from comborun.planner.clustered import lay_out_on_slurm, not_held
-from comborun.planner.digests import digest_of, session_digest
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Level, Pace, pace_key
 from comborun.planner.laying import lay_out
+from comborun.planner.on_slurm import lay_out_on_slurm, not_held
 from comborun.planner.placing import hydra_overrides, rooms
-from comborun.planner.ranges import distinct, first_episodes, name_of_combo, range_session, smoke_session
+from comborun.planner.ranges import (
+    digest_of,
+    distinct,
+    first_episodes,
+    name_of_combo,
+    range_session,
+    session_digest,
+    smoke_session,
+)
 from comborun.planner.serving import absent_gpus
 
 __all__ = [

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from comborun.planner.digests import digest_of
+from comborun.planner.ranges import digest_of
 from comborun.resources import BARE
 
 if TYPE_CHECKING:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from comborun.command import FILE, fill, takes_count
+from comborun.command import FILE, OF_GPUS, fill, late, takes_count
 from comborun.errors import UserError
-from comborun.grid.checks.count import number
+from comborun.grid.survival import retries
+from comborun.judging import NO_PROGRESS, ProgressRules
 from comborun.plan import After, Limits, Notify, Plan, Session
-from comborun.planner.around import around_of, host_folder, started_by
 from comborun.planner.arranging import arranged
-from comborun.planner.digests import digest_of, session_digest
-from comborun.planner.fitting import check_fit
-from comborun.planner.furnished import check_displays, filled, furnished, unfilled, with_threads
 from comborun.planner.knowledge import NOTHING_KNOWN
+from comborun.planner.packing import Task, capacity, check_fit, fits
 from comborun.planner.placing import hydra_overrides, with_components
+from comborun.planner.program import around_of, common_variables, host_folder, variables_of
+from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
-from comborun.resources import NO_SLURM, BashWord
 from comborun.stopping import stop_rule
-from comborun.text import clean, session_name, several
+from comborun.text import clean, several
 
 if TYPE_CHECKING:
-    from comborun.grid import Axis, Combo, Grid, Settings
+    from comborun.grid import Axis, Combo, Grid
     from comborun.planner.knowledge import Knowledge
     from comborun.resources import HostFacts, Request
     from comborun.servers import Server
+
+_SCRIPTS = (".py", ".sh")
 
 
 def lay_out(
@@ -39,78 +41,80 @@ def lay_out(
     """
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("nobody has asked the host which files are the policies")
-    sessions = tuple(_session(combo, grid, host) for combo in grid.combos)
     servers = servers_of(grid, host)
-    sessions = tuple(with_servers(session, servers) for session in sessions)
-    gpus = _gpus(grid, host, (*sessions, *servers))
-    after = _after(grid, host)
+    sessions = tuple(with_servers(_session(combo, grid, host), servers) for combo in grid.combos)
+    limits, after = grid.limits, _after(grid, host)
     plan = Plan(
         grid=grid.name,
         sessions=sessions,
         limits=Limits(
-            parallel=grid.limits.parallel or known.best or max(1, host.cpus),
-            per_gpu=grid.limits.per_gpu or 0,
-            stagger=grid.limits.stagger,
-            attempts=grid.limits.attempts,
-            breaker=grid.limits.breaker,
-            fail_fast=grid.limits.fail_fast.sessions,
-            fail_fast_percent=grid.limits.fail_fast.percent,
-            warm_up=grid.limits.warm_up,
+            parallel=limits.parallel or known.best or max(1, host.cpus),
+            per_gpu=limits.per_gpu or 0,
+            stagger=limits.stagger,
+            attempts=limits.attempts,
+            breaker=limits.breaker,
+            fail_fast=limits.fail_fast.sessions,
+            fail_fast_percent=limits.fail_fast.percent,
+            warm_up=limits.warm_up,
         ),
-        gpus=gpus,
+        gpus=_gpus(grid, host, (*sessions, *servers)),
         after=after,
         poll=grid.poll,
         digest=digest_of(sorted(one.digest for one in sessions), after and asdict(after), shipped, [*grid.secrets]),
         replaces=grid.replaces,
         secrets=tuple(grid.secrets.items()),
         shipped=shipped,
-        retry=grid.retry,
+        retry=retries(grid.retry),
         notify=_notify(grid, host),
-        reserve=grid.reserve,
+        reserve=grid.reserve.kept,
         cpus=max(0, host.cpus - grid.reserve.cpus),
         servers=servers,
         policy_files=grid.policy_files,
     )
     plan = with_threads(arranged(kept_apart(plan, grid), grid, host if here else None, known), grid, host)
-    check_displays(plan)
+    _check_displays(plan)
     if here:
         check_fit(plan, host)
-    return replace(plan, stop_early=stop_rule(grid.stop_early, plan.sessions) if grid.stop_early else None)
+    return replace(plan, stop_early=stop_rule(grid.stop_early.request, plan.sessions) if grid.stop_early else None)
 
 
 def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
-    settings = combo.settings
-    name = session_name(combo.environment.name, combo.policy.name)
+    settings, progress = combo.settings, combo.settings.progress
     values = _values("policy", combo.policy) | _values("environment", combo.environment)
-    values |= {"session": name, "seed": str(settings.seed), **{FILE + file: "" for file in settings.files}}
+    values |= {"session": combo.session, "seed": str(settings.seed), **{FILE + file: "" for file in settings.files}}
+    command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(
-        name=name,
+        name=combo.session,
         policy=combo.policy.name,
         environment=combo.environment.name,
         unit=settings.unit,
         first=settings.first_episode,
         count=settings.episodes or 0,
         seed=settings.seed,
-        command=fill(started_by(settings), values, {"placement": hydra_overrides(settings.placement)}),
+        command=fill(command, values, {"placement": hydra_overrides(settings.placed)}),
         setup=settings.setup,
-        workdir=_workdir(settings, grid, host),
-        variables=filled(settings.variables, values),
+        workdir=host_folder(settings.workdir.folder, grid, host),
+        variables=variables_of(settings.variables, values),
         gpus=settings.gpus,
         request=_request(settings.request, combo.environment),
-        pin=settings.pin,
+        pin=settings.pinned,
         display=settings.display,
-        results=settings.results,
+        results=settings.result_rules,
         digest="",
         around=around_of(settings, grid, host, values),
-        progress=replace(settings.progress, each=number(settings.each, combo)),
-        evidence=settings.evidence,
+        progress=ProgressRules(
+            progress.pattern, progress.counts_from, progress.silent, each=combo.number(progress.each)
+        )
+        if progress
+        else NO_PROGRESS,
+        evidence=settings.evidence.rules,
         failures=tuple((failure, text) for failure, texts in settings.failures.items() for text in texts),
         watch=settings.watch,
         counted=bool(settings.episodes) and takes_count(settings.told),
         ranged=bool(settings.episodes) and settings.ranged,
-        unpaired=grid.preset.about.unpaired if grid.preset else "",
+        unpaired=grid.program.about.unpaired if grid.program else "",
     )
-    session = furnished(with_components(session, combo, grid, host))
+    session = _furnished(with_components(session, combo, grid, host))
     return replace(session, digest=session_digest(session))
 
 
@@ -123,22 +127,18 @@ def _values(kind: str, axis: Axis) -> dict[str, str]:
     return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 
-def _workdir(settings: Settings, grid: Grid, host: HostFacts) -> BashWord | None:
-    return None if settings.workdir is None else host_folder(settings.workdir, grid, host)
-
-
 def _after(grid: Grid, host: HostFacts) -> After | None:
     if grid.after is None:
         return None
-    settings = grid.settings
-    return After(fill(grid.after, {}), settings.setup, _workdir(settings, grid, host), unfilled(settings.variables))
+    return After(fill(grid.after, {}), grid.setup, host_folder(grid.workdir.folder, grid, host), common_variables(grid))
 
 
 def _notify(grid: Grid, host: HostFacts) -> Notify | None:
-    if grid.notify is None:
+    keys = grid.notify
+    if keys is None:
         return None
-    workdir, variables = _workdir(grid.settings, grid, host), unfilled(grid.settings.variables)
-    return Notify(fill(grid.notify.command, {}), workdir, variables, grid.notify.kinds, grid.notify.every)
+    workdir, kinds = host_folder(grid.workdir.folder, grid, host), tuple(dict.fromkeys(keys.on))
+    return Notify(fill(keys.command or "", {}), workdir, common_variables(grid), kinds, keys.every)
 
 
 def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) -> tuple[int, ...]:
@@ -146,18 +146,60 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     if not most:
         return ()
     allowed = allowed_gpus(grid, host)
-    asked = several(most, "GPU")
-    if most > len(allowed) and host.gpu_trouble:
+    if most <= len(allowed):
+        return allowed
+    asked, slurm = several(most, "GPU"), "; on a login node: --slurm" if "slurm" in grid.model_fields_set else ""
+    if host.gpu_trouble:
         raise UserError(
             f"a session asks for {asked}, and on {host.called} {host.gpu_trouble}, so its GPUs are not known",
-            "try `nvidia-smi -L` there; `combo doctor` tells more"
-            + ("; on a login node: --slurm" if grid.slurm != NO_SLURM else ""),
+            f"try `nvidia-smi -L` there; `combo doctor` tells more{slurm}",
         )
-    if most > len(allowed):
-        raise UserError(
-            f"a session asks for {asked}, and {host.called} offers {len(allowed)}"
-            f" (found: {list(host.gpus)}, use_gpus: {list(grid.use_gpus) if grid.use_gpus else 'all'})",
-            "lower resources.gpus, widen use_gpus, or check `nvidia-smi -L` on the host"
-            + ("; on a login node: --slurm" if grid.slurm != NO_SLURM else ""),
-        )
-    return allowed
+    raise UserError(
+        f"a session asks for {asked}, and {host.called} offers {len(allowed)}"
+        f" (found: {list(host.gpus)}, use_gpus: {list(grid.use_gpus) if grid.use_gpus else 'all'})",
+        f"lower resources.gpus, widen use_gpus, or check `nvidia-smi -L` on the host{slurm}",
+    )
+
+
+def _furnished(session: Session) -> Session:
+    """With its display as something that it may have to have alone, and without variables that stand for nothing."""
+    absent = [name for name in OF_GPUS if not session.gpus] + ([] if session.display else ["display"])
+    variables = tuple((name, text) for name, text in session.variables if not any(late(text, one) for one in absent))
+    token = session.display.token if session.display else ""
+    tokens = (*session.request.tokens, token) if token else session.request.tokens
+    return replace(session, variables=variables, request=replace(session.request, tokens=tokens))
+
+
+def _check_displays(plan: Plan) -> None:
+    """Raise UserError when a session may be granted a GPU for which its `display` names no X server."""
+    for session in plan.sessions:
+        named = {gpu for gpu, _ in session.display.by_gpu} if session.display else set()
+        bare = [gpu for gpu in session.request.only or plan.gpus if gpu not in named]
+        if named and bare:
+            raise UserError(
+                f"`display` names no X server for GPU {', '.join(map(str, bare))}, which {session.name} may be granted",
+                f"add it, or keep to the others: use_gpus: {sorted(named)}",
+            )
+
+
+def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
+    """Each session with as many threads as it has cores: those it asks for, or its share when as many run as can.
+    Ranks of a launcher share them."""
+    wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
+    fitting = fits([Task.of(session) for session in plan.sessions], capacity(plan, host))[0]
+    share = max(1, plan.cpus // max(1, min(fitting or plan.limits.parallel, plan.limits.parallel)))
+
+    def threads(session: Session) -> int:
+        wish = wished[session.policy, session.environment]
+        return max(1, (session.request.cpus or share) // max(1, session.around.ranks)) if wish is None else wish
+
+    return replace(plan, sessions=tuple(replace(one, threads=threads(one)) for one in plan.sessions))
+
+
+def kind(session: Session) -> str:
+    """A clean word that sessions of one program in the same surroundings share: they warm up the same caches."""
+    program = session.command[:1]
+    if len(session.command) > 1 and session.command[1].strip("'\"").endswith(_SCRIPTS):
+        program = session.command[:2]
+    content = "\0".join((session.setup, session.workdir or "", *program))
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]

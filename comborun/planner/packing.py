@@ -14,16 +14,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.errors import UserError
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
 from comborun.rules.order import Line
 from comborun.rules.placement import HEADROOM, Lack, Ledger, Room, for_us
 from comborun.rules.starts import Spacing
-from comborun.text import MIB
+from comborun.text import MIB, several
 
 if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.resources import HostFacts
+    from comborun.servers import Server
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,7 @@ class Task:
     @cached_property
     def asked(self) -> placement.Request:
         """In the words of the host's rules."""
-        asked = self.request
-        return placement.Request(
-            gpus=self.gpus,
-            gpu_memory=asked.gpu_memory,
-            cpus=asked.cpus,
-            memory=asked.memory,
-            tokens=asked.tokens,
-            group=asked.group,
-            per_gpu=asked.per_gpu,
-            per_host=asked.per_host,
-            only=asked.only,
-        )
+        return placement.Request(gpus=self.gpus, **vars(self.request))
 
 
 @dataclass(frozen=True)
@@ -273,3 +264,52 @@ def fits(tasks: Sequence[Task], room: Capacity) -> tuple[int, str]:
             continue
         host.start(str(at), task, chosen)
     return host.busy, first
+
+
+def check_fit(plan: Plan, host: HostFacts) -> None:
+    """Raise UserError, naming every request that no wait will meet, with the numbers."""
+    kinds: dict[tuple[int, Request], tuple[str, Session | Server]] = {}
+    asking: list[tuple[str, Session | Server]] = [
+        *((one.name, one) for one in plan.sessions),
+        *((f"the server {one.name}", one) for one in plan.servers),
+    ]
+    for who, one in asking:
+        kinds.setdefault((one.gpus, one.request), (who, one))
+    reasons = [f"\n  {who} {reason}" for who, one in kinds.values() for reason in _never(one, plan, host)]
+    if reasons:
+        raise UserError(
+            f"{host.called} can never start this:{''.join(reasons)}",
+            "lower what `resources` asks for, or what `reserve` keeps; `combo doctor` shows what the host has",
+        )
+
+
+def _never(one: Session | Server, plan: Plan, host: HostFacts) -> Iterator[str]:
+    if one.request.cpus > plan.cpus:
+        yield f"asks for {several(one.request.cpus, 'core')}; the host has {host.cpus}{_kept(plan.reserve.cpus)}"
+    memory = host.memory // MIB
+    if memory and one.request.memory > memory - plan.reserve.memory:
+        yield f"asks for {one.request.memory} MiB of memory; the host has {memory}{_kept(plan.reserve.memory)}"
+    allowed = [gpu for gpu in plan.gpus if not one.request.only or gpu in one.request.only]
+    if one.gpus > len(allowed):
+        among = f" among {list(one.request.only)}" if one.request.only else ""
+        yield f"asks for {several(one.gpus, 'GPU')}{among}; of these it may use {allowed}"
+    elif one.gpus and one.request.gpu_memory:
+        yield from _too_small(one, allowed, plan, host)
+
+
+def _too_small(one: Session | Server, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:
+    """Where nvidia-smi doesn't tell how large a GPU is, nothing is said."""
+    totals = {card.index: card.total for card in host.cards}
+    kept = plan.reserve.gpu_memory + HEADROOM
+    fitting = [gpu for gpu in allowed if (total := totals.get(gpu)) is None or total - kept >= one.request.gpu_memory]
+    if len(fitting) < one.gpus:
+        have = ", ".join(f"GPU {gpu} {totals.get(gpu)}" for gpu in allowed)
+        number = f" on each of {one.gpus} GPUs" if one.gpus > 1 else " of a GPU"
+        yield (
+            f"asks for {one.request.gpu_memory} MiB{number}; of MiB there are: {have}"
+            f" (reserved {plan.reserve.gpu_memory}, headroom {HEADROOM})"
+        )
+
+
+def _kept(reserved: int) -> str:
+    return f", {reserved} of them reserved" if reserved else ""

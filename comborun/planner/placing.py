@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.checks.count import number
-from comborun.grid.keys.placement import MOST_GPUS, Needs
+from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
 from comborun.placement import (
     GPUS,
     NODES,
@@ -20,13 +19,13 @@ from comborun.placement import (
     parse_placement,
     too_much,
 )
+from comborun.resources import mebibytes
 from comborun.rules.placement import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.grid import Combo, Grid
-    from comborun.grid.keys.placement import Wanted
     from comborun.plan import Session
     from comborun.resources import HostFacts, Reserve
 
@@ -41,7 +40,7 @@ def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts)
     """
     if not combo.settings.placement:
         return session
-    free = rooms(host, grid.reserve)
+    free = rooms(host, grid.reserve.kept)
     components = _placed(combo, host, free)
     gpus = claimed(components)
     _check_claim(combo, grid, gpus)
@@ -55,9 +54,8 @@ def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts)
 
 def gpus_counted(combo: Combo) -> int:
     """How many GPUs a machine has to have for a combo's placement; 0 where that is for the machine to say."""
-    entries = [one for one in combo.settings.placement if one.node_group != NODES and _fixed(one)]
-    placed = (parse_placement(one.placement, MOST_GPUS) for one in entries)
-    return max((gpu + 1 for processes in placed for gpus in processes.values() for gpu in gpus), default=0)
+    placed = (entry.processes for _, entry in combo.settings.placed if entry.node_group != NODES)
+    return max((gpu + 1 for processes in placed for gpus in processes for gpu in gpus), default=0)
 
 
 def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
@@ -76,11 +74,11 @@ def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
 
 def _placed(combo: Combo, host: HostFacts, free: Sequence[Room]) -> tuple[Component, ...]:
     """The components of a combo on this host. Raises UserError where it lacks GPUs, or copies can't be shared out."""
-    entries = [(name, entry) for entry in combo.settings.placement for name in entry.names]
+    entries = combo.settings.placed
     try:
         components = tuple(_component(name, entry, combo, host.gpus) for name, entry in entries)
     except PlacementError as error:
-        anywhere = tuple(_component(name, entry, combo, range(MOST_GPUS)) for name, entry in entries if _fixed(entry))
+        anywhere = tuple(_component(name, entry, combo, range(MOST_GPUS)) for name, entry in entries if entry.fixed)
         hint = _advice(anywhere, free) if len(anywhere) == len(entries) else error.hint
         message = f"{combo.label}: `placement` on {host.host}: {error.message} (RLinf: {error.raises})"
         raise UserError(message, hint) from None
@@ -93,23 +91,18 @@ def _placed(combo: Combo, host: HostFacts, free: Sequence[Room]) -> tuple[Compon
     return components
 
 
-def _fixed(entry: Wanted) -> bool:
-    """Whether it means the same on every host."""
-    return "all" not in entry.placement.lower()
-
-
-def _component(name: str, entry: Wanted, combo: Combo, gpus: Sequence[int]) -> Component:
+def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) -> Component:
     on_gpus = entry.node_group != NODES
-    needs = combo.settings.components.get(name, Needs())
+    needs = combo.settings.components.get(name, ComponentKeys())
     found = parse_placement(entry.placement, len(gpus) if on_gpus else 1)
     return Component(
         name=name,
         placement=_tight(entry.placement),
         node_group=entry.node_group,
         processes=tuple(tuple(gpus[rank] for rank in ranks) if on_gpus else () for ranks in found.values()),
-        gpu_memory=needs.gpu_memory if on_gpus else 0,
-        copies=number(needs.copies, combo),
-        videos=number(needs.videos, combo),
+        gpu_memory=mebibytes(needs.gpu_memory) if on_gpus else 0,
+        copies=combo.number(needs.copies),
+        videos=combo.number(needs.videos),
     )
 
 
@@ -119,19 +112,19 @@ def _advice(components: Sequence[Component], free: Sequence[Room]) -> str:
     return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
 
 
-def hydra_overrides(placement: Sequence[Wanted]) -> tuple[str, ...]:
+def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]:
     """The two arguments that replace RLinf's placement by this one; none where there is none.
 
     Verified with Hydra 1.3.8: a key such as `rollout,env` of the configuration has no path, so the whole map goes and
     comes back; unquoted strings would be taken for sweeps. Components that share an entry get one each.
     """
-    if not placement:
+    if not placed:
         return ()
-    entries = ",".join(f"{name}:{_value(entry)}" for entry in placement for name in entry.names)
+    entries = ",".join(f"{name}:{_value(entry)}" for name, entry in placed)
     return f"~{SETTING}", f"+{SETTING}={{{entries}}}"
 
 
-def _value(entry: Wanted) -> str:
+def _value(entry: PlacedKeys) -> str:
     text = f'"{_tight(entry.placement)}"'
     return text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
 

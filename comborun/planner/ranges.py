@@ -1,18 +1,39 @@
-"""Sessions for a part of another one's episodes: a range that is missing or new, and the few that are tried first."""
+"""Sessions for a part of another one's episodes, and the digests by which work is known again. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
-from comborun.planner.digests import session_digest
+from comborun.resources import BARE
 from comborun.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from comborun.plan import Session
+
+
+_NOT_WORK = {
+    "progress",
+    "evidence",
+    "failures",
+    "watch",
+    "components",
+    "counted",
+    "ranged",
+    "flag",
+    "unpaired",
+    "request",
+    "pin",
+    "display",
+    "threads",
+    "expected_s",
+}
+"""how work is shown, watched and judged: it may change while a run is under way, and the work is the same"""
 
 
 def range_session(session: Session, first: int, count: int) -> Session:
@@ -84,3 +105,39 @@ def _named(session: Session, name: str) -> Session:
 
 def _label(session: Session) -> str:
     return f"`{session.policy} in {session.environment}`"
+
+
+def blocks(session: Session, most: int | None) -> tuple[Session, ...]:
+    """`session` as sessions of at most `most` episodes each; itself where that is enough."""
+    if most is None or session.count <= most:
+        return (session,)
+    last = session.first + session.count
+    return tuple(range_session(session, first, min(most, last - first)) for first in range(session.first, last, most))
+
+
+def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
+    """The first block of every combo, then the second of each: environment by environment, all policies in turn.
+
+    A comparison can be decided only as far as both of its policies have come.
+    """
+    environments = list(dict.fromkeys(combo[0].environment for combo in combos))
+    by_environment = sorted(combos, key=lambda combo: environments.index(combo[0].environment))
+    most = max((len(combo) for combo in combos), default=0)
+    return tuple(combo[place] for place in range(most) for combo in by_environment if place < len(combo))
+
+
+def session_digest(session: Session) -> str:
+    """Of the combo, its episodes and everything that is run for it."""
+    content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in _NOT_WORK}
+    content["digest"] = ""
+    del content["results"]["videos"]
+    if session.around == BARE:  # nothing is said, as before there was a way to say it
+        del content["around"]
+    if not session.servers:
+        del content["servers"]
+    return digest_of(content)
+
+
+def digest_of(*content: object) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

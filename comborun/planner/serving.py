@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 from comborun.command import fill
 from comborun.errors import UserError
-from comborun.grid.layers import asked_of
-from comborun.planner.around import host_folder
-from comborun.planner.digests import digest_of, session_digest
-from comborun.planner.furnished import filled
-from comborun.resources import NOTHING
+from comborun.planner.program import host_folder, variables_of
+from comborun.planner.ranges import digest_of, session_digest
 from comborun.servers import Check, Server, WarmUp, asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comborun.grid import Grid
-    from comborun.grid.keys.server import ReadyKeys, ServerKeys
+    from comborun.grid.servers import ReadyKeys, ServerKeys
     from comborun.plan import Plan, Session
     from comborun.resources import HostFacts
 
@@ -94,17 +91,15 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
 
 def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
     values = {"server": name, **{f"server.{key}": value for key, value in keys.attributes.items()}}
-    request = replace(asked_of(NOTHING, keys.resources), only=keys.use_gpus or (), per_gpu=0, per_host=0)
-    gpus = keys.resources.gpus or (1 if keys.per == "gpu" else 0)
-    if not gpus:
-        request = replace(request, only=())
+    only = keys.use_gpus or () if keys.gpus else ()
+    request = replace(keys.resources.request, only=only, per_gpu=0, per_host=0)
     server = Server(
         name=name,
         command=fill(keys.command or "", values),
         setup=keys.setup,
-        workdir=host_folder(keys.workdir, grid, host) if keys.workdir else None,
-        variables=filled(keys.variables, values),
-        gpus=gpus,
+        workdir=host_folder(keys.workdir, grid, host),
+        variables=variables_of(keys.variables, values),
+        gpus=keys.gpus,
         each_gpu=keys.per == "gpu",
         request=request,
         pin=keys.pin,

@@ -106,7 +106,7 @@ def wanted_by(grid: Grid, *, local: bool) -> Wanted:
     """
     found: dict[str, None] = {}
     for settings in (grid.settings, *(combo.settings for combo in grid.combos)):
-        folder = _folder(settings.workdir, grid, local=local)
+        folder = _folder(settings.workdir.folder, grid, local=local)
         for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
             found.update(dict.fromkeys(_placed(_scripts(text), folder)))
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]

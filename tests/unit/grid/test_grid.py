@@ -8,7 +8,7 @@ import pytest
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, parse_grid
-from comborun.grid.settings import GridLimits, Settings
+from comborun.grid.survival import LimitKeys
 from comborun.judging import ProgressRules, ResultRules
 from comborun.plan import Plan
 from comborun.planner import lay_out
@@ -38,19 +38,13 @@ def test_a_grid_that_says_little_has_the_defaults() -> None:
     grid = grid_of(HEAD, "folder/4 env test.yaml")
     assert grid.name == "4-env-test"
     assert (grid.host, grid.root, grid.after, grid.use_gpus, grid.poll) == (None, "~/comborun", None, None, 60.0)
-    assert grid.limits == GridLimits(parallel=None, per_gpu=None, stagger=0.0, attempts=3)
-    assert grid.settings == Settings(
-        command="evaluate {policy} {environment} {episodes} {output_dir}",
-        episodes=100,
-        first_episode=0,
-        seed=None,
-        unit="episode",
-        setup="",
-        workdir=None,
-        variables={},
-        gpus=0,
-        results=ResultRules(files=("**/*.jsonl",), success="success", episode="episode", metrics=()),
-    )
+    assert grid.limits == LimitKeys()
+    assert (grid.limits.attempts, grid.limits.breaker, grid.retry, grid.sync, grid.servers) == (3, 3, {}, (), {})
+    settings = grid.settings
+    assert settings.command == "evaluate {policy} {environment} {episodes} {output_dir}"
+    assert (settings.episodes, settings.first_episode, settings.seed, settings.unit) == (100, 0, None, "episode")
+    assert (settings.setup, settings.workdir.folder, settings.variables, settings.gpus) == ("", None, {}, 0)
+    assert settings.result_rules == ResultRules(("**/*.jsonl",), "success", "episode", ())
     assert grid.warnings == ()
 
 
@@ -84,12 +78,13 @@ poll: 2 s
         "report {results_dir}",
     )
     assert (grid.use_gpus, grid.poll) == ((1, 0), 2.0)
-    assert grid.limits == GridLimits(8, 3, 0.5, 5)
+    limits = grid.limits
+    assert (limits.parallel, limits.per_gpu, limits.stagger, limits.attempts) == (8, 3, 0.5, 5)
     settings = grid.settings
     assert (settings.first_episode, settings.seed, settings.unit, settings.gpus) == (5, 0, "step", 2)
-    assert (settings.setup, settings.workdir) == ("source a\nsource b\n", "../there")
+    assert (settings.setup, settings.workdir.folder) == ("source a\nsource b\n", "../there")
     assert dict(settings.variables) == {"A": "YES", "B": "0.10", "C": "true", "D": ""}
-    assert settings.results == ResultRules(("a/*.jsonl", "b.jsonl"), "completion", "ep", ("x", "y"))
+    assert settings.result_rules == ResultRules(("a/*.jsonl", "b.jsonl"), "completion", "ep", ("x", "y"))
 
 
 def test_attributes_keep_the_text_that_was_written() -> None:
@@ -146,7 +141,7 @@ overrides:
     assert settings["flat", "grass"] == grid.settings
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    assert settings["flat", "stairs"].results == ResultRules(("x.jsonl",), "done", "episode", ("speed",))
+    assert settings["flat", "stairs"].result_rules == ResultRules(("x.jsonl",), "done", "episode", ("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")
     assert dict(settings["rough", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
@@ -166,8 +161,8 @@ def test_results_none_means_no_record_files_and_an_override_may_have_some_again(
     grid = grid_of(
         HEAD + "results: none\noverrides: [{when: {policy: flat}, results: {success: ok}}]\n",
     )
-    assert grid.settings.results.files == ()
-    assert grid.combos[0].settings.results == ResultRules(success="ok")
+    assert grid.settings.record_files == ()
+    assert grid.combos[0].settings.result_rules == ResultRules(success="ok")
 
 
 def test_progress_is_read_off_the_log_by_the_grids_pattern_and_an_override_replaces_it_whole() -> None:
@@ -180,7 +175,8 @@ overrides:
   - {when: {policy: rough, environment: stairs}, progress: none}
 """
     )
-    progress = {(combo.policy.name, combo.environment.name): combo.settings.progress for combo in grid.combos}
+    here = HostFacts("local", "box", 4, 1 << 30, (), "5.2", "3.3a", "", ())
+    progress = {(one.policy, one.environment): one.progress for one in lay_out(grid, here).sessions}
     assert progress == {
         ("flat", "grass"): ProgressRules(silent=True),
         ("flat", "stairs"): ProgressRules(silent=True),

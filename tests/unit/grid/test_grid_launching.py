@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import GridError, UserError
-from comborun.grid import Grid, parse_grid
-from comborun.grid.keys.quantity import parse_size
-from comborun.grid.settings import Shipped
+from comborun.grid import Grid, Shipped, parse_grid
+from comborun.grid.values import parse_size
 from comborun.plan import Plan
 from comborun.planner import lay_out
 from comborun.resources import HostFacts
@@ -25,7 +24,7 @@ def grid(text: str) -> Grid:
 
 def test_an_entry_of_sync_is_a_place_here_and_a_place_there() -> None:
     entries = "sync:\n- {from: ./a b, to: ~/x, exclude: '*.pt', max_size: 2 MiB}\n- {from: ~/f, to: /srv/}\n"
-    assert grid(entries).sync == (Shipped("./a b", "~/x", ("*.pt",), 2 << 20), Shipped("~/f", "/srv/", (), 1 << 30))
+    assert grid(entries).shipped == (Shipped("./a b", "~/x", ("*.pt",), 2 << 20), Shipped("~/f", "/srv/", (), 1 << 30))
 
 
 def test_one_session_to_replace_needs_no_brackets() -> None:

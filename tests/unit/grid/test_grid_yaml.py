@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comborun.grid.yaml_source import read_source
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Tree, plain_kind
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Tree, plain_kind, read_source
 
 
 def value(text: str) -> Tree:

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from comborun.cli import combo
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
-from comborun.grid.about import AboutKeys
-from comborun.grid.model import keys_of
+from comborun.grid.draft import keys_of
+from comborun.grid.presets import SHIPPED, AboutKeys, PresetText, find_preset, known_presets
 from comborun.judging import FORMATS
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
-from comborun.preset import SHIPPED, PresetText, find_preset, known_presets
 from comborun.reporter.adapters.formats import FILENAME_ENCODED
 from comborun.reporter.adapters.formats import FORMATS as READ
 from comborun.resources import HostFacts
@@ -86,7 +85,7 @@ def test_all_sixteen_are_there() -> None:
 def test_its_starter_is_a_good_grid_without_a_warning(name: str) -> None:
     grid = parse_grid(starter(name), Path("grid.yaml"))
     assert grid.warnings == ()
-    assert grid.preset is not None
+    assert grid.program is not None
     assert len(grid.combos) >= 2
 
 
@@ -251,9 +250,9 @@ def test_its_notes_are_no_part_of_the_work_but_of_what_is_known_of_a_run(tmp_pat
     after = grid_of(tmp_path, MINE.replace("it ignores seeds", "seeds are ignored"))
     assert [one.digest for one in sessions(before)] == [one.digest for one in sessions(after)]
     assert [one.unpaired for one in sessions(after)] == ["seeds are ignored"]
-    assert before.preset
-    assert after.preset
-    assert before.preset.digest != after.preset.digest
+    assert before.program
+    assert after.program
+    assert before.program.digest != after.program.digest
     changed = grid_of(tmp_path, MINE.replace("--size", "--width"))
     assert sessions(changed)[0].digest != sessions(before)[0].digest
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import UserError
-from comborun.grid.keys.quantity import parse_duration, parse_whole
+from comborun.grid.values import parse_duration, parse_whole
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0), ("10", 10), ("-3", -3), ("-0", 0), ("1000000", 1000000)])

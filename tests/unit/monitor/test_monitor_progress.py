@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, History, RunView, fold
 from comborun.monitor.progress import NOTHING, Counter, Share, counted
 from comborun.monitor.status import SessionStatus
+from comborun.planner import lay_out
+from comborun.resources import HostFacts
 from comborun.rules import counting
 from comborun.rules.words import Life
 
@@ -172,10 +173,10 @@ def test_the_examples_of_the_document_work() -> None:
         line = re.search(r"`(.*?)`(?:,|$)", printed)
         written = f"progress: {rule.strip('`')}\n" if rule.startswith("`") else ""
         head = "policies: [a]\nenvironments: [x]\nepisodes: 100\ncommand: run {episodes} {output_dir}\n"
-        settings = parse_grid(head + written, Path("grid.yaml")).settings
-        progress = replace(settings.progress, each=int(settings.each or 0))
+        here = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
+        (session,) = lay_out(parse_grid(head + written, Path("grid.yaml")), here).sessions
         count = 50 if "batches" in printed else 100_000 if "train" in printed else 100
-        found[printed] = told(line[1], progress, Share(0, count)) if line else told("", progress)
+        found[printed] = told(line[1], session.progress, Share(0, count)) if line else told("", session.progress)
     assert list(found.values()) == [7, 7, 12, 3, 40, 8, 4096, None]
 
 

@@ -128,7 +128,7 @@ def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
         ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is no path of a server"),
         ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "what shows that the server is ready?"),
         ("servers: {vlm: {command: 'serve {port}', ready: {line: '('}}}\n", "grid.yaml:5"),
-        ("servers: {vlm: {command: 'serve {port}', per: card}}\n", "one server per `card`?"),
+        ("servers: {vlm: {command: 'serve {port}', per: card}}\n", "there is no server per `card`"),
         ("servers: {vlm: {command: 'serve {port}', resources: {gpu: 1}}}\n", "there is no key `gpu`"),
         ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is no name of a server"),
         ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun gives by itself"),

@@ -13,7 +13,7 @@ from comborun.errors import GridError
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, lay_out_on_slurm, pace_key
-from comborun.planner.shards import Uncut, ranges, worthwhile
+from comborun.planner.arranging import Uncut, ranges, worthwhile
 from comborun.resources import HostFacts
 
 HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
@@ -138,7 +138,7 @@ def test_auto_cuts_the_straggler_and_leaves_what_its_start_up_would_cost_more_th
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.floats(0.01, 100), st.floats(0, 300)), min_size=1, max_size=8))
 def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int, float, float]]) -> None:
-    from comborun.planner.shards import _lengths, _makespan  # pyright: ignore[reportPrivateUsage]
+    from comborun.planner.arranging import _lengths, _makespan  # pyright: ignore[reportPrivateUsage]
 
     uncut = [Uncut(*one) for one in combos]
     numbers = worthwhile(uncut, [50.0], 4)

@@ -201,7 +201,7 @@ def test_a_time_that_slurms_warning_makes_much_shorter_is_told() -> None:
         ("{options: ['--licenses=$(id)']}", "no long option of sbatch in one word", "no blanks"),
         ("{partition: 'a;b'}", "nothing that Slurm would take", "a name"),
         ("{constraint: 'a b'}", "nothing that Slurm would take", "no blanks"),
-        ("{time: 0}", "a task without time", "remove it"),
+        ("{time: 0}", "a task of no time", "remove it"),
         ("{time: 400 d}", "more than a year", "4 h"),
         ("{mail: me}", "nothing that Slurm would take", "an address"),
         ("{gpu_type: 'a:b'}", "nothing that Slurm would take", "sinfo"),

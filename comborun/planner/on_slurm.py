@@ -28,13 +28,13 @@ def lay_out_on_slurm(grid: Grid, login: HostFacts, shipped: str = "") -> Plan:
     """
     most = max((max(combo.settings.gpus, gpus_counted(combo)) for combo in grid.combos), default=0)
     nodes = replace(login, gpus=tuple(range(most)), cards=tuple(map(Card, range(most))))
-    plan = lay_out(replace(grid, use_gpus=None, servers={}), nodes, shipped, here=False)
+    plan = lay_out(grid.model_copy(update={"use_gpus": None, "servers": {}}), nodes, shipped, here=False)
     plan = replace(
         plan,
         limits=replace(plan.limits, parallel=grid.limits.parallel or len(plan.sessions)),
         gpus=(),
         cpus=0,
-        slurm=grid.slurm,
+        slurm=grid.slurm.asked(grid.limits.parallel),
     )
     if reasons := tuple(_refusals(plan, grid)):
         listed = "".join(f"\n  {reason}" for reason in reasons)
@@ -52,7 +52,7 @@ def not_held(plan: Plan, grid: Grid) -> tuple[str, ...]:
         "limits.stagger: tasks start as soon as Slurm has room": bool(limits.stagger),
         "limits.warm_up: tasks start as soon as Slurm has room": bool(limits.warm_up),
         "all of slurm.time: Slurm tells a session to end up to 2 min before it is over": 0
-        < grid.slurm.minutes
+        < (grid.slurm.time or 0)
         <= _SHORT_MINUTES,
         "reserve: Slurm knows what is taken": bool(grid.reserve.gpu_memory or grid.reserve.cpus or grid.reserve.memory),
     }
@@ -66,7 +66,7 @@ def _refusals(plan: Plan, grid: Grid) -> Iterator[str]:
         yield "`servers`: a server on one node is not there for tasks on another; start it by hand, where all reach it"
     if grid.replaces:
         yield "`replaces`: sessions of yours on the login node hold no node; end them by hand"
-    if grid.slurm.whole_node:
+    if plan.slurm and plan.slurm.whole_node:
         return
     whole = "`slurm: {options: [--exclusive]}` gives each task a node of its own"
     if tokens := sorted({token for session in plan.sessions for token in session.request.tokens}):

@@ -1,0 +1,296 @@
+"""Policies times environments: the keys of the two axes, the combos, and the files that a glob stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from comborun.errors import Problem, UserError
+from comborun.grid.shapes import ONE_OR_MANY, Keys, key, merged
+from comborun.grid.values import OWNED, SCALAR, TEXT, AsWritten, AttributeName, Name, line_of, parse_whole
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree
+from comborun.policy_files import CHECKPOINT, PolicyGlob
+from comborun.text import did_you_mean, session_name
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.model import GridFile, SettingKeys
+
+AXIS_OF = {"policy": "policies", "environment": "environments"}
+AXES = tuple(AXIS_OF.values())
+_EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
+MOST_COMBOS = 10_000
+"""each is a session, with a directory of its own on the host"""
+STAND_IN = "each-file"
+"""the one policy of a grid whose glob has not been looked up on a host"""
+_GLOB_KEYS = ("glob", "exclude")
+_SHOWN = 4
+
+Found = tuple[tuple[str, str], ...]
+"""name and path of each policy that a glob finds"""
+
+
+def _entries(tree: object) -> object:
+    """An axis, list or map, as a list of maps with `name` and `attributes`."""
+    if isinstance(tree, Map):
+        pairs: list[tuple[Any, Any]] = [(tree.written[name], value) for name, value in tree.items()]
+    elif isinstance(tree, Items):
+        pairs = [(entry, None) for entry in tree]
+    else:
+        return tree
+    bare = [value is None or (isinstance(value, Scalar) and value.kind is Kind.NULL) for _, value in pairs]
+    return [
+        {"name": name} if alone else {"name": name, "attributes": value}
+        for (name, value), alone in zip(pairs, bare, strict=True)
+    ]
+
+
+class AxisEntry(Keys):
+    name: Name
+    attributes: dict[AttributeName, AsWritten] = Field(default={})
+
+
+_AXIS = {
+    "anyOf": [
+        {"type": "array", "minItems": 1, "items": TEXT},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"anyOf": [{"type": "object", "additionalProperties": SCALAR}, {"type": "null"}]},
+        },
+    ]
+}
+AxisEntries = Annotated[tuple[AxisEntry, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
+Names = Annotated[tuple[Name, ...], ONE_OR_MANY]
+
+
+class Match(Keys):
+    """Combos: those of a policy (or several), of an environment (or several), or where both meet."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    policy: Names = key("a policy of the grid, or a list of them", ())
+    environment: Names = key("an environment of the grid, or a list of them", ())
+
+    def meets(self, policy: Axis, environment: Axis) -> bool:
+        named = bool(self.policy or self.environment)
+        met = not self.policy or policy.name in self.policy
+        return named and met and (not self.environment or environment.name in self.environment)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A policy or an environment."""
+
+    name: str
+    """as the user wrote it"""
+    attributes: Mapping[str, str]
+    """name -> text as written, without quotes"""
+
+
+@dataclass(frozen=True)
+class Combo:
+    policy: Axis
+    environment: Axis
+    settings: SettingKeys
+    """the grid's, with every override that matches on top, in their order"""
+
+    @property
+    def session(self) -> str:
+        return session_name(self.environment.name, self.policy.name)
+
+    @property
+    def label(self) -> str:
+        return f"{self.policy.name} in {self.environment.name}"
+
+    def number(self, count: str | None) -> int:
+        """A count, from the attribute that it names if need be; 0 for none. Raises UserError."""
+        match = OWNED.fullmatch(count or "")
+        if match is None:
+            return parse_whole(count) if count else 0
+        axis: Axis = getattr(self, match[1])
+        if match[2] not in axis.attributes:
+            hint = f"give it the attribute in `{AXIS_OF[match[1]]}`"
+            raise UserError(f"{count} is not there for {match[1]} `{axis.name}`", hint)
+        whose = f"{count} of {match[1]} `{axis.name}`"
+        try:
+            found = parse_whole(axis.attributes[match[2]])
+        except UserError as error:
+            raise UserError(f"{whose}: {error.message}", error.hint) from None
+        if found < 1:
+            raise UserError(f"{whose} is {found}", "at least 1")
+        return found
+
+
+def some(names: Iterable[str]) -> str:
+    """A few names in words, and how many more there are."""
+    names = list(names)
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def combos_of(file: GridFile) -> tuple[Combo, ...]:
+    """Policies in the outer loop, environments in the inner; without `exclude`, then with `include` at the end."""
+    if len(file.policies) * len(file.environments) > MOST_COMBOS:
+        return ()
+    policies, environments = (
+        [Axis(entry.name, MappingProxyType(entry.attributes)) for entry in axis]
+        for axis in (file.policies, file.environments)
+    )
+    product = [(policy, environment) for policy in policies for environment in environments]
+    kept = [pair for pair in product if not any(match.meets(*pair) for match in file.exclude)]
+    back = [pair for match in file.include for pair in product if match.meets(*pair)]
+    pairs = {(policy.name, environment.name): (policy, environment) for policy, environment in [*kept, *back]}
+
+    @cache
+    def settings(overrides: tuple[int, ...]) -> SettingKeys:
+        found: SettingKeys = file
+        for index in overrides:
+            found = merged(found, file.overrides[index], file.WHOLE)
+        return found
+
+    return tuple(Combo(*pair, settings(matching(file, *pair))) for pair in pairs.values())
+
+
+def matching(file: GridFile, policy: Axis, environment: Axis) -> tuple[int, ...]:
+    """The indexes of the overrides for a combo, in their order."""
+    return tuple(index for index, entry in enumerate(file.overrides) if entry.when.meets(policy, environment))
+
+
+def axis_problems(draft: Draft) -> Iterator[Problem]:
+    """Axes that are missing, empty, too long, or that name something twice; entries that match nothing; sessions that
+    would have one name."""
+    for axis in AXES:
+        names = [entry.name for entry in getattr(draft.file, axis)]
+        if not names and axis not in draft.broken:
+            if axis in draft.source.root:
+                yield draft.at_value((axis,), f"`{axis}` is empty", "a grid needs at least one")
+            else:
+                yield draft.at(None, f"`{axis}` is missing", f"such as `{axis}: {_EXAMPLES[axis]}`")
+        for index, name in enumerate(names):
+            if (first := names.index(name)) != index:
+                line = draft.source.key_place(axis, first).line
+                yield draft.at_key((axis, index), f"`{axis}` names `{name}` twice", f"the first is in line {line}")
+    count = len(draft.file.policies) * len(draft.file.environments)
+    if count > MOST_COMBOS:
+        message = f"{count:,} combos are more than comborun handles ({MOST_COMBOS:,})"
+        yield draft.at(None, message, "cut the grid into several")
+    yield from _match_problems(draft)
+    yield from _session_problems(draft)
+
+
+def _match_problems(draft: Draft) -> Iterator[Problem]:
+    """Entries of include, exclude and overrides that match nothing."""
+    for path, match in _matches(draft.file):
+        if not (match.policy or match.environment):
+            if path[0] not in draft.broken:
+                message = f"an entry of `{path[0]}` that names no policy and no environment"
+                when = "when: " if path[-1] == "when" else ""
+                yield draft.at_value(path, message, f"`{when}{{policy: ..., environment: ...}}`, or one of the two")
+            continue
+        strangers = list(_strangers(draft, path, match))
+        yield from strangers
+        # entries of include and exclude are matched against the whole product, and always find their names
+        lost = path[0] == "overrides" and not any(match.meets(one.policy, one.environment) for one in draft.combos)
+        if lost and draft.combos and not strangers and not draft.broken.intersection(AXES):
+            message = f"an entry of `{path[0]}` that matches no combo"
+            yield draft.at_value(path, message, "`exclude` has taken them all out")
+
+
+def _matches(file: GridFile) -> Iterator[tuple[Path, Match]]:
+    yield from ((("include", index), match) for index, match in enumerate(file.include))
+    yield from ((("exclude", index), match) for index, match in enumerate(file.exclude))
+    yield from ((("overrides", index, "when"), entry.when) for index, entry in enumerate(file.overrides))
+
+
+def _strangers(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
+    """Names that are on no axis."""
+    for kind, axis in AXIS_OF.items():
+        known = [entry.name for entry in getattr(draft.file, axis)]
+        for index, name in enumerate(getattr(match, kind)):
+            if name not in known and axis not in draft.broken:
+                yield draft.at_value((*path, kind, index), f"there is no {kind} `{name}`", did_you_mean(name, known))
+
+
+def _session_problems(draft: Draft) -> Iterator[Problem]:
+    """No combo at all, and combos whose sessions would have one name."""
+    if not draft.combos and draft.file.exclude and draft.file.policies and draft.file.environments:
+        yield draft.at_key(("exclude",), "`exclude` leaves no combo", "leave one in")
+    first: dict[str, Combo] = {}
+    collisions: dict[Place, tuple[Combo, Combo]] = {}
+    for combo in draft.combos:
+        other = first.setdefault(combo.session, combo)
+        if other is not combo:
+            collisions.setdefault(_later(draft, other, combo), (other, combo))
+    for place, (other, combo) in collisions.items():
+        message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
+        yield draft.at(place, message, "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them")
+
+
+def _later(draft: Draft, first: Combo, second: Combo) -> Place:
+    """Where the name stands that made the second of two combos collide."""
+    kind = "policy" if first.policy != second.policy else "environment"
+    names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
+    return draft.source.key_place(AXIS_OF[kind], names.index(getattr(second, kind).name))
+
+
+def axis_warnings(draft: Draft) -> Iterator[Problem]:
+    if draft.file.include and not draft.file.exclude:
+        message = "`include` brings back what `exclude` took out; nothing is excluded, so it does nothing"
+        yield draft.at_key(("include",), message, "remove it, or add `exclude`")
+
+
+# `policies: {glob: ...}`: read first, and from then on as if its files stood there
+
+
+def glob_of(source: Source) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
+    """What `policies` asks the host for, if it does, and what is wrong with how it asks."""
+    axis = source.root.get("policies")
+    if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
+        return None, ()
+    problems = [
+        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `glob`", "either a glob or the policies")
+        for key in axis
+        if key not in _GLOB_KEYS
+    ]
+    read: dict[str, tuple[str, ...]] = {}
+    for name in _GLOB_KEYS:
+        try:
+            read[name] = _patterns(axis[name], absolute=name == "glob") if name in axis else ()
+        except UserError as error:
+            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    place = axis["glob"].place
+    return PolicyGlob(read.get("glob", ()), read.get("exclude", ()), place.line, place.column), tuple(problems)
+
+
+def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
+    patterns = tuple(line_of(entry) for entry in tree) if isinstance(tree, Items) else (line_of(tree),)
+    if not patterns:
+        raise UserError("an empty list", "such as ~/ckpt/*.pt")
+    for pattern in patterns if absolute else ():
+        if not pattern.startswith(("/", "~/")):
+            raise UserError(f"`{pattern}` is relative, and the host would not know to what", "write ~/... or /...")
+    return patterns
+
+
+def with_policies(source: Source, found: Found | None) -> Source:
+    """The grid with the files in the place of their glob; one stands for all of them when none are known."""
+    given = source.root["policies"]
+    place = given["glob"].place if isinstance(given, Map) else given.place
+    axis = Map(place)
+    for name, path in found or ((STAND_IN, "/"),):
+        axis[name] = attributes = Map(place)
+        axis.written[name] = Scalar(name, place, Kind.TEXT, quoted=True)
+        attributes[CHECKPOINT] = Scalar(path, place, Kind.TEXT, quoted=True)
+        attributes.written[CHECKPOINT] = Scalar(CHECKPOINT, place)
+    return replace(source, root=source.root.holding({**source.root, "policies": axis}))
+
+
+def found_by_glob(axis: Tree | None) -> bool:
+    """Whether its entries are files that stand in for a glob: all of them have its place."""
+    return isinstance(axis, Map) and bool(axis) and all(entry.place == axis.place for entry in axis.values())

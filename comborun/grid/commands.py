@@ -1,0 +1,230 @@
+"""Checks on the commands of a grid: placeholders that nothing fills, and text that will not do what it seems to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.command import (
+    FILE,
+    PLAN_TIME,
+    START_TIME,
+    TELLS_HOW_MANY,
+    CommandError,
+    check_alone,
+    check_argument,
+    fillable,
+    placeholders,
+    split_command,
+)
+from comborun.errors import Problem
+from comborun.grid.axes import AXIS_OF, Combo, found_by_glob, some
+from comborun.grid.display import UNCAPPED
+from comborun.servers import FIELDS
+from comborun.text import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.model import SettingKeys
+
+_AFTER_KNOWS = ("results_dir", "run")
+_OF_SESSIONS = {*PLAN_TIME, *START_TIME}
+_SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
+_BRACED = re.compile(r"\{\s*([A-Za-z][\w.-]*)\s*\}")
+_GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resources: {gpus: 1}`")
+_RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
+_EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
+_NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
+    "seed": ("seed", lambda it: it.seed is not None, "such as `seed: 1000`"),
+    "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
+    "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
+    "episodes_per_rank": _RANKS,
+    **dict.fromkeys(("gpu", "gpus", "egl_device"), _GPUS),
+    **dict.fromkeys(("episodes", "last_episode", "end_episode"), _EPISODES),
+}
+"""placeholders that nothing fills unless the grid has a key: the key, whether it has it, and a hint"""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A text of the file with placeholders, and the combos that it is filled for."""
+
+    path: Path
+    text: str
+    combos: tuple[Combo, ...]
+
+
+def uses(draft: Draft) -> tuple[Use, ...]:
+    """Every `command` of the file, whether some combo runs it or not."""
+    texts = {(*path, "command"): layer.command for path, layer in draft.layers if "command" in layer.model_fields_set}
+    runs: dict[Path, list[Combo]] = {path: [] for path in texts}
+    for combo in draft.combos:
+        if (path := draft.setter("command", combo=combo)) in runs:
+            runs[path].append(combo)
+    return tuple(Use(path, text, tuple(runs[path])) for path, text in texts.items())
+
+
+def command_problems(draft: Draft) -> Iterator[Problem]:
+    """What keeps commands from being run, and combos that have none."""
+    all_uses = uses(draft)
+    for use in all_uses:
+        yield from _problems(draft, use)
+    if draft.file.after is not None:
+        yield from _after_problems(draft, draft.file.after)
+    runs = {id(combo) for use in all_uses for combo in use.combos}
+    without = draft.where(lambda combo: id(combo) not in runs)
+    if draft.broken & {"command", "overrides"} or (all_uses and not without):
+        return
+    message = f"no `command` for {some(combo.label for combo in without)}" if all_uses else "`command` is missing"
+    hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
+    yield draft.at(None, message, hint)
+
+
+def _problems(draft: Draft, use: Use) -> Iterator[Problem]:
+    checks: list[Callable[[], object]] = []
+    try:
+        checks += [lambda argument=argument: check_alone(argument) for argument in split_command(use.text)]  # type: ignore[misc]
+    except CommandError as error:
+        yield at_text(draft, use.path, error, use.text)
+    checks += [lambda name=name: check_filled(draft, use, name) for name in dict.fromkeys(placeholders(use.text))]  # type: ignore[misc]
+    for check in checks:
+        try:
+            check()
+        except CommandError as error:
+            yield at_text(draft, use.path, error, use.text)
+
+
+def check_filled(draft: Draft, use: Use, name: str) -> None:
+    """Raise CommandError when `name` is no placeholder, or when nothing fills it for a combo that runs this command."""
+    kind, _, attribute = name.partition(".")
+    if attribute and kind in AXIS_OF:
+        problem = _attribute_problem(draft, use, kind, attribute)
+    elif kind == "server" and attribute:
+        problem = _server_problem(draft, attribute)
+    elif name.startswith(FILE):
+        problem = _file_problem(draft, use, name.removeprefix(FILE))
+    else:
+        check_argument(f"{{{name}}}", (*PLAN_TIME, *START_TIME))
+        problem = _need_problem(draft, use, name)
+    if problem:
+        raise CommandError(f"{{{name}}} {problem[0]}", problem[1], f"{{{name}}}")
+
+
+def _server_problem(draft: Draft, asked: str) -> tuple[str, str] | None:
+    name, _, field = asked.rpartition(".")
+    known = [*draft.file.servers]
+    if "servers" in draft.broken or (name in known and field in FIELDS):
+        return None
+    if name in known or not name:
+        return "is nothing that a server has", f"{{server.{name or 'NAME'}.url}}, .host or .port"
+    hint = did_you_mean(name, known) or "`servers: {NAME: {...}}`"
+    return f"names no server of `servers`: there is no `{name}`", hint
+
+
+def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
+    lacking = [combo.label for combo in use.combos if name not in combo.settings.files]
+    if draft.broken & {"files", "overrides"} or not lacking:
+        return None
+    known = sorted({file for combo in use.combos for file in combo.settings.files})
+    hint = did_you_mean(name, known) or f"`files: {{{name}: ...}}`"
+    return f"is a file that `files` does not write for {some(lacking)}", hint
+
+
+def _attribute_problem(draft: Draft, use: Use, kind: str, attribute: str) -> tuple[str, str] | None:
+    axis = AXIS_OF[kind]
+    entries = getattr(draft.file, axis)
+    known = sorted({name for entry in entries for name in entry.attributes})
+    if axis in draft.broken:
+        return None
+    if attribute not in known:
+        example = f"{axis}: {{{entries[0].name if entries else 'NAME'}: {{{attribute}: ...}}}}"
+        return f"stands for an attribute that no {kind} has", did_you_mean(attribute, known) or f"`{example}`"
+    named = {one.name: one for one in (getattr(combo, kind) for combo in use.combos)}
+    lacking = [name for name, one in named.items() if attribute not in one.attributes]
+    hint = f"give each an attribute `{attribute}`, or a command of its own with `overrides`"
+    return (f"is not there for {kind} {some(lacking)}", hint) if lacking else None
+
+
+def _need_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
+    key, met, hint = _NEEDS.get(name, ("", lambda _: True, ""))
+    lacking = [combo.label for combo in use.combos if not met(combo.settings)]
+    if draft.broken & {"overrides", key} or not lacking:
+        return None
+    where = "" if len(lacking) == len(use.combos) else f" for {some(lacking)}"
+    return f"has nothing to stand for: no `{key}`{where}", hint
+
+
+def _after_problems(draft: Draft, text: str) -> Iterator[Problem]:
+    try:
+        split_command(text)
+    except CommandError as error:
+        yield at_text(draft, ("after",), error, text)
+    for name in dict.fromkeys(placeholders(text)):
+        try:
+            check_argument(f"{{{name}}}", _AFTER_KNOWS)
+        except CommandError as error:
+            if name.partition(".")[0] in _OF_SESSIONS:
+                message = f"{{{name}}} belongs to one session, and `after` runs when all have ended"
+                hint = f"`after` knows {listed(f'{{{known}}}' for known in _AFTER_KNOWS)}"
+                error = CommandError(message, hint, error.text)
+            yield at_text(draft, ("after",), error, text)
+
+
+def at_text(draft: Draft, path: Path, error: CommandError, text: str, key: str = "") -> Problem:
+    """The problem, where the offending piece of the text stands if it can be found."""
+    piece = "" if error.text == text else error.text
+    return draft.at_value(path, f"`{key or path[-1]}`: {error.message}", error.hint, piece)
+
+
+def command_warnings(draft: Draft) -> Iterator[Problem]:
+    for use in uses(draft):
+        yield from _use_warnings(draft, use)
+    for path, text in _unfilled_texts(draft):
+        for name in placeholders(text):
+            filled = "variables" in path and _filled(draft, text, name)
+            if name.partition(".")[0] in _OF_SESSIONS and not filled:
+                message = f"`{path[0]}`: {{{name}}} is not filled here"
+                yield draft.at_value(path, message, "move it into the command", f"{{{name}}}")
+
+
+def _use_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
+    names = {name for text in (use.text, *(combo.settings.told for combo in use.combos)) for name in placeholders(text)}
+    counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
+    if counted and not names & TELLS_HOW_MANY:
+        message = "`command` has no {episodes}: how many are run is up to the program"
+        hint = f"hand the number over, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
+        yield draft.at_value(use.path, message, hint)
+    if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
+        message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
+        yield draft.at_value(use.path, message, "have the program write there, or say `results: none`")
+    if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
+        message = f"`command`: {match.group()} stays as it is: no shell reads the command"
+        hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"
+        yield draft.at_value(use.path, message, hint, match.group())
+    for match in _BRACED.finditer(use.text):
+        meant = f"{{{match[1].lower()}}}"
+        if match[1].lower() in _OF_SESSIONS and match.group() != meant:
+            message = f"`command`: {match.group()} is text, not a placeholder"
+            yield draft.at_value(use.path, message, f"write {meant}", match.group())
+
+
+def _filled(draft: Draft, text: str, name: str) -> bool:
+    """Whether a variable's text has a placeholder that stands for something."""
+    kind, _, attribute = name.partition(".")
+    entries = getattr(draft.file, AXIS_OF.get(kind, "policies")) if attribute else ()
+    return all(attribute in entry.attributes for entry in entries) and f"{{{name}}}" in fillable(text)
+
+
+def _unfilled_texts(draft: Draft) -> Iterator[tuple[Path, str]]:
+    """Texts that people expect placeholders in, and that have none."""
+    for path, layer in draft.layers:
+        yield from (((*path, "variables", name), text) for name, text in layer.variables.items())
+        yield (*path, "workdir"), layer.workdir.folder or ""
+        yield (*path, "setup"), layer.setup
+    for axis in AXIS_OF.values():
+        if found_by_glob(draft.source.root.get(axis)):
+            continue  # paths that the host has told, and a brace in one is a brace
+        for index, entry in enumerate(getattr(draft.file, axis)):
+            yield from (((axis, index, name), text) for name, text in entry.attributes.items())

@@ -1,0 +1,248 @@
+"""The keys `placement` and `components`: where a program puts its parts, and what each takes.
+
+What RLinf refuses when it starts is told before anything starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import ConfigDict, model_validator
+
+from comborun.command import CommandError, placeholders, split_command
+from comborun.errors import Problem, UserError
+from comborun.grid.axes import Combo
+from comborun.grid.commands import uses
+from comborun.grid.shapes import Keys, key, or_just
+from comborun.grid.values import TEXT, Count, Reads, Size, refusal, scalar_of
+from comborun.grid.yaml_tree import Items
+from comborun.placement import GPUS, NODES, PlacementError, parse_placement
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.model import SettingKeys
+
+MOST_GPUS = 64
+"""of one host"""
+ENVIRONMENTS = "env"
+"""the component of RLinf that runs simulators"""
+_BASE_SIXTY = re.compile(r"\+?[1-9][0-9_]*(:[0-5]?[0-9])+")
+_BASE_EIGHT = re.compile(r"\+?0[0-7_]+")
+
+
+def names_of(entry: str) -> tuple[str, ...]:
+    """The components that share one entry; RLinf splits the key at its commas."""
+    return tuple(name.strip() for name in entry.split(","))
+
+
+def _components(tree: object) -> str:
+    entry = str(tree)
+    for name in names_of(entry):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            hint = 'letters, digits, _ and -; within braces quote what holds a comma: {"rollout,env": "0-3"}'
+            raise UserError(f"`{name}` is no name of a component", hint)
+    return entry
+
+
+def _one_component(tree: object) -> str:
+    if "," in str(tree):
+        raise UserError(f"`{tree}` are several components", "say what each of them takes in an entry of its own")
+    return _components(tree)
+
+
+def _string(tree: object) -> str:
+    scalar = scalar_of(tree)
+    if not scalar.quoted and (other := _elsewhere(scalar.text)):
+        number, base = other
+        message = f"`{scalar.text}` without quotes is {number} to RLinf, whose YAML reads it in base {base}"
+        raise UserError(message, f'write it in quotes: "{scalar.text}"')
+    _check_somewhere(scalar.text)
+    return scalar.text
+
+
+def _elsewhere(text: str) -> tuple[int, str] | None:
+    """What YAML 1.1 makes of an unquoted number that is no such thing here; OmegaConf and Hydra read YAML 1.1."""
+    digits = text.replace("_", "")
+    if _BASE_SIXTY.fullmatch(text):
+        number = 0
+        for part in digits.lstrip("+").split(":"):
+            number = number * 60 + int(part)
+        return number, "sixty"
+    if _BASE_EIGHT.fullmatch(text) and int(digits, 8) != int(digits):
+        return int(digits, 8), "eight"
+    return None
+
+
+def _check_somewhere(text: str) -> None:
+    """Raise PlacementError for what no host could take. `all` may need another number of GPUs than the most."""
+    try:
+        parse_placement(text, MOST_GPUS)
+    except PlacementError:
+        for gpus in range(1, MOST_GPUS if "all" in text.lower() else 1):
+            with suppress(PlacementError):
+                parse_placement(text, gpus)
+                return
+        raise
+
+
+def _group(tree: object) -> str:
+    if isinstance(tree, Items):
+        hint = "RLinf would take the list for one name; on one host all GPUs are one group, so leave it out"
+        raise UserError("a list of node groups", hint)
+    name = scalar_of(tree).text
+    if name in {GPUS, NODES}:
+        return name
+    if "," in name:
+        raise UserError(f"`{name}` are several groups of machines", "comborun gives a session one host: leave it out")
+    hint = f"on one host it is `{GPUS}`, all of its GPUs, which need not be said, or `{NODES}`, the host without them"
+    raise UserError(f"`{name}` is a group of machines that the program's own configuration describes", hint)
+
+
+_STRING = {"anyOf": [TEXT, {"type": "integer", "minimum": 0}]}
+
+
+class PlacedKeys(Keys):
+    """Where the processes of a component are."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["placement"]})
+
+    placement: Annotated[str, Reads(_string, _STRING)] = key('the string: "0-3", "0-1:0-3", "0:0,1:1", "all"', "")
+    node_group: Annotated[str, Reads(_group, {"enum": [GPUS, NODES]})] = key(
+        "what is numbered: cluster, the GPUs; or node, the host itself", GPUS
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_group(self) -> Self:
+        if "placement" not in self.model_fields_set:
+            raise refusal(UserError("no `placement`", 'such as {placement: "0-3"}'))
+        if self.node_group == NODES:
+            try:
+                parse_placement(self.placement, 1)
+            except PlacementError:
+                message = f"node_group: {NODES} counts machines, and a session has one, number 0"
+                raise refusal(UserError(message, 'such as "0", or "0:0-3" for four processes')) from None
+        return self
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it means the same on every host."""
+        return "all" not in self.placement.lower()
+
+    @property
+    def processes(self) -> tuple[tuple[int, ...], ...]:
+        """The GPUs of each process on any host that can take it; none where that depends on the host."""
+        if not self.fixed:
+            return ()
+        return tuple(map(tuple, parse_placement(self.placement, 1 if self.node_group == NODES else MOST_GPUS).values()))
+
+
+class ComponentKeys(Keys):
+    """What a component takes, wherever it is."""
+
+    gpu_memory: Size = key("memory that one process takes on each of its GPUs; where there are copies, one copy", 0)
+    copies: Count | None = key("copies of the environment in all, dealt evenly to its processes")
+    videos: Count | None = key("videos that each of its processes writes")
+
+
+_NAME = {"type": "string"}
+Placing = dict[Annotated[str, Reads(_components, _NAME)], Annotated[PlacedKeys, or_just("placement", _STRING)]]
+Taking = dict[Annotated[str, Reads(_one_component, _NAME)], ComponentKeys]
+
+
+def placement_problems(draft: Draft) -> Iterator[Problem]:
+    """Components named twice or nowhere, counts that nothing fills, copies that can't be shared out, a pin mode that
+    would number the GPUs anew.
+    """
+    known = {name for combo in draft.combos for name, _ in combo.settings.placed}
+    for path, layer in draft.layers:
+        yield from _twice(draft, path, layer)
+        for name in layer.components:
+            if known and name not in known and not draft.source.key_place(*path, "components", name).file:
+                message = f"`placement` has no component `{name}`"
+                yield draft.at_key((*path, "components", name), message, did_you_mean(name, known))
+    if draft.broken & {"placement", "components", "overrides", "policies", "environments"}:
+        return
+    placed = draft.where(lambda combo: combo.settings.placement)
+    yield from _unfilled(draft, placed)
+    yield from _uneven(draft, placed)
+    pinned = [combo for combo in placed if combo.settings.pinned != "none"]
+    message = "`placement` names the host's GPUs, and `pin` shows a session only its own, from 0: {}"
+    hint = "`pin: none`: the program finds its GPUs by the placement itself"
+    yield from draft.of(pinned, ("placement",), message, hint)
+
+
+def placement_warnings(draft: Draft) -> Iterator[Problem]:
+    """Placements that the program is not told, and simulators where they are known to hang."""
+    for use in uses(draft):
+        untold = [combo for combo in use.combos if combo.settings.placement and not _told(combo)]
+        message = "`command` has no {placement}: the program of {} is not told where to run"
+        yield from draft.of(
+            untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"
+        )
+        if "component_placement" in use.text:
+            message = "`command` writes cluster.component_placement itself, which is not checked"
+            hint = (
+                "write it under `placement`, and {placement} into the command; a key such as `rollout,env` has no path"
+            )
+            yield draft.at_value(use.path, message, hint, "component_placement")
+    message = f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({{}}), where Isaac Sim is known to hang"
+    hint = f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
+    yield from draft.of(draft.where(_simulates_late), ("placement",), message, hint)
+
+
+def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for entry in layer.placement:
+        for name in names_of(entry):
+            if name in first:
+                message = f"`placement` places `{name}` twice, which RLinf asserts it does not"
+                hint = f"it stands in `{first[name]}` already"
+                yield draft.at_key((*path, "placement", entry), message, hint)
+            first.setdefault(name, entry)
+
+
+def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
+    for combo in placed:
+        for name, needs in combo.settings.components.items():
+            for count in ("copies", "videos"):
+                try:
+                    combo.number(getattr(needs, count))
+                except UserError as error:
+                    message = f"`{count}` of `{name}`: {error.message}"
+                    yield draft.at_key(("components", name), message, error.hint)
+
+
+def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
+    """Copies that RLinf would not share out, where the number of processes does not depend on the host."""
+    seen: set[tuple[str, int, int]] = set()
+    for combo in placed:
+        for name, entry in combo.settings.placed:
+            needs, processes = combo.settings.components.get(name), len(entry.processes)
+            with suppress(UserError):
+                copies = combo.number(needs.copies) if needs else 0
+                if processes and copies % processes and (name, copies, processes) not in seen:
+                    seen.add((name, copies, processes))
+                    yield _uneven_problem(draft, combo, name, copies, processes)
+
+
+def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processes: int) -> Problem:
+    message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes of it"
+    lower, higher = copies // processes * processes, -(-copies // processes) * processes
+    several = f"{lower} or {higher}" if lower else f"{higher}"
+    return draft.at_key(("placement",), message, f"RLinf gives each process as many: {several} copies would do")
+
+
+def _told(combo: Combo) -> bool:
+    try:
+        return any("placement" in placeholders(argument) for argument in split_command(combo.settings.command))
+    except CommandError:
+        return True
+
+
+def _simulates_late(combo: Combo) -> bool:
+    environments = [entry for name, entry in combo.settings.placed if name == ENVIRONMENTS]
+    return any(one.node_group != NODES and one.processes and 0 not in one.processes[0] for one in environments)

@@ -1,0 +1,280 @@
+"""Presets: what is known of an evaluation program, as a layer below a grid file or below one of its servers.
+
+The grid's keys win, and every value knows in which file it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, get_args
+
+from comborun.errors import GridError, Problem, UserError
+from comborun.grid.axes import AxisEntry
+from comborun.grid.draft import Draft, read_draft, read_keys
+from comborun.grid.model import GridFile, SettingKeys
+from comborun.grid.servers import ServerKeys
+from comborun.grid.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.values import AsWritten, AttributeName, Line, Text, one_of
+from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source
+from comborun.text import did_you_mean
+
+SHIPPED = Path(__file__).parents[1] / "presets"
+SUFFIX = ".yaml"
+ABOUT = "about"
+KEYS = (*SettingKeys.model_fields, "retry", "poll")
+"""of a grid that a preset may set: what is true of a program wherever it runs"""
+_WHOLE = frozenset({"placement", "progress", "display"})
+"""maps of a preset that the grid's own replace; all others are merged key by key"""
+_WHOLE_OF_SERVERS = frozenset({"ready", "warm_up", "health"})
+
+ProgramKind = Literal["evaluation", "training", "server"]
+Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
+"""which episodes a program counts: all, one after another; all of each batch; all, of one length; the first K that
+end"""
+Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
+
+
+class AttributeKeys(Keys):
+    """Attributes of the two axes that the command takes, each with what it is."""
+
+    policy: dict[AttributeName, Line] = key("of policies", {})
+    environment: dict[AttributeName, Line] = key("of environments", {})
+    server: dict[AttributeName, Line] = key("of a model server", {})
+
+
+class DefaultKeys(Keys):
+    """Attributes that need not be given."""
+
+    policy: dict[AttributeName, AsWritten] = key("of policies", {})
+    environment: dict[AttributeName, AsWritten] = key("of environments", {})
+
+
+class AboutKeys(Keys):
+    """The map `about` of a preset."""
+
+    summary: Line = key("the program, in one line", "")
+    kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
+        "evaluation, training, or server: one that others ask", "evaluation"
+    )
+    counting: Annotated[Counting, one_of("counting", get_args(Counting))] = key(
+        "which episodes of those that it begins it counts", "unknown"
+    )
+    shards: Line = key("how a combo can be cut, or why it can't", "")
+    unpaired: Line = key("why episodes of two policies are no pairs; else they may be", "")
+    attributes: AttributeKeys = key("what the command takes of each axis", AttributeKeys)
+    defaults: DefaultKeys = key("attributes that need not be given", DefaultKeys)
+    needs: Lines = key("what has to be there before the first session starts", ())
+    notes: Lines = key("what must be known, each with its reason", ())
+    starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
+
+
+class PresetOwnKeys(Keys):
+    """The part of a preset that no grid has."""
+
+    about: AboutKeys = key("the program", AboutKeys)
+
+
+@dataclass(frozen=True)
+class PresetText:
+    """A preset as it was found."""
+
+    name: str
+    file: str
+    """as people shall see it"""
+    text: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Preset:
+    found: PresetText
+    about: AboutKeys
+    source: Source
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    @property
+    def file(self) -> str:
+        return self.found.file
+
+    @property
+    def digest(self) -> str:
+        return self.found.digest
+
+    @property
+    def keys(self) -> Map:
+        """Its keys of a grid, or of a server."""
+        return _with_keys(self.source.root, self.source.root.keys() - {ABOUT})
+
+    @property
+    def settings_text(self) -> str:
+        """Its keys of a grid as they are written, comments and all."""
+        lines = self.source.text.splitlines()
+        starts = sorted(written.place.line for written in self.source.root.written.values())
+        about = self.source.key_place(ABOUT).line
+        after = next((line for line in starts if line > about), len(lines) + 1)
+        kept = [
+            text
+            for number, text in enumerate(lines, 1)
+            if number >= min(starts, default=len(lines) + 1) and not about <= number < after
+        ]
+        return "\n".join(kept).strip("\n") + "\n" if kept else ""
+
+
+def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the user's own presets are; one of them comes before a shipped one of the same name."""
+    config = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(config) if config.startswith("/") else Path.home() / ".config") / "comborun" / "presets"
+
+
+def known_presets() -> Mapping[str, Path]:
+    """Name -> file of every preset that a grid can name, in the order of their names."""
+    found = {path.stem: path for folder in (SHIPPED, own_folder()) for path in folder.glob(f"*{SUFFIX}")}
+    return dict(sorted(found.items()))
+
+
+def find_preset(wanted: str, beside: Path) -> PresetText:
+    """The preset of that name, or the file at that path, relative to the folder `beside`. Raises UserError."""
+    if "/" in wanted or wanted.endswith((SUFFIX, ".yml")):
+        path = beside / Path(wanted).expanduser()
+        return PresetText(path.stem, str(path), _text(path))
+    known = known_presets()
+    if wanted not in known:
+        hint = did_you_mean(wanted, known) or "`combo presets` lists them; a file of yours is named by its path"
+        raise UserError(f"there is no preset `{wanted}`", hint)
+    path = known[wanted]
+    shown = f"comborun/presets/{path.name}" if path.parent == SHIPPED else str(path)
+    return PresetText(wanted, shown, _text(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"there is no preset file {path}", "a path is read from the grid file's folder") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: byte {error.start}", "save it as UTF-8") from None
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}", "") from None
+
+
+def read_preset(found: PresetText) -> Preset:
+    """Check what a preset says of its program. Its keys of a grid are checked with the grid that they are laid below.
+
+    Raises GridError with all mistakes.
+    """
+    source = read_source(found.text, found.file, layer=found.file)
+    own = read_keys(PresetOwnKeys, replace(source, root=_with_keys(source.root, {ABOUT}), problems=()))
+    about = own.file.about
+    if about.kind == "server":
+        foreign = [name for name in source.root if name != ABOUT and name not in ServerKeys.model_fields]
+    else:  # keys that are no keys at all are told where the preset is used
+        foreign = [name for name in source.root if name in GridFile.model_fields and name not in KEYS]
+    hint = "a preset holds what is true of its program wherever it runs: leave the rest to grids"
+    problems = [*source.problems, *own.problems]
+    problems += [source.problem(source.key_place(name), f"`{name}` is no key of a preset", hint) for name in foreign]
+    problems += _lacking(source, about) if not own.problems else []
+    if problems:
+        raise GridError(tuple(problems))
+    return Preset(found, about, source)
+
+
+def _with_keys(root: Map, keys: Collection[str]) -> Map:
+    return root.holding({name: value for name, value in root.items() if name in keys})
+
+
+def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
+    if not about.summary:
+        return [source.problem(None, "a preset without `about: {summary: ...}`", "say in one line what it runs")]
+    if about.kind != "server" and not about.starter.strip():
+        hint = "a grid for `combo init --preset`, without its `name` and `preset`; docs/presets.md shows one"
+        return [source.problem(None, "a preset without `about: {starter: ...}`", hint)]
+    return []
+
+
+def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | None]:
+    """The keys of a grid, with those of its presets below them. Raises GridError where a preset can't be used."""
+    source = _with_server_presets(source, folder)
+    wanted = _wanted(source.root)
+    if wanted is None:
+        return read_draft(source), None
+    preset = _preset_for(source, wanted, folder)
+    root = _laid_over(source.root, preset.keys, _WHOLE)
+    draft = read_draft(_with_layer(replace(source, root=root), preset))
+    defaults = preset.about.defaults
+    filled = {
+        "policies": _filled(draft.file.policies, defaults.policy),
+        "environments": _filled(draft.file.environments, defaults.environment),
+    }
+    return replace(draft, file=draft.file.model_copy(update=filled), about=preset.about), preset
+
+
+def _with_server_presets(source: Source, folder: Path) -> Source:
+    servers = source.root.get("servers")
+    if not isinstance(servers, Map):
+        return source
+    entries: dict[str, Tree] = dict(servers)
+    for name, entry in servers.items():
+        if isinstance(entry, Map) and (wanted := _wanted(entry)):
+            preset = _preset_for(source, wanted, folder, server=name)
+            entries[name] = _laid_over(entry, preset.keys, _WHOLE_OF_SERVERS)
+            source = _with_layer(source, preset)
+    return replace(source, root=source.root.holding({**source.root, "servers": servers.holding(entries)}))
+
+
+def _wanted(tree: Map) -> Scalar | None:
+    """What stands under `preset`, where that is a name or a path."""
+    wanted = tree.get("preset")
+    return wanted if isinstance(wanted, Scalar) and wanted.kind is Kind.TEXT and wanted.text.strip() else None
+
+
+def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
+    """The preset that a grid or one of its servers names; errors are told where it is named."""
+    try:
+        preset = read_preset(find_preset(wanted.text, folder))
+    except GridError:
+        raise
+    except UserError as error:
+        message, hint = error.message, error.hint
+    else:
+        name, is_server = preset.name, preset.about.kind == "server"
+        if is_server == bool(server):
+            return preset
+        message = f"`{name}` is a model server, which evaluates nothing"
+        hint = f"`servers: {{NAME: {{preset: {name}}}}}`, and `preset` names the program that asks it"
+        if server:
+            message, hint = f"`{name}` is no model server", "`preset` at the top level is for what evaluates"
+    path = f"servers.{server}.preset" if server else "preset"
+    raise GridError((source.problem(wanted.place, f"`{path}`: {message}", hint),))
+
+
+def _with_layer(source: Source, preset: Preset) -> Source:
+    return replace(source, layers=MappingProxyType({**source.layers, preset.file: preset.found.text}))
+
+
+def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> Map:
+    """One map of both, in which `over` wins. Maps in it are merged likewise, but for those in `whole`."""
+    entries: dict[str, Tree] = dict(under)
+    for name, value in over.items():
+        below = under.get(name)
+        deep = whole is not None and name not in whole and isinstance(value, Map) and isinstance(below, Map)
+        entries[name] = _laid_over(value, below) if deep else value  # type: ignore[arg-type]
+    laid = Map(over.place)
+    laid.update(entries)
+    laid.written = {name: (over if name in over.written else under).written[name] for name in entries}
+    return laid
+
+
+def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
+    """With the attributes that a preset gives to every entry that lacks them."""
+    return tuple(entry.model_copy(update={"attributes": {**defaults, **entry.attributes}}) for entry in entries)

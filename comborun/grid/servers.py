@@ -1,0 +1,241 @@
+"""The key `servers`: model servers, what shows that one is ready, and what asks one that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import model_validator
+
+from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
+from comborun.errors import Problem, UserError
+from comborun.grid.axes import AXIS_OF
+from comborun.grid.display import PinWord
+from comborun.grid.resources import GpuIndexes, ResourceKeys
+from comborun.grid.shapes import OR_NONE, Also, Keys, key, or_just
+from comborun.grid.values import (
+    AsWritten,
+    AttributeName,
+    Line,
+    LogPattern,
+    NotNegative,
+    Positive,
+    Reads,
+    Schema,
+    Text,
+    VariableName,
+    WholeSeconds,
+    Workdir,
+    line_of,
+    one_of,
+    refusal,
+)
+from comborun.grid.yaml_tree import Items, Map, Scalar
+from comborun.servers import ASKED, DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS, OF_SERVERS
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+
+_LONGEST = 40
+_ASKING = re.compile(r"\{server\.([A-Za-z0-9_.-]+)\}")
+_KNOWN = ("port", "gpu", "gpus", "gpu_count", "output_dir", "attempt", "run")
+"""start-time placeholders that a server's command may hold"""
+
+
+def _server_name(tree: object) -> str:
+    name = str(tree)
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name) or len(name) > _LONGEST:
+        suggestion = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-0123456789")[:_LONGEST] or "policy"
+        hint = f"lower-case letters, digits and -, a letter first: `{suggestion}`"
+        raise UserError(f"`{name}` is no name of a server", hint)
+    if name == "after" or re.fullmatch(r".*-gpu[0-9]+", name):
+        raise UserError(f"`{name}` is a name that comborun gives by itself", "choose another one")
+    return name
+
+
+def _path(tree: object) -> str:
+    path = line_of(tree)
+    if not path.startswith("/") or " " in path:
+        raise UserError(f"`{path}` is no path of a server", "such as /health")
+    return path
+
+
+def _tcp(tree: object) -> bool:
+    word = line_of(tree)
+    if word != "tcp":
+        raise UserError(f"`{word}` is no check", "`ready: tcp` by itself, or a path such as /health")
+    return True
+
+
+_PATH: Schema = {"type": "string", "pattern": "^/[^ ]*$"}
+UrlPath = Annotated[str, Reads(_path, _PATH)]
+ServerName = Annotated[str, Reads(_server_name, {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})]
+
+
+class ReadyKeys(Keys):
+    """One check; a server is ready when all of them hold."""
+
+    path: UrlPath | None = key("a GET of this path is answered")
+    status: Positive = key("with this status", 200)
+    text: Line | None = key("and this text in the answer, such as the model's id")
+    line: LogPattern | None = key("or: regular expression (Python) of a log line")
+    tcp: Annotated[bool, Reads(_tcp, {"const": "tcp"})] = key("or: it takes connections", False)
+
+    @model_validator(mode="after")
+    def _is_one_check(self) -> Self:
+        if (self.path is not None) + (self.line is not None) + self.tcp != 1:
+            hint = "one of `path` and `line`, or `ready: tcp`"
+            raise refusal(UserError("what shows that the server is ready?", hint))
+        if self.path is None and self.model_fields_set & {"status", "text"}:
+            raise refusal(UserError("`status` and `text` are of an answer over HTTP", "give its `path`"))
+        return self
+
+
+def _checks(tree: object) -> object:
+    """A single check may stand without brackets, and be a path or the word `tcp`."""
+    if not isinstance(tree, (Map, Scalar, Items)):
+        return tree
+    entries = tree if isinstance(tree, Items) else [tree]
+    return [
+        {"tcp" if entry.text == "tcp" else "path": entry} if isinstance(entry, Scalar) else entry for entry in entries
+    ]
+
+
+def _checks_schema(many: Schema) -> Schema:
+    one = [{"const": "tcp"}, _PATH, many["items"]]
+    return {"anyOf": [*one, {**many, "items": {"anyOf": one}, "minItems": 1}]}
+
+
+class WarmUpKeys(Keys):
+    """One request, sent when the server is ready and before any client."""
+
+    path: UrlPath | None = key("what is asked for")
+    body: Text = key("what is sent; without it the request is a GET, with it a POST", "")
+    type: Line = key("media type of the body", "application/json")
+    within: WholeSeconds = key("how long its answer may take", 600)
+
+
+class HealthKeys(Keys):
+    """How a server is looked after once it is ready."""
+
+    every: WholeSeconds = key("time between two looks", DEFAULT_HEALTH_S)
+    misses: Positive = key("looks without an answer after which it is ended", DEFAULT_MISSES)
+
+
+class ServerKeys(Keys):
+    """A model server, started before the sessions that name it."""
+
+    preset: Line | None = key("the program, where comborun knows it: vllm, openpi-server ...")
+    attributes: dict[AttributeName, AsWritten] = key("values that fill {server.KEY}", {})
+    command: Text | None = key("the program and its arguments; {port} is where it listens")
+    setup: Text = key("bash that runs before the command, in the same shell", "")
+    workdir: Workdir | None = key("folder in which setup and command run")
+    variables: dict[VariableName, AsWritten] = key("environment variables", {})
+    resources: ResourceKeys = key("what it needs", ResourceKeys)
+    pin: PinWord = key("how it finds its GPUs", "cvd")
+    use_gpus: GpuIndexes | None = key("indexes of the GPUs that it may be granted; else those of the sessions")
+    per: Annotated[Literal["host", "gpu"], one_of("server per", ("host", "gpu"))] = key(
+        "gpu: one on each GPU, for the sessions there; host: a single one", "host"
+    )
+    ready: Annotated[tuple[ReadyKeys, ...], Also(_checks, _checks_schema)] = key(
+        "what shows that it is ready; else that it takes connections", ()
+    )
+    ready_within: WholeSeconds = key("how long that may take; 0: as long as it lives", 0)
+    warm_up: Annotated[WarmUpKeys, or_just("path", _PATH)] | None = key("one request before the first client's")
+    health: Annotated[HealthKeys | None, OR_NONE] = key(
+        "how it is looked after once it is ready; `none`: only that it lives", HealthKeys
+    )
+    restarts: NotNegative = key(
+        "how often in a row it is started again when it ended or did not answer", DEFAULT_RESTARTS
+    )
+
+    @property
+    def gpus(self) -> int:
+        return self.resources.gpus or (1 if self.per == "gpu" else 0)
+
+
+Servers = dict[ServerName, ServerKeys]
+
+
+def server_problems(draft: Draft) -> Iterator[Problem]:
+    """What keeps servers from being started, and from being asked."""
+    for name, keys in draft.file.servers.items():
+        yield from _command_problems(draft, name, keys)
+        if keys.per == "gpu":
+            yield from _gpu_problems(draft, name, keys)
+    for path, text in _texts(draft):
+        for match in _ASKING.finditer(text):
+            server = match[1].rpartition(".")[0]
+            known = ASKED.fullmatch(match.group()) and server in draft.file.servers
+            if not known and "servers" not in draft.broken:
+                hint = did_you_mean(server, [*draft.file.servers]) or "{server.NAME.url}, .host or .port"
+                yield draft.at_value(path, f"{match.group()} names nothing of `servers`", hint, match.group())
+
+
+def server_warnings(draft: Draft) -> Iterator[Problem]:
+    """Servers that nobody asks are never started."""
+    told = [combo.settings.command + combo.settings.setup for combo in draft.combos]
+    told += [text for _, text in _texts(draft)]
+    told += [text for combo in draft.combos for text in combo.settings.variables.values()]
+    for name in draft.file.servers:
+        mark = f"{OF_SERVERS}{name.upper().replace('-', '_')}_"
+        if not any(f"{{server.{name}." in text or mark in text for text in told):
+            message = f"no session asks the server `{name}`, so it is never started"
+            hint = f"`{{server.{name}.url}}` in a command, a variable or an attribute"
+            yield draft.at_key(("servers", name), message, hint)
+
+
+def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem]:
+    path: Path = ("servers", name, "command")
+    if keys.command is None:
+        if "servers" not in draft.broken:
+            hint = "such as `command: python serve.py --port {port}`, or `preset: vllm`"
+            yield draft.at_key(("servers", name), f"`servers.{name}` has no `command`", hint)
+        return
+    try:
+        split_command(keys.command)
+        _check_placeholders(keys.command, keys)
+    except CommandError as error:
+        yield draft.at_value(path, f"`servers.{name}.command`: {error.message}", error.hint, error.text)
+        return
+    told = (keys.command, keys.setup, *keys.variables.values())
+    if not any("{port}" in text or START_TIME["port"] in text for text in told):
+        hint = "hand it over, such as `--port {port}`: it is chosen when the server starts"
+        yield draft.at_value(path, f"the server `{name}` is not told on which port to listen", hint)
+
+
+def _check_placeholders(command: str, keys: ServerKeys) -> None:
+    """Raise CommandError for one that nothing fills."""
+    own = ("server", *(f"server.{attribute}" for attribute in keys.attributes))
+    for name in placeholders(command):
+        text = f"{{{name}}}"
+        check_argument(text, (*_KNOWN, *own))
+        if name in {"gpu", "gpus"} and not keys.gpus:
+            raise CommandError(f"{text} stands for nothing: it has no GPU", "`resources: {gpus: 1}`", text)
+
+
+def _gpu_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem]:
+    """Of a server on each GPU."""
+    if keys.resources.gpus > 1:
+        message = f"the server `{name}` is one per GPU, and asks for {keys.resources.gpus}"
+        yield draft.at_key(("servers", name), message, "`gpus: 1`, or `per: host`")
+    settings = (combo.settings for combo in draft.combos)
+    asking = [one for one in settings if one.gpus and f"server.{name}." in one.command]
+    told = keys.resources.gpu_memory and all(one.resources.gpu_memory for one in asking)
+    if asking and not told and draft.file.limits.per_gpu is None:
+        message = (
+            f"the server `{name}` shares its GPU with its clients, and who does not say how much it takes is alone"
+        )
+        hint = "`resources: {gpu_memory: ...}` of the server and of the sessions"
+        yield draft.at_key(("servers", name), message, hint)
+
+
+def _texts(draft: Draft) -> Iterator[tuple[Path, str]]:
+    """Values that may name a server, besides commands."""
+    for axis in AXIS_OF.values():
+        for entry in getattr(draft.file, axis):
+            yield from (((axis, entry.name, name), text) for name, text in entry.attributes.items())
+    for path, layer in draft.layers:
+        yield from (((*path, "variables", name), text) for name, text in layer.variables.items())

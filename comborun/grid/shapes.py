@@ -1,0 +1,97 @@
+"""Maps and lists of a grid file: how they may be written, and how a later one is laid over an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import core_schema
+
+from comborun.errors import UserError
+from comborun.grid.values import Schema, refusal
+from comborun.grid.yaml_tree import Items, Kind, Scalar
+from comborun.text import did_you_mean
+
+
+class Keys(BaseModel):
+    """A map of a grid file: nothing but the keys that are named."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # most are built as a part of others only
+
+
+K = TypeVar("K", bound=Keys)
+
+
+def key(description: str, default: Any = None, alias: str | None = None) -> Any:
+    """A key of a map. Every key has a default, so that one mistake never hides another. Of a class: made by it."""
+    if isinstance(default, type):
+        return Field(default_factory=default, description=description, alias=alias)
+    return Field(default=default, description=description, alias=alias)
+
+
+class Also:
+    """Annotates a list or a map: another way to write it, and the JSON Schema of both ways."""
+
+    def __init__(self, read: Callable[[object], object], schema: Callable[[Schema], Schema]) -> None:
+        self._read = read
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.no_info_before_validator_function(self._read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        return self._schema(handler(schema))
+
+
+def _bracketed(tree: object) -> object:
+    if not isinstance(tree, Scalar):
+        return tree
+    items = Items(tree.place)
+    items.append(tree)
+    return items
+
+
+def _is_none(tree: object) -> bool:
+    return isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text == "none"
+
+
+def _map_or_none(tree: object) -> object:
+    if isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text != "none":
+        hint = did_you_mean(tree.text, ("none",))
+        raise refusal(UserError(f"`{tree.text}` where a map or the word `none` belongs", hint))
+    return None if _is_none(tree) else tree
+
+
+def _none_schema(full: Schema) -> Schema:
+    return {"anyOf": [{"const": "none"}, full]}
+
+
+ONE_OR_MANY = Also(_bracketed, lambda many: {"anyOf": [many["items"], many]})
+"""a single value may stand without its brackets"""
+OR_NONE = Also(_map_or_none, _none_schema)
+"""the word `none` may stand in the place of a map"""
+OR_JUST_NONE = Also(lambda tree: None if _is_none(tree) else tree, _none_schema)
+"""the same where another word may stand there too (or_just)"""
+
+
+def or_just(name: str, schema: Schema) -> Also:
+    """The value of the most important key may stand in the place of a map."""
+    return Also(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree, lambda full: {"anyOf": [schema, full]})
+
+
+def merged(under: K, over: Keys, whole: frozenset[str] = frozenset()) -> K:
+    """`under` with every key that `over` names; maps are merged key by key, but for those in `whole`."""
+    changes: dict[str, Any] = {}
+    for name in over.model_fields_set & type(under).model_fields.keys():
+        below, above = getattr(under, name), getattr(over, name)
+        changes[name] = above if name in whole else _both(below, above)
+    return under.model_copy(update=changes)
+
+
+def _both(below: object, above: object) -> object:
+    if isinstance(below, Keys) and isinstance(above, Keys):
+        return merged(below, above)
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        return {**below, **{name: _both(below.get(name), value) for name, value in above.items()}}
+    return above

@@ -1,0 +1,117 @@
+"""The key `slurm`: what its jobs are asked for besides what the sessions need."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+from comborun.errors import UserError
+from comborun.grid.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.values import DURATION, Positive, Reads, line_of, matching, parse_duration, scalar_of
+from comborun.resources import Slurm
+
+_OPTION = r"--[a-z][a-z0-9-]*(=[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+)?"
+"""no blank, quote, # or backslash: Slurm would read them in its own way in the head of a script"""
+_LONGEST_MINUTES = 525_600
+_OWN_KEYS = ("partition", "account", "qos", "constraint", "reservation", "exclude", "time")
+_RESOURCES = (
+    *("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "cpus-per-task", "cpus-per-gpu"),
+    *("mem", "mem-per-cpu", "mem-per-gpu"),
+)
+_OURS = (
+    *("array", "nodes", "ntasks", "ntasks-per-node", "output", "error", "input", "open-mode", "job-name", "comment"),
+    *("dependency", "signal", "requeue", "no-requeue", "export", "export-file", "chdir", "wrap", "parsable", "wait"),
+    *("test-only", "quiet", "verbose", "hold", "kill-on-invalid-dep"),
+)
+_ELSEWHERE = {
+    **{name: f"`slurm: {{{name}: ...}}` says it" for name in _OWN_KEYS},
+    **dict.fromkeys(_RESOURCES, "`resources` says it: gpus, cpus, memory"),
+    **dict.fromkeys(("mail-user", "mail-type"), "`slurm: {mail: you@example.org}` says it"),
+    **dict.fromkeys(_OURS, "comborun says it by itself"),
+    "clusters": "launch on a login node of that cluster",
+}
+"""options that have no place in `options`, and why"""
+
+
+def _minutes(tree: object) -> int:
+    minutes = math.ceil(parse_duration(scalar_of(tree).text) / 60)
+    if not 1 <= minutes <= _LONGEST_MINUTES:
+        wrong = "more than a year" if minutes else "no time"
+        raise UserError(f"a task of {wrong}", "such as 4 h; remove it for what the partition gives")
+    return minutes
+
+
+def _option(tree: object) -> str:
+    text = line_of(tree)
+    name = text.partition("=")[0]
+    if hint := _ELSEWHERE.get(name.removeprefix("--")) if name.startswith("--") else None:
+        raise UserError(f"`{name}` has no place here", hint)
+    if re.fullmatch(r"-[A-Za-z].*", text):
+        raise UserError(f"`{text}` is a short option", "write the long one, such as `--licenses=sim:1`")
+    if not re.fullmatch(_OPTION, text):
+        hint = "such as `--licenses=sim:1`: no blanks, no quotes"
+        raise UserError(f"`{text}` is no long option of sbatch in one word", hint)
+    return text
+
+
+def _slurm(pattern: str, hint: str) -> Reads:
+    return matching(pattern, "is nothing that Slurm would take here", hint)
+
+
+Word = Annotated[str, _slurm(r"[A-Za-z0-9_][A-Za-z0-9_.@+/-]*", "a name such as `gpu`")]
+GpuType = Annotated[
+    str, _slurm("[A-Za-z0-9_][A-Za-z0-9_.-]*", "as `sinfo -o %G` tells: `gpu:a100:8` has the type a100")
+]
+Nodes = Annotated[
+    str, _slurm(r"[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]*", "node names as Slurm writes them, such as `n[1-3]` in quotes")
+]
+Constraint = Annotated[
+    str,
+    _slurm(r"[A-Za-z0-9_.&|*()\[\]!:=-]+", "features as Slurm writes them, such as `a100|h100`; no blanks, no quotes"),
+]
+Address = Annotated[str, _slurm("[A-Za-z0-9_.+-]+@[A-Za-z0-9.-]+", "an address such as you@example.org")]
+Option = Annotated[str, Reads(_option, {"type": "string", "pattern": f"^{_OPTION}$"})]
+
+
+class SlurmKeys(Keys):
+    """For `--slurm`; without it nothing of this is read."""
+
+    partition: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("the partition, or several of which Slurm takes one", ())
+    account: Word | None = key("whom the time is charged to")
+    qos: Word | None = key("quality of service")
+    constraint: Constraint | None = key("features that a node must have")
+    reservation: Word | None = key("a reservation of yours")
+    exclude: Annotated[tuple[Nodes, ...], ONE_OR_MANY] = key("nodes on which nothing runs", ())
+    gpu_type: GpuType | None = key("the type of GPU, where the cluster has several")
+    time: Annotated[int, Reads(_minutes, DURATION)] | None = key(
+        "how long a task may take; one whose session has a shorter `max_time` asks for less"
+    )
+    parallel: Positive | None = key("tasks of the run that run at once, at most")
+    array: Positive | None = key("tasks of one array, at most; else what the cluster takes")
+    mail: Address | None = key("where Slurm sends word of arrays that end or fail")
+    settle_partition: Word | None = key("where the small job runs that retries and ends the run; else as all others")
+    options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
+
+    def asked(self, parallel: int | None) -> Slurm:
+        """The block as the plan has it; `parallel` is the grid's own limit, which holds where the block has none."""
+        common = self._options("account", "qos")
+        mail = [f"--mail-user={self.mail}", "--mail-type=END,FAIL"] if self.mail else []
+        elsewhere = [f"--partition={self.settle_partition}"] if self.settle_partition else []
+        return Slurm(
+            options=(
+                *self._options("partition", "account", "qos", "reservation", "constraint", "exclude"),
+                *mail,
+                *self.options,
+            ),
+            settle_options=(*(elsewhere or self._options("partition", "reservation")), *common),
+            gpu_type=self.gpu_type or "",
+            minutes=self.time or 0,
+            parallel=self.parallel or parallel or 0,
+            array=self.array or 0,
+        )
+
+    def _options(self, *names: str) -> list[str]:
+        """Keys that sbatch has as options of the same name."""
+        given = {name: getattr(self, name) for name in names}
+        return [f"--{name}={one if isinstance(one, str) else ','.join(one)}" for name, one in given.items() if one]

@@ -1,0 +1,212 @@
+"""The keys `block`, `shards` and `stop_early`: combos cut into sessions, and comparisons that end early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from comborun.command import placeholders
+from comborun.errors import Problem, UserError
+from comborun.grid.axes import MOST_COMBOS, Combo
+from comborun.grid.shapes import ONE_OR_MANY, Keys, key, or_just
+from comborun.grid.values import TEXT, Name, Positive, Reads, Schema, line_of, parse_whole, scalar_of
+from comborun.grid.yaml_tree import Items, Scalar
+from comborun.stopping import StopRequest
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft
+    from comborun.grid.model import SettingKeys
+
+ALL = "all"
+AUTO: Literal["auto"] = "auto"
+"""shards: as many as the host, the predicted times and the program's start-up call for"""
+MOST_SHARDS = 1000
+MANY_STARTS = 3
+"""sessions of one combo; more of them are worth a word about the simulator's start"""
+_RANGE = "hand it over, such as `--first {first_episode} --episodes {episodes}`"
+_PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
+
+ShardCount = int | Literal["auto"]
+
+
+def _shards(tree: object) -> ShardCount:
+    scalar = scalar_of(tree)
+    if scalar.text == AUTO:
+        return AUTO
+    if scalar.quoted or not scalar.text.isdecimal():
+        raise UserError(f"`{scalar.text}` is no number of shards", "a whole number such as 4, or auto")
+    value = parse_whole(scalar.text)
+    if not 1 <= value <= MOST_SHARDS:
+        raise UserError(f"{value} shards of a combo", f"from 1 to {MOST_SHARDS}, or auto")
+    return value
+
+
+def _alpha(tree: object) -> float:
+    text = scalar_of(tree).text
+    try:
+        value = float(text)
+    except ValueError:
+        raise UserError(f"`{text}` is no number", "the chance of any wrong claim, such as 0.05") from None
+    if not 0 < value <= 0.5:
+        raise UserError(f"`{text}` is no chance of error to accept", "above 0 and at most 0.5, mostly 0.05")
+    return value
+
+
+def _comparisons(tree: object) -> tuple[tuple[str, str], ...] | None:
+    """None for `all`."""
+    if isinstance(tree, Scalar):
+        if line_of(tree) == ALL:
+            return None
+        hint = did_you_mean(tree.text, (ALL,)) or _PAIRS_HINT
+        raise UserError(f"`{tree.text}` is neither `all` nor a list of pairs", hint)
+    if not isinstance(tree, Items) or not tree:
+        raise UserError("no pairs of policies", _PAIRS_HINT)
+    return tuple(_pair(entry) for entry in tree)
+
+
+def _pair(tree: object) -> tuple[str, str]:
+    if not isinstance(tree, Items) or len(tree) != 2:
+        raise UserError("a comparison is a pair of policies", "such as [[rough, flat], [rough, blind]]")
+    a, b = (line_of(entry) for entry in tree)
+    return a, b
+
+
+_PAIR: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}
+_PAIRS: Schema = {"anyOf": [{"const": ALL}, {"type": "array", "minItems": 1, "items": _PAIR}]}
+_SHARDS: Schema = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_SHARDS}, {"const": AUTO}]}
+Shards = Annotated[ShardCount, Reads(_shards, _SHARDS)]
+
+
+class StopKeys(Keys):
+    """Comparisons that are tested after every pair of episodes; what is decided starts nothing new."""
+
+    comparisons: Annotated[tuple[tuple[str, str], ...] | None, Reads(_comparisons, _PAIRS)] = key(
+        "`all`, or pairs of policies: [[A, B], ...]"
+    )
+    alpha: Annotated[float, Reads(_alpha, {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5})] = key(
+        "chance of any wrong claim, over all comparisons", 0.05
+    )
+    n_max: Positive | None = key("pairs of a comparison, at most; else all episodes")
+    environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("where it holds; else everywhere")
+
+    @property
+    def request(self) -> StopRequest:
+        return StopRequest(self.alpha, self.comparisons, self.environments, self.n_max)
+
+
+StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]
+
+
+def cut_problems(draft: Draft) -> Iterator[Problem]:
+    """Combos that are to be cut and can't be."""
+    if draft.broken:
+        return
+    blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
+    yield from draft.of(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
+    if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
+        message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
+        yield draft.at_key(("block",), message, "make the blocks larger")
+    at, cut = draft.setter("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
+    both = [combo for combo in cut if combo.settings.block]
+    hint = "`block` for comparisons that stop early, `shards` to fill the host"
+    yield from draft.of(both, at, "`shards` and `block` both cut {}: one of the two can", hint)
+    said = draft.about.shards if draft.about else ""  # begins with `none` where a preset's program can't be cut
+    unable = [combo for combo in cut if said.startswith("none") or not combo.settings.ranged]
+    hint = f"its preset says: {said}" if said else _RANGE
+    yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
+    endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
+    yield from draft.of(endless, at, "`shards`: nothing says how many episodes {} has", "such as `episodes: 100`")
+
+
+def cut_warnings(draft: Draft) -> Iterator[Problem]:
+    """What blocks cost, and combos with fewer episodes than they are to have shards."""
+    starts = [_blocks(combo.settings) for combo in draft.combos]
+    if max(starts, default=1) > MANY_STARTS:
+        message = f"`block`: {sum(starts)} sessions for {len(starts)} combos, and each starts its simulator anew"
+        hint = "choose a block that runs ten times as long as the program takes to start; smaller ones stop sooner"
+        yield draft.at_key(("block",), message, hint)
+    counts = [(combo, combo.settings.episodes or 0, combo.settings.shards) for combo in draft.combos]
+    few = [(combo, episodes) for combo, episodes, shards in counts if isinstance(shards, int) and episodes < shards]
+    if few:
+        shards, most = few[0][0].settings.shards, max(episodes for _, episodes in few)
+        message = f"`shards: {shards}` of {{}}, of no more than {most} episodes: a session for each"
+        yield from draft.of([combo for combo, _ in few], draft.setter("shards"), message, "`auto` makes as many as pay")
+
+
+def _blocks(settings: SettingKeys) -> int:
+    return -(-(settings.episodes or 1) // (settings.block or settings.episodes or 1))
+
+
+def stopping_problems(draft: Draft) -> Iterator[Problem]:
+    """Comparisons that can't be stopped early."""
+    stop, at = draft.file.stop_early, ("stop_early",)
+    if stop is None or draft.broken:
+        return
+    if draft.about and draft.about.unpaired:
+        message = f"`stop_early` compares pairs of episodes, and there are none: {draft.about.unpaired}"
+        yield draft.at_key(at, message, "leave it out: all episodes run, and are compared without pairs")
+    found = [*_stranger_problems(draft, stop), *_pair_problems(draft, stop)]
+    yield from found
+    compared = draft.where(lambda combo: _compared(stop, combo))
+    if not found and not _meeting(stop, compared):
+        yield draft.at_key(at, "`stop_early`: no two policies to compare meet in an environment")
+    for need, message, hint in _NEEDS:
+        lacking = [combo for combo in compared if not need(combo.settings)]
+        yield from draft.of(lacking, at, f"`stop_early` needs {message}: not so for {{}}", hint)
+
+
+_NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+    (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
+    (lambda settings: settings.result_rules.told, "records", "say in `results` where they are"),
+    (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
+    (
+        lambda settings: "seed" in placeholders(settings.told),
+        "a program that takes a {seed}, and starts an episode of one index the same for every policy",
+        "hand it over, such as `--seed {seed}`; its records have to say each episode's seed",
+    ),
+    (
+        lambda settings: settings.block is not None,
+        "`block`, since only sessions that have not begun can be left out",
+        "such as `block: 10`: the episodes of one session",
+    ),
+)
+
+
+def _stranger_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+    policies = [entry.name for entry in draft.file.policies]
+    environments = [entry.name for entry in draft.file.environments]
+    for index, pair in enumerate(stop.comparisons or ()):
+        for side, name in enumerate(pair):
+            if name not in policies:
+                path = ("stop_early", "comparisons", index, side)
+                yield draft.at_value(path, f"there is no policy `{name}`", did_you_mean(name, policies))
+    for name in stop.environments or ():
+        if name not in environments:
+            hint = did_you_mean(name, environments)
+            yield draft.at_value(("stop_early", "environments"), f"there is no environment `{name}`", hint)
+
+
+def _pair_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+    seen: set[frozenset[str]] = set()
+    for index, (a, b) in enumerate(stop.comparisons or ()):
+        path = ("stop_early", "comparisons", index)
+        if a == b:
+            yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
+        elif frozenset((a, b)) in seen:
+            yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
+        seen.add(frozenset((a, b)))
+
+
+def _compared(stop: StopKeys, combo: Combo) -> bool:
+    named = stop.comparisons is None or any(combo.policy.name in pair for pair in stop.comparisons)
+    return named and (stop.environments is None or combo.environment.name in stop.environments)
+
+
+def _meeting(stop: StopKeys, combos: Sequence[Combo]) -> bool:
+    """Whether any comparison has both of its policies in one environment."""
+    found = {(combo.policy.name, combo.environment.name) for combo in combos}
+    environments = {environment for _, environment in found}
+    if stop.comparisons is None:
+        return len(found) > len(environments)
+    return any((a, one) in found and (b, one) in found for one in environments for a, b in stop.comparisons)

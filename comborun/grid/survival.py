@@ -1,0 +1,272 @@
+"""The keys `evidence`, `failures`, `limits`, `retry` and `notify`: what shows that work is done, what is ended, tried
+again and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from comborun.command import CommandError, placeholders, split_command
+from comborun.errors import Problem, UserError
+from comborun.grid.axes import Combo, matching
+from comborun.grid.commands import at_text
+from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
+from comborun.grid.values import (
+    TEXT,
+    Flag,
+    Glob,
+    LogPattern,
+    NotNegative,
+    Positive,
+    Reads,
+    Seconds,
+    Text,
+    WholeSeconds,
+    duration,
+    line_of,
+    log_pattern,
+    one_of,
+    parse_whole,
+    scalar_of,
+)
+from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.words import Failure
+from comborun.text import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+
+LONGEST_WAIT = 1800.0
+"""seconds; the dispatcher doubles waits up to it"""
+LONGEST_SILENCE = 86400.0
+"""seconds between two notices"""
+SHORT_SILENCE = 60
+"""seconds; loading a scene or compiling its shaders easily takes as long"""
+SEEN_IN_A_LOG = (
+    *(Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.LAUNCH_FAILED),
+    *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
+)
+"""classes that a line can tell; all others are seen by the supervisor or the dispatcher"""
+_OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
+_MEMORY = "`gpu_memory` or `host_memory`"
+_OTHER_WORDS = {
+    "oom": _MEMORY,
+    "out_of_memory": _MEMORY,
+    "timeout": "`timed_out`",
+    "segfault": "`crashed`",
+    "failed": "`error`",
+}
+
+
+class FailFast(NamedTuple):
+    """Sessions without success that are enough: a count, or a share of all."""
+
+    sessions: int = 0
+    percent: int = 0
+
+
+NEVER = FailFast()
+
+
+def _evidence(tree: object) -> str:
+    """A pattern in which {episodes} stands for how many the attempt has to make."""
+    text = line_of(tree)
+    log_pattern(text.replace(PLANNED, "1"))
+    return text
+
+
+def _failure(tree: object) -> Failure:
+    word = str(tree)
+    if word in set(Failure):
+        return Failure(word)
+    raise UserError(f"there is no class of failures `{word}`", _meant(word, tuple(Failure)))
+
+
+def _signature(tree: object) -> str:
+    word, known = str(tree), (*SEEN_IN_A_LOG, IGNORE)
+    if word in known:
+        return word
+    if word in set(Failure):
+        hint = f"lines can tell {listed(SEEN_IN_A_LOG)}; `{IGNORE}` is for lines that mean nothing"
+        raise UserError(f"`{word}` is not told by a log", hint)
+    raise UserError(f"there is no class of failures `{word}`", _meant(word, known))
+
+
+def _meant(word: str, known: tuple[str, ...]) -> str:
+    if other := _OTHER_WORDS.get(word.casefold()):
+        return f"did you mean {other}?"
+    return did_you_mean(word, known) or f"known here: {listed(known)}"
+
+
+def _fail_fast(tree: object) -> FailFast:
+    text = scalar_of(tree).text
+    share = re.fullmatch(r"([^%]*?)\s*%", text)
+    number = parse_whole(share[1] if share else text)
+    if number < 1:
+        raise UserError(f"`{text}` would let nothing start", "at least 1; remove it to go on whatever fails")
+    if share and number > 100:
+        raise UserError(f"`{text}` is more than all", "at most 100 %")
+    return FailFast(percent=number) if share else FailFast(sessions=number)
+
+
+_FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
+FailureWord = Annotated[Failure, Reads(_failure, {"type": "string", "enum": list(Failure)})]
+SignatureWord = Annotated[str, Reads(_signature, {"type": "string", "enum": [*SEEN_IN_A_LOG, IGNORE]})]
+Wait = Annotated[float, duration(LONGEST_WAIT, "no retry waits longer than 30 min", "write 30 min, or less")]
+Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
+
+
+class EvidenceKeys(Keys):
+    records: Flag = key("whether as many records as planned have to be there", True)
+    line: Annotated[str, Reads(_evidence, TEXT)] = key(
+        "regular expression (Python) of a line that the log has when the work is done", ""
+    )
+    files: Annotated[tuple[Glob, ...], ONE_OR_MANY] = key(
+        "patterns below {output_dir}, each of which has to find a file", ()
+    )
+    grace: WholeSeconds | None = key("how long a program may live on after its work is done; 0: as long as it likes")
+
+    @property
+    def rules(self) -> EvidenceRules:
+        return EvidenceRules(self.records, self.line, self.files)
+
+
+class ComboLimitKeys(Keys):
+    """Limits that may differ from combo to combo."""
+
+    stall_after: WholeSeconds = key("end a session without progress for so long; 0: never", 0)
+    max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
+
+
+class LimitKeys(ComboLimitKeys):
+    parallel: Positive | None = key("sessions that run at once, at most")
+    per_gpu: Positive | None = key("sessions that share one GPU, at most")
+    stagger: Seconds = key("time between two starts, at least", 0.0)
+    warm_up: Seconds = key("how long, at most, others of its kind wait until the first one makes progress; 0: not", 0.0)
+    attempts: Positive = key("starts of one session in all, the first included", 3)
+    breaker: NotNegative = key("failures of one class in a row that close a GPU or the host; 0: never", 3)
+    fail_fast: Annotated[FailFast, Reads(_fail_fast, _FAIL_FAST)] = key(
+        "start nothing more once so many sessions failed for good: a count, or a share in %", NEVER
+    )
+
+
+class RetryKeys(Keys):
+    times: NotNegative = key("how often a session that failed so is started again", 1)
+    wait: Wait | None = key("how long after; each wait is twice the one before")
+
+
+class NotifyKeys(Keys):
+    command: Text | None = key("the program that gets one JSON object on standard input")
+    on: Annotated[tuple[Annotated[NoticeKind, one_of("notice", NOTICE_KINDS)], ...], ONE_OR_MANY] = key(
+        "what it is told of", NOTICE_KINDS
+    )
+    every: Every = key("time between two notices of one kind, at least", 600.0)
+
+
+Signatures = dict[SignatureWord, Annotated[tuple[LogPattern, ...], ONE_OR_MANY]]
+Retries = Annotated[
+    dict[FailureWord, Annotated[RetryKeys, or_just("times", {"type": "integer", "minimum": 0})]] | None, OR_NONE
+]
+NotifyOr = Annotated[NotifyKeys, or_just("command", {"type": "string"})]
+
+
+def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
+    """What the grid says on top of the defaults; None: nothing is started again."""
+    if keys is None:
+        return tuple(replace(rule, times=0) for rule in DEFAULT_RETRY)
+    said = {failure: entry.model_dump(exclude_unset=True) for failure, entry in keys.items()}
+    return tuple(replace(rule, **said.get(rule.failure, {})) for rule in DEFAULT_RETRY)
+
+
+def survival_problems(draft: Draft) -> Iterator[Problem]:
+    """A `notify` that can't be run or is told of nothing, classes of failures without a pattern, lines that count
+    what is not planned.
+    """
+    yield from _notify_problems(draft)
+    counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
+    message = f"`evidence.line` counts {PLANNED}, and {{}} has no number of them"
+    yield from draft.of(counting, draft.setter("evidence", "line"), message, "say how many, such as `episodes: 100`")
+    for path, layer in draft.layers:
+        for name, patterns in layer.failures.items():
+            if not patterns and "failures" not in draft.broken:
+                message = f"`failures.{name}` is empty"
+                yield draft.at_value((*path, "failures", name), message, "name a pattern, or remove the line")
+
+
+def _notify_problems(draft: Draft) -> Iterator[Problem]:
+    notify = draft.file.notify
+    if notify is None or "notify" in draft.broken:
+        return
+    if notify.command is None:
+        message = "`notify` without a `command`"
+        yield draft.at_value(("notify",), message, "such as `command: python tell_me.py`")
+    elif error := _command_error(notify.command):
+        yield at_text(draft, ("notify", "command"), error, notify.command, "notify")
+    if not notify.on:
+        yield draft.at_value(("notify", "on"), "`notify.on` is empty", "remove it for all kinds")
+
+
+def _command_error(command: str) -> CommandError | None:
+    try:
+        split_command(command)
+    except CommandError as error:
+        return error
+    for name in placeholders(command):
+        hint = "the run and all else is in the JSON on standard input; {{ is a literal {"
+        return CommandError(f"{{{name}}} is not filled here", hint, f"{{{name}}}")
+    return None
+
+
+def survival_warnings(draft: Draft) -> Iterator[Problem]:
+    """What is allowed and still looks like a mistake."""
+    yield from _evidence_warnings(draft)
+    yield from _retry_warnings(draft)
+    for path, layer in draft.layers:
+        if 0 < layer.limits.stall_after < SHORT_SILENCE:
+            message = f"`stall_after`: {layer.limits.stall_after} s are short: programs take that long to start"
+            hint = "1 min at least, 20 min for most simulators"
+            yield draft.at_key((*path, "limits", "stall_after"), message, hint)
+    silent = draft.where(
+        lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
+    )
+    message = "`stall_after` for {}, which `progress: {silent: true}` says to print nothing"
+    hint = "make it longer than such a session takes, or say `stall_after: 0` for it in `overrides`"
+    yield from draft.of(silent, draft.setter("limits", "stall_after"), message, hint)
+
+
+def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
+    for path, layer in draft.layers:
+        if layer.evidence.records and "records" in layer.evidence.model_fields_set:
+            without = draft.where(lambda one, path=path: _applies(draft, path, one) and not _records(one))  # type: ignore[misc]
+            message = "`evidence`: records are asked for, and {} has none (`results: none`)"
+            hint = "say which files they are in, or remove it"
+            yield from draft.of(without, (*path, "evidence", "records"), message, hint)
+    nothing = draft.where(lambda one: _records(one) and one.settings.evidence.rules == EvidenceRules(records=False))
+    message = "`evidence: {records: false}` names nothing else for {}: the exit code decides alone"
+    hint = "name a `line` of the log or `files`; programs end with 0 without having done their work"
+    yield from draft.of(nothing, draft.setter("evidence", "records"), message, hint)
+
+
+def _applies(draft: Draft, path: Path, combo: Combo) -> bool:
+    return not path or path[1] in matching(draft.file, combo.policy, combo.environment)
+
+
+def _records(combo: Combo) -> bool:
+    return combo.settings.result_rules.lines
+
+
+def _retry_warnings(draft: Draft) -> Iterator[Problem]:
+    named = draft.file.retry or {}
+    for failure in (one for one in _OF_THE_POLICY if one in named and named[one].times):
+        message = (
+            f"`retry.{failure}`: a program that fails may fail because of the policy; episodes that are tried until"
+            " they end bias the success rate"
+        )
+        hint = "leave it out where that is possible; the report says which episodes took more than one attempt"
+        yield draft.at_key(("retry", failure.value), message, hint)
+    if draft.file.limits.attempts == 1 and (useless := [name for name, keys in named.items() if keys.times]):
+        message = f"`attempts: 1` allows no second start, so `retry` does nothing for {listed(useless)}"
+        yield draft.at_key(("limits", "attempts"), message, "remove one of the two")

@@ -1,0 +1,395 @@
+"""The single values of a grid file: how each kind is read from YAML, and the JSON Schema that editors get for it.
+
+Everything is read from the text as it was written, so `0.10` stays `0.10` and `1e-3` stays `1e-3`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+from pydantic_core import PydanticCustomError, core_schema
+
+from comborun.errors import UserError
+from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
+from comborun.plan import SecretSource, Unit
+from comborun.rules.patterns import PatternError, compiled, unhurried
+from comborun.text import clean, close_to, did_you_mean
+
+T = TypeVar("T")
+Schema = dict[str, Any]
+
+MISTAKE = "grid_mistake"
+"""the pydantic error type of everything that is refused here"""
+LARGEST = 10**15
+"""well within bash's integers"""
+SHORTEST_POLL = 0.1
+TEXT: Schema = {"type": "string", "minLength": 1}
+SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+DURATION: Schema = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*(ms|s|min|h|d)?$"},
+    ]
+}
+_TURNS_TEXT_AROUND = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_MOST_GIB = 512
+"""a larger number without a unit was meant in MiB, as nvidia-smi shows it"""
+
+
+def refusal(error: UserError) -> PydanticCustomError:
+    """Carry a message and its hint through pydantic."""
+    return PydanticCustomError(MISTAKE, "{message}", {"message": error.message, "hint": error.hint})
+
+
+class Reads:
+    """Annotates a type: the function that reads it from a tree or a key (raises UserError), and its JSON Schema."""
+
+    def __init__(self, read: Callable[[object], object], schema: Schema) -> None:
+        self._read = read
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.no_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        return dict(self._schema)
+
+    def _validate(self, tree: object) -> object:
+        try:
+            return self._read(tree)
+        except UserError as error:
+            raise refusal(error) from None
+
+
+def one_of(what: str, words: Iterable[str], hint: str = "") -> Reads:
+    known = {str(word): word for word in words}
+
+    def read(tree: object) -> str:
+        word = line_of(tree)
+        if word not in known:
+            raise UserError(f"there is no {what} `{word}`", did_you_mean(word, known) or hint)
+        return known[word]
+
+    return Reads(read, {"type": "string", "enum": list(known)})
+
+
+def matching(pattern: str, complaint: str, hint: str) -> Reads:
+    """Text that matches a regular expression; the complaint follows the text that does not."""
+
+    def read(tree: object) -> str:
+        text = line_of(tree)
+        if not re.fullmatch(pattern, text):
+            raise UserError(f"`{text}` {complaint}", hint)
+        return text
+
+    return Reads(read, {"type": "string", "pattern": f"^({pattern})$"})
+
+
+def no_value(scalar: Scalar) -> UserError:
+    tilde = "`~` alone means nothing in YAML: write `~/` for the home folder, or quotes"
+    return UserError("no value", tilde if scalar.text == "~" else "give it one, or remove the line")
+
+
+def scalar_of(tree: object) -> Scalar:
+    """The single value at this place; a list, a map or nothing is refused."""
+    if isinstance(tree, str):
+        return Scalar(tree, Place(0, 0))
+    if isinstance(tree, Map):
+        raise UserError("a map where one value belongs", "text that begins with a brace needs quotes")
+    if isinstance(tree, Items):
+        raise UserError("a list where one value belongs", "text that begins with a bracket needs quotes")
+    assert isinstance(tree, Scalar)
+    if tree.kind is Kind.NULL:
+        raise no_value(tree)
+    return tree
+
+
+def _as_written(tree: object) -> str:
+    text = scalar_of(tree).text
+    if "\0" in text or any(unicodedata.category(character) == "Cs" for character in text):
+        raise UserError(f"{text!r} holds a character that no command line can carry", "remove the escape")
+    return text
+
+
+def _text(tree: object) -> str:
+    scalar = scalar_of(tree)
+    if scalar.kind is not Kind.TEXT:
+        hint = f'write it in quotes: "{scalar.text}"'
+        raise UserError(f"`{scalar.text}` is {scalar.kind} in YAML, and text is wanted", hint)
+    return _as_written(tree)
+
+
+def line_of(tree: object) -> str:
+    """Text of one line, with no control character in it."""
+    text = _text(tree)
+    if strange := [character for character in text if _is_control(character)]:
+        raise UserError(f"{text!r} holds the control character U+{ord(strange[0]):04X}", "remove it")
+    if not text.strip():
+        raise UserError("empty text", "give it a value, or remove the line")
+    return text
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Zl", "Zp"} or character in _TURNS_TEXT_AROUND
+
+
+def _name(tree: object) -> str:
+    name = line_of(tree)
+    clean(name)
+    return name
+
+
+def _token(tree: object) -> str:
+    word = line_of(tree)
+    if clean(word) != word:
+        raise UserError(f"`{word}` is no name of a resource", "letters, digits, _ and -, such as `exclusive: ray`")
+    return word
+
+
+def _flag(tree: object) -> bool:
+    scalar = scalar_of(tree)
+    if scalar.kind is not Kind.BOOLEAN:
+        shown = f'"{scalar.text}"' if scalar.quoted else f"`{scalar.text}`"
+        raise UserError(f"{shown} is neither true nor false", "write true or false, without quotes")
+    return scalar.text.lower() == "true"
+
+
+# Numbers, durations and sizes. What another program or person could read otherwise is refused.
+
+_SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SPELLINGS = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
+
+
+def parse_whole(text: str) -> int:
+    """Digits alone: `100`, `-1`; neither `1e2` nor `010`, `1_000`, `1:0` or `10.0`."""
+    if re.fullmatch(r"-?(0|[1-9][0-9]{0,99})", text):
+        return int(text)
+    raise UserError(f"`{text}` is not a whole number", _whole_hint(text))
+
+
+def _whole_hint(text: str) -> str:
+    if re.fullmatch(r"[0-9]+(:[0-9]+)+", text):
+        return "some programs read colons as base sixty: write the digits alone"
+    if re.fullmatch(r"0[0-9]+", text):
+        return f"some programs read a leading zero as base eight: write {text.lstrip('0') or '0'}"
+    if re.fullmatch(r"[0-9]+( *, *[0-9]+)+", text) and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
+        return f"several are a list: [{text}]"
+    with suppress(ArithmeticError):
+        value = Decimal(re.sub(r"[_,' ]", "", text))
+        if value.is_finite() and value.adjusted() < 18 and value == value.to_integral_value():
+            return f"write the digits alone: {int(value)}"
+    return "write digits alone, such as 100"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: `30 s`, `20 min`, `2 h`, `500 ms`, `1 d`; a bare number is seconds."""
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    unit = match["unit"] if match else ""
+    if match and (unit or "s") in _SECONDS:
+        return float(Decimal(match["number"]) * _SECONDS[unit or "s"])
+    meant = _SPELLINGS.get(unit.lower())
+    hint = "one number and one unit: 500 ms, 30 s, 20 min, 2 h, 1 d"
+    if match and meant:
+        hint = f"write {match['number']} {meant}"
+    raise UserError(f"`{text}` is not a duration", hint)
+
+
+def parse_size(text: str) -> int:
+    """Bytes: `500 MB` (a million each), `2 GiB` (2 ** 30 each); a bare number is bytes."""
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match and match["unit"] in _BYTES:
+        return int(Decimal(match["number"]) * _BYTES[match["unit"]])
+    meant = next((unit for unit in _BYTES if match and unit.casefold() == match["unit"].casefold()), "")
+    hint = f"write {match['number']} {meant}" if match and meant else "one number and one unit: 500 MB, 2 GiB"
+    raise UserError(f"`{text}` is not a size", hint)
+
+
+def whole_of(tree: object, low: int = 0) -> int:
+    scalar = scalar_of(tree)
+    if scalar.quoted:
+        raise UserError(f'"{scalar.text}" is text, and a whole number is wanted', "write it without quotes")
+    value = parse_whole(scalar.text)
+    if value < low:
+        raise UserError(f"{value} is too small", f"at least {low}")
+    if value > LARGEST:
+        raise UserError(f"{value} is too large", f"at most {LARGEST}")
+    return value
+
+
+def _gpus(tree: object) -> int:
+    text = scalar_of(tree).text
+    if re.fullmatch(r"0*\.[0-9]+", text):
+        raise UserError(f"`{text}` of a GPU can't be granted", "gpus: 1, and `limits: {per_gpu: N}` share it")
+    return whole_of(tree)
+
+
+OWNED = re.compile(r"\{(policy|environment)\.([A-Za-z0-9_.-]+)\}")
+"""an attribute of a combo's policy or environment"""
+
+
+def _count(tree: object) -> str:
+    text = scalar_of(tree).text
+    if OWNED.fullmatch(text):
+        return text
+    if text.startswith("{"):
+        raise UserError(f"`{text}` is no number", "a number, or an attribute that holds one: {environment.envs}")
+    if parse_whole(text) < 1:
+        raise UserError(f"{text} is too small", "at least 1")
+    return text
+
+
+def duration(most: float = math.inf, complaint: str = "", hint: str = "", *, least: float = 0) -> Reads:
+    """Seconds; outside of the bounds, the complaint is told."""
+
+    def read(tree: object) -> float:
+        seconds = parse_duration(scalar_of(tree).text)
+        if not least <= seconds <= most:
+            raise UserError(complaint, hint)
+        return seconds
+
+    return Reads(read, DURATION)
+
+
+def _size(tree: object) -> int:
+    size = parse_size(scalar_of(tree).text)
+    if not size:
+        raise UserError("a size of 0", "at least one byte, such as 1 GiB")
+    return size
+
+
+def _memory(tree: object) -> int:
+    text = scalar_of(tree).text
+    if text.replace(".", "", 1).isdecimal() and text.strip("0."):
+        raise UserError(f"`{text}` of what?", f"with a unit: {text} {'MiB' if float(text) >= _MOST_GIB else 'GiB'}")
+    return parse_size(text)
+
+
+def whole(low: int) -> Reads:
+    return Reads(partial(whole_of, low=low), {"type": "integer", "minimum": low})
+
+
+# Folders, patterns and names
+
+
+def _host(tree: object) -> str:
+    host = line_of(tree)
+    if host.startswith("-") or re.search(r"\s", host):
+        raise UserError(f"`{host}` is no host", "as for ssh: an alias of ~/.ssh/config, or user@address")
+    return host
+
+
+def _workdir(tree: object) -> str:
+    folder = line_of(tree)
+    if folder.startswith("~") and folder != "~" and not folder.startswith("~/"):
+        raise UserError(f"`{folder}` names another user's home", "write the folder out, or begin with ~/")
+    return folder
+
+
+def _root(tree: object) -> str:
+    folder = _workdir(tree)
+    if not folder.startswith(("/", "~")):
+        raise UserError(f"`{folder}` is relative, and the host would not know to what", "write ~/... or /...")
+    return folder
+
+
+def _inside(tree: object, outside: tuple[str, ...], complaint: str, hint: str) -> str:
+    """A pattern for paths below a folder."""
+    pattern = line_of(tree)
+    if pattern.startswith(outside) or ".." in pattern.split("/"):
+        raise UserError(f"`{pattern}` {complaint}", hint)
+    return pattern
+
+
+_OUTPUT = "leads out of the session's output folder"
+_OUTPUT_HINT = "a pattern below {output_dir}, such as *.jsonl; have the command write there"
+_SHIPPED_HINT = "a name such as *.pt, or a path below `from` such as results/*"
+
+
+def _secret_source(tree: object) -> str:
+    """The message does not repeat the text that it refuses: that could be the secret."""
+    text = tree.text if isinstance(tree, Scalar) else ""
+    if text in {"host", "laptop"}:
+        return text
+    meant = close_to(text, ("host", "laptop"))
+    hint = f"did you mean `{meant}`?" if meant else "the secret itself stands in no grid"
+    raise UserError("`host` or `laptop` is wanted: in whose environment the secret is", hint)
+
+
+def _variable(tree: object) -> str:
+    name = line_of(tree)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise UserError(f"`{name}` can't be the name of a variable", "letters, digits and _; no digit in front")
+    if name.startswith("COMBORUN_"):
+        raise UserError(f"{name} is comborun's own", "take a name that does not begin with COMBORUN_")
+    return name
+
+
+def log_pattern(text: str) -> str:
+    """A regular expression for lines of logs. Raises UserError."""
+    try:
+        return unhurried(compiled(text).pattern)
+    except PatternError as error:
+        raise UserError(str(error), error.hint) from None
+
+
+Name = Annotated[str, Reads(_name, TEXT)]
+Text = Annotated[str, Reads(_text, {"type": "string"})]
+Line = Annotated[str, Reads(line_of, TEXT)]
+AsWritten = Annotated[str, Reads(_as_written, SCALAR)]
+Flag = Annotated[bool, Reads(_flag, {"type": "boolean"})]
+Positive = Annotated[int, whole(1)]
+NotNegative = Annotated[int, whole(0)]
+GpuCount = Annotated[int, Reads(_gpus, {"type": "integer", "minimum": 0})]
+Count = Annotated[
+    str,
+    Reads(_count, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{OWNED.pattern}$"}]}),
+]
+"""a number, or the attribute of a policy or environment that holds it: it may differ from combo to combo"""
+Seconds = Annotated[float, duration()]
+WholeSeconds = Annotated[int, Reads(lambda tree: math.ceil(parse_duration(scalar_of(tree).text)), DURATION)]
+PollSeconds = Annotated[
+    float,
+    duration(least=SHORTEST_POLL, complaint="so many polls would do nothing else", hint=f"at least {SHORTEST_POLL} s"),
+]
+_SIZE: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?)?B?$"}
+Size = Annotated[int, Reads(_size, {"anyOf": [{"type": "integer", "minimum": 1}, _SIZE]})]
+_MEMORY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?B|B)$"}
+Memory = Annotated[int, Reads(_memory, {"anyOf": [{"const": 0}, _MEMORY]})]
+UnitWord = Annotated[Unit, one_of("unit", ("episode", "step"))]
+Host = Annotated[str, Reads(_host, {"type": "string", "pattern": r"^[^-\s]\S*$"})]
+Workdir = Annotated[str, Reads(_workdir, TEXT)]
+Root = Annotated[str, Reads(_root, {"type": "string", "pattern": "^(/|~$|~/)"})]
+Glob = Annotated[str, Reads(partial(_inside, outside=("/", "~"), complaint=_OUTPUT, hint=_OUTPUT_HINT), TEXT)]
+Pattern = Annotated[
+    str,
+    Reads(
+        partial(_inside, outside=("/", "~", "!"), complaint="can match nothing that is shipped", hint=_SHIPPED_HINT),
+        TEXT,
+    ),
+]
+LogPattern = Annotated[str, Reads(lambda tree: log_pattern(line_of(tree)), TEXT)]
+Token = Annotated[str, Reads(_token, {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"})]
+SecretSourceWord = Annotated[SecretSource, Reads(_secret_source, {"enum": ["host", "laptop"]})]
+VariableName = Annotated[str, Reads(_variable, {"type": "string"})]
+AttributeName = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
+        "can't be an attribute that a placeholder names",
+        "letters, digits, _ and - only",
+    ),
+]
