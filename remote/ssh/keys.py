@@ -14,8 +14,9 @@ import re
 import secrets
 import shlex
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from paramiko import ECDSAKey, Ed25519Key, PasswordRequiredException, PKey, RSAKey, SSHException
 from paramiko.agent import AgentKey, AgentSSH
@@ -36,8 +37,7 @@ _AGENT_S = 30.0
 _ASK_TIMES = 3
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A key to offer, and how to name it to a person."""
 
     key: PKey
@@ -67,36 +67,28 @@ class KeyFiles:
 
     def __init__(self, ask: Callable[[str], str] | None) -> None:
         self._ask = ask
-        self._keys: dict[Path, PKey] = {}
-        self._problems: dict[Path, str] = {}
+        self._found: dict[Path, PKey | str] = {}
 
     def load(self, path: Path, *, locked: bool) -> PKey | str | None:
         """The key; or why it can't be used; or None when it needs a passphrase and `locked` ones come later."""
-        if path in self._keys:
-            return self._keys[path]
-        if path in self._problems:
-            return self._problems[path]
-        try:
-            self._keys[path] = read_key(path, None)
-        except PasswordRequiredException:
-            if not locked:
-                return None
-            self._unlock(path)
-        except (OSError, SSHException) as error:
-            self._problems[path] = str(error) or type(error).__name__
-        return self._keys.get(path) or self._problems[path]
-
-    def _unlock(self, path: Path) -> None:
-        if self._ask is None:
-            self._problems[path] = "encrypted, and nobody is there to ask for its passphrase; try ssh-add"
-            return
-        for _ in range(_ASK_TIMES):
+        if path not in self._found:
             try:
-                self._keys[path] = read_key(path, self._ask(f"Passphrase of {path}: "))
-            except SSHException:
-                continue
-            return
-        self._problems[path] = "wrong passphrase"
+                self._found[path] = read_key(path, None)
+            except PasswordRequiredException:
+                if not locked:
+                    return None
+                self._found[path] = self._unlocked(path)
+            except (OSError, SSHException) as error:
+                self._found[path] = str(error) or type(error).__name__
+        return self._found[path]
+
+    def _unlocked(self, path: Path) -> PKey | str:
+        if self._ask is None:
+            return "encrypted, and nobody is there to ask for its passphrase; try ssh-add"
+        for _ in range(_ASK_TIMES):
+            with suppress(SSHException):
+                return read_key(path, self._ask(f"Passphrase of {path}: "))
+        return "wrong passphrase"
 
 
 def read_key(path: Path, passphrase: str | None) -> PKey:
@@ -189,7 +181,7 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-Marker = Literal["", "@revoked", "@cert-authority"]
+REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,8 @@ class KnownKey:
 
     file: Path
     line: int
-    marker: Marker
+    marker: str
+    """REVOKED, AUTHORITY, or nothing"""
     hosts: str
     type: str
     blob: bytes
@@ -218,36 +211,32 @@ class KnownKey:
 
 def read_known_hosts(files: Iterable[Path]) -> tuple[KnownKey, ...]:
     """Every line that can be read, of every file that can be read."""
-    keys: list[KnownKey] = []
+    keys: list[KnownKey | None] = []
     for file in files:
-        try:
-            text = file.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        lines = (_parse(file, number, line) for number, line in enumerate(text.splitlines(), 1))
-        keys += [key for key in lines if key]
-    return tuple(keys)
+        with suppress(OSError):
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            keys += [_parse(file, number, line) for number, line in enumerate(lines, 1)]
+    return tuple(filter(None, keys))
 
 
 def _parse(file: Path, number: int, line: str) -> KnownKey | None:
     words = line.split()
-    marker: Marker = ""
-    if words and words[0] in {"@revoked", "@cert-authority"}:
-        marker = "@revoked" if words[0] == "@revoked" else "@cert-authority"
-        words = words[1:]
+    marker = words.pop(0) if words and words[0] in {REVOKED, AUTHORITY} else ""
     if len(words) < 3 or words[0].startswith("#"):
         return None
     try:
         blob = base64.b64decode(words[2], validate=True)
     except (binascii.Error, ValueError):
         return None
-    declared = blob[4 : 4 + int.from_bytes(blob[:4], "big")]
-    return KnownKey(file, number, marker, words[0], words[1], blob) if declared == words[1].encode() else None
+    return KnownKey(file, number, marker, words[0], words[1], blob) if _kind(blob) == words[1] else None
+
+
+def _kind(blob: bytes) -> str:
+    return blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
 
 
 def _matches(pattern: str, name: str) -> bool:
-    expression = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
-    return re.fullmatch(expression, name) is not None
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name) is not None
 
 
 def _hash_matches(hashed: str, name: str) -> bool:
@@ -277,14 +266,14 @@ def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_n
 
     Returns warnings: what was passed over, or written.
     """
-    kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
-    revoked = next((key for key in known if key.marker == "@revoked" and key.blob == blob), None)
+    kind = _kind(blob)
+    revoked = next((key for key in known if key.marker == REVOKED and key.blob == blob), None)
     if revoked:
         raise HostError(f"the host key of {target.name} is revoked ({revoked.place})", "ask who runs the host")
     plain = [key for key in known if not key.marker]
     if any(key.blob == blob for key in plain):
         return ()
-    authorities = [key for key in known if key.marker == "@cert-authority"]
+    authorities = [key for key in known if key.marker == AUTHORITY]
     if plain:
         raise _changed(target, plain, kind, blob)
     if accept_new:
