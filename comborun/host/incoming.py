@@ -9,9 +9,9 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 from comborun.host import files, refusal
 from comborun.host.refusal import Refusal
@@ -54,31 +54,17 @@ def home(path: str) -> str:
 
 def to_disk(paths: Iterable[str]) -> None:
     """Bring files and folders to the disk. A folder's own holds the names in it. Raises OSError."""
-    left, lock = iter(list(paths)), threading.Lock()
-    failed: list[OSError] = []
+    with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+        for _ in pool.map(_to_disk, paths):
+            pass
 
-    def work() -> None:
-        while not failed:
-            with lock:
-                path = next(left, None)
-            if path is None:
-                return
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                failed.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(_SYNCS_AT_ONCE)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
+def _to_disk(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Staging:

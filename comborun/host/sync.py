@@ -54,9 +54,7 @@ def _state(folder: str, path: str, ways: dict[str, str]) -> str:
             return f"l {os.readlink(place)}"
         with open(place, "rb") as file:
             return f"f {stat.S_IMODE(status.st_mode):o} {_digest(file)}"
-    except PermissionError:
-        return "-"
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return "-"
     except OSError as error:
         return f"x {place}: {error.strerror}"

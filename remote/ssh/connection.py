@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import re
 import socket
@@ -19,6 +18,7 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 from comborun.errors import HostError
 from comborun.remote.ssh.config import resolve
 from comborun.remote.ssh.keys import Agent, Candidate, KeyFiles, candidates, keys_of, verify
+from comborun.remote.ssh.shell import fault
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -30,22 +30,15 @@ if TYPE_CHECKING:
     from comborun.remote.ssh.config import Options, Target
 
 
-_ROUTE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
-
-
 def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
     """What a person should know about an error on the way to `target`; `complaint` is a ProxyCommand's."""
     where = f"{target.name} ({target.hostname}:{target.port})"
     if isinstance(error, HostError):
         return error
-    if isinstance(error, socket.gaierror):
-        return HostError(f"{target.name}: there is no host {target.hostname}", "is the name right, and the VPN up?")
-    if isinstance(error, ConnectionRefusedError):
-        return HostError(f"{where} refuses connections", "is sshd running there, and the port right?")
-    if isinstance(error, TimeoutError):
-        return HostError(f"{where} does not answer", "is it switched on, and the VPN up? a firewall may drop packets")
-    if isinstance(error, OSError) and error.errno in _ROUTE:
-        return HostError(f"there is no route to {where}", "is the network or the VPN up?")
+    if isinstance(error, OSError) and (
+        known := fault("timed out" if isinstance(error, TimeoutError) else str(error), where)
+    ):
+        return HostError(*known)
     if isinstance(error, IncompatiblePeer):
         return HostError(f"{where} shares no algorithm with paramiko: {error}", "try --transport openssh")
     if complaint:

@@ -18,7 +18,7 @@ from typing import IO
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.shell import COMMAND, ShellTransport
+from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0
@@ -27,25 +27,6 @@ _PERSON_S = 300.0
 _CONTROL_S = 5.0
 _LONGEST_FOLDER = 60
 """A socket's path may have about 100 bytes, and ssh adds 17 of its own for a moment."""
-
-_SAID = (
-    (r"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host key of {host} has changed: it may be another machine"),
-    (r"Host key verification failed|host key is known for", "the host key of {host} is not known"),
-    (r"Permission denied|Too many authentication failures", "{host} accepted none of the keys"),
-    (r"Could not resolve hostname", "there is no host of the name {host}"),
-    (r"Connection refused", "{host} refuses connections"),
-    (r"timed out|Timeout|not responding", "{host} does not answer"),
-    (r"No route to host|Network is unreachable", "there is no route to {host}"),
-)
-_HINTS = {
-    0: "only if you know why (the host was set up anew): remove the old line with ssh-keygen -R",
-    1: "compare the fingerprint with the host's own, then run  ssh {host} true  and answer yes, or add --accept-new",
-    2: "check with  ssh {host} true ; keys with a passphrase have to be in an agent (ssh-add)",
-    3: "is the name right, and the VPN up?",
-    4: "is sshd running there, and the port right?",
-    5: "is it switched on, and the VPN up?",
-    6: "is the network or the VPN up?",
-}
 
 
 class OpensshTransport(ShellTransport):
@@ -200,16 +181,11 @@ class PipeShell:
 
 
 def what_ssh_said(host: str, said: str) -> HostError:
-    """The complaint of `ssh -v` as an error with a hint."""
+    """The complaint of `ssh -v` as an error with a hint; of a host key with its fingerprint."""
     complaint = "\n  ".join(line.strip() for line in said.splitlines() if line.strip() and not _is_chatter(line))
-    for number, (pattern, message) in enumerate(_SAID):
-        if re.search(pattern, complaint):
-            shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said)
-            fingerprint = f"\n  {shown[-1]}" if shown and number < 2 else ""
-            return HostError(
-                f"{message.format(host=host)}{fingerprint}\n  {complaint}", _HINTS[number].format(host=host)
-            )
-    return HostError(f"ssh could not connect to {host}\n  {complaint}", f"check with  ssh {host} true")
+    message, hint = fault(complaint, host) or (f"ssh could not connect to {host}", f"check with  ssh {host} true")
+    shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said) if "host key" in message else []
+    return HostError("\n  ".join([message, *shown[-1:], complaint]), hint)
 
 
 def _is_chatter(line: str) -> bool:

@@ -131,6 +131,46 @@ _OTHER_SHELL = re.compile(r".*(can't change option: -m|^(zsh|fish|t?csh|ksh|dash
 """what others than bash say to shell.sh"""
 LEAVE_S = 1.0
 """How long the last words of a shell that is gone may take."""
+_FAULTS = (
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "the host key of {host} has changed: it may be another machine",
+        "only if you know why (the host was set up anew): remove the old line with ssh-keygen -R",
+    ),
+    (
+        "Host key verification failed|host key is known for",
+        "the host key of {host} is not known",
+        "compare the fingerprint with the host's own, then run  ssh {host} true  and answer yes, or add --accept-new",
+    ),
+    (
+        "Permission denied|Too many authentication failures",
+        "{host} accepted none of the keys",
+        "check with  ssh {host} true ; keys with a passphrase have to be in an agent (ssh-add)",
+    ),
+    (
+        "Could not resolve hostname|Name or service not known|name resolution|nodename nor servname",
+        "there is no host of the name {host}",
+        "is the name right, and the VPN up?",
+    ),
+    ("Connection refused", "{host} refuses connections", "is sshd running there, and the port right?"),
+    (
+        "timed out|Timeout|not responding",
+        "{host} does not answer",
+        "is it switched on, and the VPN up? a firewall may drop packets",
+    ),
+    (
+        "No route to host|Network is (unreachable|down)|Host is down",
+        "there is no route to {host}",
+        "is the network or the VPN up?",
+    ),
+)
+"""what ssh and the system's library say of a host that can't be reached, our sentence, and a hint"""
+
+
+def fault(complaint: str, host: str) -> tuple[str, str] | None:
+    """What is wrong with the way to a host, and what to do, by what was said of it; None where nothing known was."""
+    known = ((message, hint) for pattern, message, hint in _FAULTS if re.search(pattern, complaint))
+    return next(((message.format(host=host), hint.format(host=host)) for message, hint in known), None)
 
 
 class Shell(Protocol):

@@ -82,7 +82,7 @@ def test_no_path_leads_out_of_a_folder(tmp_path, path):
 
 
 def asked(**said):
-    return dict({"known": [], "after": 0, "closed": "", "have": {}, "again": {}, "part": None}, **said)
+    return dict({"have": {}, "again": {}, "part": None}, **said)
 
 
 def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path, monkeypatch):
