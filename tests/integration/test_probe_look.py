@@ -43,7 +43,8 @@ def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
     def mib(size: int | None) -> int | None:
         return None if size is None else size // MIB
 
-    return [(gpu.index, mib(gpu.memory_used), mib(gpu.memory_total), gpu.utilization_percent) for gpu in probe(box).use.gpus]
+    gpus = probe(box).use.gpus
+    return [(one.index, mib(one.memory_used), mib(one.memory_total), one.utilization_percent) for one in gpus]
 
 
 H100 = "printf '%s\\n' '0, 42188, 81559, 97'"

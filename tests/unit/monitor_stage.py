@@ -13,6 +13,7 @@ from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.status import RunStatus
+from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
 from comborun.resources import BashWord
@@ -230,7 +231,7 @@ class StagedHost:
 
 
 @dataclass
-class HandClock:
+class HandClock(Clock):
     """Time that passes only when somebody sleeps; `interrupt_at` is when Ctrl-C is pressed."""
 
     wall: float = NOW + 5000.0

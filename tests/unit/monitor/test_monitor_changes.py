@@ -10,16 +10,16 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
+from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
 from rich.console import Console
 
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import document, to_json
-from comborun.monitor.observe import History, fold
-from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, open_screen, show_once
+from comborun.monitor.observe import History
+from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, Screen, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus
+from comborun.text import GIB, MIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
@@ -49,20 +49,12 @@ def story() -> list[RunStatus]:
             done={"at": 1},
         ),
     ]
-    history, told = History(), []
-    for look in looks:
-        history = fold(history, parse_snapshot(look))
-        told.append(classify(VIEW, history))
-    return told
+    return [status_of(VIEW, *looks[:count]) for count in range(1, len(looks) + 1)]
 
 
 def told(statuses: list[RunStatus]) -> str:
     pairs = zip([None, *statuses], statuses, strict=False)
     return "".join(f"{line}\n" for before, after in pairs for line in changes(before, after, UTC))
-
-
-def test_a_run_without_a_terminal_reads_as_a_log() -> None:
-    assert told(story()) == (GOLDEN / "story-plain.txt").read_text()
 
 
 def test_nothing_new_is_no_line() -> None:
@@ -79,8 +71,7 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 
 
 def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
-    view, answer = a_busy_run()
-    lines = changes(None, classify(view, fold(History(), parse_snapshot(answer))), UTC)
+    lines = changes(None, status_of(*a_busy_run()), UTC)
     assert len(lines) == 10  # the run, seven sessions that were started, the sum, and the host
     assert not any("queued" in line for line in lines[1:])
 
@@ -97,8 +88,8 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
 
 
 def test_the_document_has_what_was_promised() -> None:
-    view, answer = a_busy_run()
-    shown = json.loads(to_json(classify(view, fold(History(), parse_snapshot(answer)))))
+    server = f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why="
+    shown = json.loads(to_json(status_of(*a_busy_run((*a_host("42188 81559 97", "  "), server)))))
     assert shown["run"] == "walkers-20260729T101500Z-ab12"
     assert (shown["host"], shown["reachable"], shown["finished"]) == ("gpu-box", True, False)
     assert len(shown["sessions"]) == 8
@@ -120,12 +111,31 @@ def test_the_document_has_what_was_promised() -> None:
     assert (ended["state"], ended["outcome"], ended["idle_seconds"]) == ("ended", "succeeded", None)
     assert ended["note"] == "segmentation fault after complete results"
     assert shown["after"]["state"] == "queued"
+    assert shown["servers"] == [
+        {
+            "name": "vlm",
+            "state": "loading",
+            "attempt": 1,
+            "since": NOW - 180,
+            "gpus": [0, 1],
+            "port": 31337,
+            "cause": None,
+            "why": None,
+            "waits": None,
+        }
+    ]
+    assert (shown["load"], shown["cpus"]) == (41.3, 64)
+    assert shown["memory"] == {"total": 252 * GIB, "free": 133 * GIB}
+    assert shown["gpus"] == [
+        {"index": 0, "memory_used": 42188 * MIB, "memory_total": 81559 * MIB, "utilization_percent": 97},
+        {"index": 1, "memory_used": None, "memory_total": None, "utilization_percent": None},
+    ]
 
 
 def test_the_document_says_where_each_session_runs() -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     seen = Seen("grass_act", gpus="0,3", address="grass_act_ab12")
-    shown = document(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen)))))["sessions"]
+    shown = document(status_of(a_view(plan), an_answer(seen)))["sessions"]
     assert [(one["gpus"], one["window"]) for one in shown] == [([0, 3], "grass_act_ab12"), ([], None)]
 
 
@@ -137,7 +147,7 @@ def test_the_document_of_a_run_that_was_never_seen_claims_nothing() -> None:
 def test_the_document_acts_on_no_terminal() -> None:
     plan = a_plan([a_session("\x9b31m\u202eact", "gräss")])
     seen = Seen(plan.sessions[0].name, log="grün\n".encode())
-    text = to_json(classify(a_view(plan), fold(History(), parse_snapshot(an_answer(seen)))))
+    text = to_json(status_of(a_view(plan), an_answer(seen)))
     assert text.isascii()
     assert json.loads(text)["sessions"][0]["last_line"] == "grün"
 
@@ -150,6 +160,12 @@ def terminal(**fields: object) -> Console:
 def output(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def play(screen: Screen) -> None:
+    for status in story():
+        screen.show(status)
+    screen.close()
 
 
 @pytest.mark.parametrize(
@@ -168,19 +184,14 @@ def test_the_screen_fits_the_terminal(console: Console, plain: bool, kind: type)
 
 def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     console = terminal(force_terminal=False, width=20)
-    screen = open_screen(console, zone=UTC)
-    for status in story():
-        screen.show(status)
-    screen.close()
+    play(open_screen(console, zone=UTC))
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
 
 
 def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
     console = terminal()
     screen = LiveScreen(console, UTC)
-    for status in story():
-        screen.show(status)
-    screen.close()
+    play(screen)
     screen.close()
     text = output(console)
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
@@ -192,7 +203,7 @@ def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_t
     view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
     console = terminal(height=20)
     screen = LiveScreen(console, UTC)
-    screen.show(classify(view, fold(History(), parse_snapshot(an_answer()))))
+    screen.show(status_of(view, an_answer()))
     alive = output(console)
     screen.close()
     assert alive.count("scene-") < 20
@@ -224,17 +235,12 @@ def test_no_colour_keeps_the_table() -> None:
 def test_a_terminal_that_knows_no_unicode_is_no_reason_to_die() -> None:
     raw = io.BytesIO()
     console = terminal(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), force_terminal=False)
-    screen = open_screen(console, plain=True, zone=UTC)
-    for status in story():
-        screen.show(status)
+    play(open_screen(console, plain=True, zone=UTC))
     assert b"act in grass: running" in raw.getvalue()
 
 
 def test_a_stream_for_programs_is_a_document_per_line() -> None:
     written: list[str] = []
-    screen = JsonScreen(written.append)
-    for status in story():
-        screen.show(status)
-    screen.close()
+    play(JsonScreen(written.append))
     assert [line.count("\n") for line in written] == [1] * len(written)
     assert json.loads(written[-1])["finished"] is True

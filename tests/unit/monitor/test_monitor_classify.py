@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from monitor_stage import NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer
-from recorded import record
+from monitor_stage import BOOT, NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.attempt import End
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import document
-from comborun.monitor.observe import History, RunView, fold
-from comborun.monitor.session import note
-from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.observe import History
+from comborun.monitor.status import HostEvent, RunStatus, SessionStatus
 from comborun.monitor.wording import remark
 from comborun.rules.tally import marked
 from comborun.rules.words import Life, Outcome
@@ -24,41 +20,50 @@ SESSION = a_session("act", "grass")
 VIEW = a_view(a_plan([SESSION]))
 
 
-def run(answer: bytes, view: RunView = VIEW, now: float | None = None) -> RunStatus:
-    return classify(view, fold(History(), parse_snapshot(answer)), now)
+def run(*seen: Seen, **header: object) -> RunStatus:
+    return status_of(VIEW, an_answer(*seen, **header))  # type: ignore[arg-type]
 
 
 def only(*seen: Seen, now: float | None = None) -> SessionStatus:
-    return run(an_answer(*seen), now=now).sessions[0]
-
-
-def test_without_an_attempt_a_session_is_queued() -> None:
-    session = only()
-    assert (session.life, session.outcome, session.attempt, session.done) == (Life.QUEUED, None, 0, 0)
-    assert not session.alive
-
-
-def test_without_a_begin_it_is_starting() -> None:
-    session = only(Seen("grass_act", started=None, life="starting", claimed=False, log=None))
-    assert (session.life, session.attempt, session.started) == (Life.STARTING, 1, None)
+    return status_of(VIEW, an_answer(*seen), now=now).sessions[0]
 
 
 @pytest.mark.parametrize(
-    ("told", "life", "note"),
-    [("starting", Life.STARTING, ""), ("lost", Life.ENDED, "its supervisor died before it began")],
+    ("seen", "life", "outcome", "note"),
+    [
+        ([], Life.QUEUED, None, ""),
+        ([Seen("grass_act", started=None, life="starting", claimed=False, log=None)], Life.STARTING, None, ""),
+        ([Seen("grass_act", started=None, life="starting", log=None)], Life.STARTING, None, ""),
+        (
+            [Seen("grass_act", started=None, life="lost", log=None)],
+            Life.ENDED,
+            Outcome.LOST,
+            "its supervisor died before it began",
+        ),
+        ([Seen("grass_act")], Life.RUNNING, None, ""),
+        ([Seen("grass_act", stalled=NOW - 1500)], Life.STALLED, None, "no progress for 25 min"),
+        ([Seen("grass_act", life="orphaned")], Life.ORPHANED, None, ""),
+        ([Seen("grass_act", life="lost")], Life.ENDED, Outcome.LOST, "nobody saw it end"),
+        ([Seen("grass_act").ended(records=100)], Life.ENDED, Outcome.SUCCEEDED, ""),
+    ],
 )
-def test_an_attempt_that_was_claimed_and_has_nothing_alive_is_not_starting_any_more(
-    told: str, life: Life, note: str
+def test_life_and_outcome_follow_from_the_files_and_from_what_lives(
+    seen: list[Seen], life: Life, outcome: Outcome | None, note: str
 ) -> None:
-    session = only(Seen("grass_act", started=None, life=told, log=None))
-    assert (session.life, session.note) == (life, note)
-    assert session.outcome is (Outcome.LOST if life is Life.ENDED else None)
+    session = only(*seen)
+    assert (session.life, session.outcome, session.note) == (life, outcome, note)
+    assert session.attempt == len(seen)
+    assert session.alive == (life not in (Life.QUEUED, Life.ENDED))
+    assert (session.idle is not None) == (session.alive and life is not Life.STARTING)
 
 
-def test_with_a_living_supervisor_it_is_running() -> None:
+def test_what_runs_shows_its_progress_and_its_times() -> None:
     session = only(Seen("grass_act", counts=(62, 55), log=b"episode 61\n", changed=NOW - 14))
-    assert (session.life, session.done, session.planned, session.successes) == (Life.RUNNING, 62, 100, 55)
+    assert (session.done, session.planned, session.successes) == (62, 100, 55)
     assert (session.idle, session.seconds, session.last_line) == (14, 100, "episode 61")
+    ended = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
+    assert (ended.done, ended.successes, ended.seconds) == (100, 91, 60)
+    assert only(Seen("grass_act", log=None)).idle == 100, "without a log it is idle since its start"
 
 
 @pytest.mark.parametrize(
@@ -69,42 +74,10 @@ def test_it_is_known_which_gpus_a_session_was_granted(written: str, held: tuple[
     assert only(Seen("grass_act", gpus=written).ended()).gpus == held
 
 
-def test_the_window_of_a_session_is_that_of_its_latest_attempt() -> None:
-    first = Seen("grass_act", 1, address="grass_act_ab12", gpus="1")
-    second = Seen("grass_act", 2, address="grass_act_ab12_a2", gpus="2")
-    session = only(first.ended(completeness="none"), second)
-    assert (session.window, session.gpus) == ("grass_act_ab12_a2", (2,))
-    assert only(Seen("grass_act", started=None)).window == ""
-
-
-def test_a_run_that_wrote_no_log_yet_is_idle_since_its_start() -> None:
-    assert only(Seen("grass_act", log=None)).idle == 100
-
-
-def test_with_the_command_alone_it_is_orphaned() -> None:
-    assert only(Seen("grass_act", life="orphaned")).life is Life.ORPHANED
-
-
-def test_with_nothing_alive_and_no_end_it_is_lost() -> None:
-    session = only(Seen("grass_act", life="lost"))
-    assert (session.life, session.outcome) == (Life.ENDED, Outcome.LOST)
-    assert session.note == "nobody saw it end"
-    assert session.idle is None
-
-
-def test_with_an_end_the_outcome_follows_from_completeness_and_cause() -> None:
-    session = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
-    assert (session.life, session.outcome, session.done, session.successes) == (
-        Life.ENDED,
-        Outcome.SUCCEEDED,
-        100,
-        91,
-    )
-    assert (session.seconds, session.note) == (60, "")
-
-
 def test_the_latest_attempt_counts() -> None:
-    session = only(Seen("grass_act").ended("lost", "partial", records=40), Seen("grass_act", 2, counts=(3, 1)))
+    first = Seen("grass_act", 1, address="grass_act_ab12", gpus="1").ended("lost", "partial", records=40)
+    session = only(first, Seen("grass_act", 2, address="grass_act_ab12_a2", gpus="2", counts=(3, 1)))
+    assert (session.window, session.gpus) == ("grass_act_ab12_a2", (2,))
     assert (session.life, session.attempt, session.done, session.successes) == (Life.RUNNING, 2, 3, 1)
 
 
@@ -119,7 +92,7 @@ def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
 
 def test_a_program_without_records_tells_no_progress() -> None:
     view = a_view(a_plan([a_session("act", "grass", files=())]))
-    status = run(an_answer(Seen("grass_act")), view)
+    status = status_of(view, an_answer(Seen("grass_act")))
     assert (status.sessions[0].done, status.sessions[0].successes) == (None, None)
     assert (status.done, status.planned) == (0, 0)
 
@@ -137,114 +110,41 @@ def test_a_clock_that_went_back_gives_no_negative_times() -> None:
     assert (session.idle, session.seconds) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"cause": "exited", "code": 0, "completeness": "complete"}, ""),
-        ({"cause": "exited", "code": 3, "completeness": "complete"}, "exit code 3 after complete results"),
-        (
-            {"cause": "signal", "code": 139, "signal": 11, "completeness": "complete"},
-            "segmentation fault after complete results",
-        ),
-        ({"cause": "stopped", "completeness": "complete"}, "stopped after complete results"),
-        ({"cause": "exited", "code": 3, "completeness": "none"}, "exit code 3"),
-        ({"cause": "signal", "code": 137, "signal": 9, "completeness": "partial"}, "killed"),
-        ({"cause": "signal", "signal": 35, "completeness": "none"}, "signal 35"),
-        ({"cause": "exited", "code": 0, "completeness": "none"}, "exit code 0, but no results"),
-        (
-            {"cause": "exited", "code": 0, "completeness": "partial", "records": 60},
-            "exit code 0 after 60 of 100 episodes",
-        ),
-        (
-            {"cause": "exited", "code": 0, "completeness": "partial", "records": 100, "verdicts": 0},
-            "exit code 0, but no verdict in any of its records",
-        ),
-        (
-            {"cause": "launch_failed", "completeness": "none", "note": "setup failed: no conda"},
-            "setup failed: no conda",
-        ),
-        ({"cause": "launch_failed", "completeness": "none"}, "the command never ran"),
-        ({"cause": "stopped", "completeness": "partial", "note": "by alice"}, "by alice"),
-        ({"cause": "stopped", "completeness": "none"}, "stopped"),
-        ({"cause": "lost", "completeness": "none"}, "nobody saw it end"),
-        (
-            {"cause": "lost", "completeness": "none", "note": "the host was restarted"},
-            "nobody saw it end: the host was restarted",
-        ),
-        ({"cause": "eaten_by_bears", "completeness": "none"}, "ended for an unknown reason"),
-        ({"cause": "launch_failed", "completeness": "none", "note": "\x1b[31mred\x1b[0m\u202e"}, "red"),
-    ],
-)
-def test_how_it_ended_is_told_where_the_outcome_does_not(fields: dict[str, object], words: str) -> None:
-    assert note(End.parse(record(**fields)), SESSION) == words
-
-
 def test_after_is_no_combo() -> None:
     view = a_view(a_plan([SESSION], after=True))
-    status = run(an_answer(Seen("grass_act").ended(records=100), Seen("after", log=b"plotting\n")), view)
+    status = status_of(view, an_answer(Seen("grass_act").ended(records=100), Seen("after", log=b"plotting\n")))
     assert [session.name for session in status.sessions] == ["grass_act"]
     assert status.after is not None
     assert (status.after.life, status.after.last_line) == (Life.RUNNING, "plotting")
     assert status.counts() == {"succeeded": 1}
-
-
-def test_a_plan_without_after_shows_none() -> None:
-    assert run(an_answer()).after is None
+    assert run().after is None
 
 
 ENDED = Seen("grass_act").ended(records=100, ended=NOW - 30)
 
 
 @pytest.mark.parametrize(
-    ("answer", "finished"),
+    ("seen", "header", "finished"),
     [
-        (an_answer(ENDED), False),
-        (an_answer(ENDED, done={"at": 1}), True),
-        (an_answer(ENDED, done={"at": 1}, dispatcher=None), True),
-        (an_answer(Seen("grass_act"), done={"at": 1}), False),
-        (an_answer(dispatcher=None), False),
-        (an_answer(stopped=True, dispatcher=None), True),
-        (an_answer(Seen("grass_act"), stopped=True), False),
-        (an_answer(Seen("grass_act", life="orphaned"), stopped=True), False),
+        (ENDED, {}, False),
+        (ENDED, {"done": {"at": 1}}, True),
+        (ENDED, {"done": {"at": 1}, "dispatcher": None}, True),
+        (Seen("grass_act"), {"done": {"at": 1}}, False),
+        (None, {"dispatcher": None}, False),
+        (None, {"stopped": True, "dispatcher": None}, True),
+        (Seen("grass_act"), {"stopped": True}, False),
+        (Seen("grass_act", life="orphaned"), {"stopped": True}, False),
     ],
 )
-def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(answer: bytes, finished: bool) -> None:
-    assert run(answer).finished is finished
+def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(
+    seen: Seen | None, header: dict[str, object], finished: bool
+) -> None:
+    assert run(*([seen] if seen else []), **header).finished is finished
 
 
 def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
-    status = run(an_answer(ENDED, done={"at": 1}), now=NOW + 500)
+    status = status_of(VIEW, an_answer(ENDED, done={"at": 1}), now=NOW + 500)
     assert (status.started, status.seconds, status.expected) == (NOW - 100, 70, None)
-
-
-def test_a_dispatcher_that_is_gone_comes_with_the_way_back() -> None:
-    gone = run(an_answer(Seen("grass_act"), dispatcher=None))
-    assert gone.hint == f"the dispatcher is gone, nothing new starts: `combo resume {gone.run}` goes on"
-    never = run(an_answer(dispatcher=None))
-    said = f"nothing has started, and no dispatcher is there to start it: `combo resume {never.run}` goes on"
-    assert never.hint == said
-
-
-def test_a_stopped_run_with_work_left_comes_with_the_way_back() -> None:
-    cancelled = an_answer(Seen("grass_act").ended("stopped", "partial"), stopped=True, dispatcher=None)
-    for answer in (cancelled, an_answer(stopped=True, dispatcher=None)):
-        assert run(answer).hint == f"stopped with 1 of 1 session left: `combo resume {VIEW.id}` goes on"
-
-
-def test_a_run_whose_stop_was_interrupted_comes_with_the_command_that_ends_the_rest() -> None:
-    status = run(an_answer(Seen("grass_act"), stopped=True, dispatcher=None))
-    assert status.hint == f"stopped: nothing new starts; `combo stop {VIEW.id}` ends what still runs"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        an_answer(),
-        an_answer(ENDED, done={}, dispatcher=None),
-    ],
-)
-def test_a_run_that_goes_its_way_needs_no_hint(answer: bytes) -> None:
-    assert run(answer).hint == ""
 
 
 def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -> None:
@@ -255,15 +155,8 @@ def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -
 
 
 def test_counts_go_by_outcome_once_it_is_there() -> None:
-    view, answer = a_busy_run()
-    assert run(answer, view).counts() == {
-        "queued": 1,
-        "running": 2,
-        "orphaned": 1,
-        "succeeded": 2,
-        "partial": 1,
-        "failed": 1,
-    }
+    expected = {"queued": 1, "running": 2, "orphaned": 1, "succeeded": 2, "partial": 1, "failed": 1}
+    assert status_of(*a_busy_run()).counts() == expected
 
 
 def a_chain(*records: int, cause: str = "exited", **fields: object) -> list[Seen]:
@@ -295,15 +188,24 @@ def test_a_start_from_the_beginning_that_leaves_less_takes_nothing_away() -> Non
 ROUGH = "all 10 rows say policy 'rough', this session is 'act'"
 
 
-def test_why_rows_do_not_count_stands_wherever_the_session_is_shown() -> None:
-    running = Seen("grass_act", why=ROUGH, log=b"[10/100]")
-    ended = Seen("grass_act").ended("exited", "none", code=0, rows=10, verdicts=0, why=ROUGH)
-    for seen in (running, ended):
-        status = run(an_answer(seen))
-        assert (status.sessions[0].done, status.sessions[0].successes, status.sessions[0].recorded) == (0, 0, 0)
-        assert ROUGH in remark(status.sessions[0])
-        assert document(status)["sessions"][0]["uncounted"] == ROUGH
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Seen("grass_act", why=ROUGH, log=b"[10/100]"),
+        Seen("grass_act").ended("exited", "none", code=0, rows=10, verdicts=0, why=ROUGH),
+    ],
+)
+def test_why_rows_do_not_count_stands_wherever_the_session_is_shown(seen: Seen) -> None:
+    status = run(seen)
+    assert (status.sessions[0].done, status.sessions[0].successes, status.sessions[0].recorded) == (0, 0, 0)
+    assert ROUGH in remark(status.sessions[0])
+    assert document(status)["sessions"][0]["uncounted"] == ROUGH
     assert ROUGH in "\n".join(changes(None, status))
+
+
+def test_what_can_not_be_counted_while_it_runs_is_unknown_and_not_none() -> None:
+    session = only(Seen("grass_act", countable=False, why="more than 2000 result files"))
+    assert (session.recorded, session.successes, session.uncounted) == (None, None, "more than 2000 result files")
 
 
 def test_records_without_a_verdict_are_done_and_no_success() -> None:
@@ -324,18 +226,110 @@ def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None
     gap = replace(a_session("act", "grass", 4), name="grass_act_e2-5", first=2)
     view = a_view(a_plan([SESSION, gap, a_session("act", "maze", 10)]))
     both = [Seen("grass_act").ended(records=100, successes=1), Seen(gap.name, first=2).ended(records=4, successes=4)]
-    status = run(an_answer(*both), view)
-    assert (status.done, status.planned) == (100, 110)
-    status = run(an_answer(both[1]), view)
-    assert (status.done, status.planned) == (4, 110)
+    for seen, done in ((both, 100), (both[1:], 4)):
+        status = status_of(view, an_answer(*seen))
+        assert (status.done, status.planned) == (done, 110)
 
 
-def test_why_rows_do_not_count_is_told_while_it_runs() -> None:
-    why = "all 10 rows say policy 'rough', this session is 'act'"
-    session = only(Seen("grass_act", why=why))
-    assert (session.life, session.recorded, session.uncounted) == (Life.RUNNING, 0, why)
+def test_a_smoke_test_and_what_was_amended_away_are_not_among_the_planned() -> None:
+    smoke = replace(a_session("act", "grass", 2), name="grass_act_smoke", flag="smoke")
+    gone = replace(a_session("act", "lawn"), flag="dropped")
+    view = a_view(a_plan([smoke, SESSION, a_session("act", "stairs"), gone]))
+    status = status_of(view, an_answer(Seen("grass_act_smoke").ended(records=2, successes=2)))
+    assert [one.name for one in status.sessions] == ["grass_act_smoke", "grass_act", "stairs_act"]
+    assert (status.done, status.planned) == (0, 200)
+    assert (status.counts(), status.smoke()) == ({"queued": 2}, {"succeeded": 1})
+    alive = status_of(view, an_answer(Seen("lawn_act"))).sessions[-1]
+    assert (alive.combo, alive.extra) == ("lawn (superseded)", True)
 
 
-def test_what_can_not_be_counted_while_it_runs_is_unknown_and_not_none() -> None:
-    session = only(Seen("grass_act", countable=False, why="more than 2000 result files"))
-    assert (session.recorded, session.successes, session.uncounted) == (None, None, "more than 2000 result files")
+def test_sessions_of_one_combo_are_told_apart_by_their_ranges() -> None:
+    more = replace(a_session("act", "grass"), name="grass_act_e100-149", first=100, count=50)
+    status = status_of(a_view(a_plan([SESSION, a_session("act", "stairs"), more])), an_answer())
+    assert [one.combo for one in status.sessions] == ["grass (0–99)", "stairs", "grass (100–149)"]
+
+
+# Many sessions that are gone at once are one event of the host
+
+NAMES = ("grass", "stairs", "maze", "field")
+MANY = a_view(a_plan([a_session("act", name) for name in NAMES]))
+OTHER = b"6f1c0c5e-0000-4000-8000-000000000002"
+
+
+def of_many(*seen: Seen, restarted: bool = False, dispatcher: int | None = None) -> RunStatus:
+    """`restarted`: the host has booted since; the first boot id in an answer is the probe's own."""
+    answer = an_answer(*seen, dispatcher=dispatcher)
+    return status_of(MANY, answer.replace(BOOT.encode(), OTHER, 1) if restarted else answer)
+
+
+def gone(name: str, changed: float = NOW - 60, **fields: object) -> Seen:
+    return replace(Seen(f"{name}_act", life="lost", changed=changed), **fields)  # type: ignore[arg-type]
+
+
+BURIED = [Seen(f"{name}_act").ended("lost", "partial", code="", records=7) for name in ("stairs", "maze")]
+
+
+@pytest.mark.parametrize(
+    ("seen", "restarted", "dispatcher", "sessions"),
+    [
+        ([Seen("grass_act").ended(records=100), gone("stairs", NOW - 75), gone("maze")], True, None, "stairs maze"),
+        ([gone("maze")], True, 4242, "maze"),
+        ([gone("maze"), gone("field", started=None, log=None)], True, None, "maze field"),
+        (BURIED, True, 4242, "stairs maze"),
+        ([*BURIED, Seen("stairs_act", 2)], True, 4242, "maze"),
+        ([gone("grass"), gone("stairs"), gone("maze")], False, None, "grass stairs maze"),
+        ([gone("grass"), gone("stairs"), Seen("maze_act")], False, None, ""),
+        ([gone("grass"), gone("stairs")], False, 4242, ""),
+        ([gone("grass")], False, None, ""),
+    ],
+    ids=[
+        "of another boot",
+        "one of another boot",
+        "one that died before it began belongs to the restart",
+        "ends that the next dispatcher wrote change nothing",
+        "until they start anew",
+        "all that vanish under one boot with their dispatcher",
+        "others live",
+        "the dispatcher lives",
+        "one alone",
+    ],
+)
+def test_sessions_that_are_gone_together_are_one_event(
+    seen: list[Seen], restarted: bool, dispatcher: int | None, sessions: str
+) -> None:
+    status = of_many(*seen, restarted=restarted, dispatcher=dispatcher)
+    named = tuple(f"{name}_act" for name in sessions.split())
+    event = status.host_event
+    assert (event.sessions if event else ()) == named
+    assert not event or event.kind == ("restarted" if restarted else "vanished")
+    assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"
+    assert document(status)["host_event"] == (vars(event) if event else None)
+
+
+def test_the_last_sign_of_life_is_that_of_any_of_them() -> None:
+    event = of_many(gone("stairs", NOW - 75), gone("maze"), restarted=True).host_event
+    assert event == HostEvent("restarted", NOW - 60, ("stairs_act", "maze_act"))
+
+
+def test_a_log_tells_the_event_in_one_line_and_once() -> None:
+    before = of_many(Seen("stairs_act"), Seen("maze_act"), dispatcher=4242)
+    after = of_many(gone("stairs"), gone("maze"), restarted=True)
+    lines = changes(before, after)
+    assert "gpu-box was started again after" in lines[0]
+    assert "2 sessions that ran then are lost" in lines[0]
+    assert not [line for line in lines if "? " in line]
+    assert changes(after, replace(after, now=NOW + 60)) == []
+    anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
+    assert any(line.endswith("● act in maze: running, attempt 2") for line in anew)
+    assert not [line for line in anew if "started again" in line]
+
+
+@pytest.mark.parametrize(
+    ("seen", "restarted", "words"),
+    [
+        ([gone("maze")], True, "1 session that ran then is lost"),
+        ([gone("grass"), gone("maze")], False, "were the user's processes on gpu-box killed?"),
+    ],
+)
+def test_the_words_fit_one_session_and_a_host_that_killed_them(seen: list[Seen], restarted: bool, words: str) -> None:
+    assert any(line.endswith(words) for line in changes(None, of_many(*seen, restarted=restarted)))

@@ -6,15 +6,14 @@ from dataclasses import replace
 from datetime import UTC
 
 import pytest
-from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
+from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_at
 
 from comborun.judging import EvidenceRules, RetryRule, WatchRules
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.explain import Explanation, explain, to_document
-from comborun.monitor.observe import History, fold
+from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
 from comborun.plan import Plan
 from comborun.rules.words import Failure
+from comborun.servers import Server
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),
@@ -23,11 +22,13 @@ PLAN = replace(
 )
 GRASS = Seen("grass_act", started=NOW - 600, counts=(60, 50), changed=NOW - 4)
 STAIRS = Seen("stairs_act", started=NOW - 300, counts=(20, 20))
+MAZE = Seen("maze_act", started=NOW - 300)
+HALTED = "hold kind=halted at=1 why=three in a row"
 
 
 def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
     answer = an_answer(*seen, host=("load=1 cpus=2", *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
-    view, history = a_view(plan), fold(History(), parse_snapshot(answer))
+    view, history = a_view(plan), look_at(answer)
     return explain(view, history, classify(view, history), name, UTC)
 
 
@@ -35,42 +36,48 @@ def words(one: Explanation) -> list[str]:
     return [command.words.replace("walkers-20260729T101500Z-ab12", "RUN") for command in one.commands]
 
 
+def wait(reason: str, until: float | str = "", detail: str = "") -> str:
+    return f"waiting session=maze_act for={reason} until={until} detail={detail}"
+
+
+def with_first(**fields: object) -> Plan:
+    """The plan, its first session changed."""
+    return replace(PLAN, sessions=(replace(PLAN.sessions[0], **fields), *PLAN.sessions[1:]))  # type: ignore[arg-type]
+
+
 def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None:
     maze = told("maze_act", GRASS, STAIRS)
     assert maze.state == "queued"
-    assert maze.reasons[:2] == (
+    assert maze.reasons == (
         "2 of 2 slots busy",
         "the next to end is act in grass, about 10:36 (in 6 min)",
+        "it is expected to end at 10:55 (in 25 min)",
     )
-    assert maze.reasons[2] == "it is expected to end at 10:55 (in 25 min)"
     assert words(maze) == ["slots 3 --run RUN"]
 
 
+def test_those_before_it_are_named_and_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
+    assert told("maze_act", GRASS).reasons[:2] == (
+        "1 session before it in the queue: act in stairs",
+        "1 of 2 slots busy",
+    )
+    assert "it is its turn: it starts in a moment" in told("stairs_act", GRASS).reasons
+
+
 def test_more_slots_are_more_than_what_runs_already_and_wait_for_a_hold_to_be_lifted() -> None:
-    third = Seen("maze_act", started=NOW - 60, counts=(1, 1))
     plan = replace(PLAN, sessions=(*PLAN.sessions, a_session("act", "dunes")))
-    dunes = told("dunes_act", GRASS, STAIRS, third, plan=plan, header=("hold kind=paused at=1 why=",))
+    dunes = told("dunes_act", GRASS, STAIRS, MAZE, plan=plan, header=("hold kind=paused at=1 why=",))
     assert words(dunes) == ["resume RUN", "slots 4 --run RUN"]
     assert dunes.commands[1].does == "lets one more run at once when the run goes on"
 
 
 @pytest.mark.parametrize("cause", ["not_needed", "stopped"])
 def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
-    maze = told("maze_act", Seen("maze_act", started=None).ended(cause, "none"))
+    maze = told("maze_act", replace(MAZE, started=None).ended(cause, "none"))
     assert maze.reasons[0].startswith("attempt 1 was called off at 10:29:59 and never began")
     assert not any(word.startswith("logs") for word in words(maze))
-    begun = told("maze_act", Seen("maze_act").ended(cause, "none", started=NOW - 60))
+    begun = told("maze_act", MAZE.ended(cause, "none"))
     assert any(word.startswith("logs") for word in words(begun))
-
-
-def test_those_before_it_are_named() -> None:
-    maze = told("maze_act", GRASS)
-    assert maze.reasons[0] == "1 session before it in the queue: act in stairs"
-    assert maze.reasons[1] == "1 of 2 slots busy"
-
-
-def test_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
-    assert "it is its turn: it starts in a moment" in told("stairs_act", GRASS).reasons
 
 
 @pytest.mark.parametrize(
@@ -78,93 +85,100 @@ def test_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
     [
         ((), {"stopped": True, "dispatcher": None}, "stopped: nothing new starts"),
         ((), {"dispatcher": None}, "the dispatcher is gone, nothing new starts"),
-        (
-            (f"hold kind=paused at={NOW - 120} why=the box is full",),
-            {},
-            "paused: `combo resume walkers-20260729T101500Z-ab12` goes on; nothing new starts: the box is full",
-        ),
+        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: `combo resume"),
+        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: `combo resume"),
         (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
     ],
 )
 def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: dict[str, object], reason: str) -> None:
-    maze = told("maze_act", GRASS, STAIRS, header=header, **fields)  # type: ignore[arg-type]
+    maze = told("maze_act", GRASS, STAIRS, header=header, **fields)
     assert maze.reasons[0].startswith(reason)
     assert not any("the next to end" in one for one in maze.reasons)
-    assert "paused" not in reason or maze.reasons[1] == (
-        "nothing new starts since 10:28 (2 min ago), until it is resumed"
-    )
+    if "paused" in reason:
+        assert maze.reasons[1] == "nothing new starts since 10:28 (2 min ago), until it is resumed"
+        assert not [one for one in maze.reasons if "dispatcher" in one], "it is not said to be lost"
     if "disk" not in reason:
         assert words(maze)[0] == "resume RUN"
 
 
-def test_a_dispatcher_that_never_was_is_not_said_to_have_been_killed() -> None:
-    reasons = told("maze_act", dispatcher=None).reasons
-    assert reasons[0].startswith("nothing has started, and no dispatcher is there to start it")
+def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
+    first = GRASS.ended("gpu_memory", "none", code=1)
+    grass = told("grass_act", first, header=(HALTED,), dispatcher=None)
+    assert any("2 more starts may follow when the run goes on" in reason for reason in grass.reasons)
+    stairs = told("stairs_act", first, header=(HALTED,), dispatcher=None)
+    assert not any("dispatcher" in reason for reason in stairs.reasons), "it left because the run is halted"
+    assert words(stairs) == ["resume RUN"]
 
 
 @pytest.mark.parametrize(("fields", "when"), [({}, "now"), ({"stopped": True}, "when the run goes on")])
 def test_a_retry_starts_it_now_unless_nothing_starts(fields: dict[str, object], when: str) -> None:
-    failed = told("maze_act", Seen("maze_act").ended("exited", "none", started=NOW - 60), **fields)  # type: ignore[arg-type]
+    failed = told("maze_act", MAZE.ended("exited", "none"), **fields)
     assert [one.does for one in failed.commands if one.words.startswith("retry")] == [f"starts it again {when}"]
 
 
-def test_a_held_run_without_a_dispatcher_is_not_said_to_have_lost_it() -> None:
-    reasons = told("maze_act", GRASS, header=(f"hold kind=paused at={NOW - 120} why=mine",), dispatcher=None).reasons
-    assert not [one for one in reasons if "dispatcher" in one]
-
-
-def test_no_holder_of_a_gpu_is_a_reason_where_only_slots_lack() -> None:
-    maze = replace(a_session("act", "maze"), gpus=1)
-    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
-    both = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
-    assert not [one for one in told("maze_act", *both, plan=plan).reasons if "held by" in one]
-    wait = "waiting session=maze_act for=gpu_memory until= detail="
-    assert "GPU 0 is held by act in grass, act in stairs" in told("maze_act", *both, plan=plan, header=(wait,)).reasons
-
-
-def test_a_model_server_is_among_those_that_hold_a_gpu() -> None:
-    maze = replace(a_session("act", "maze"), gpus=1)
-    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
-    ready = f"server name=vlm attempt=1 state=ready since={NOW - 9} gpus=0,1 port=1 cause= why="
-    reasons = told("maze_act", replace(GRASS, gpus="0"), plan=plan, header=(ready,)).reasons
-    assert "GPU 0 is held by the server vlm, act in grass" in reasons
-    assert "GPU 1 is held by the server vlm" in reasons
-    gone = told("maze_act", GRASS, plan=plan, header=(ready.replace("state=ready", "state=ended"),)).reasons
-    assert not [one for one in gone if "held by" in one]
+TWO_GPUS = replace(PLAN, sessions=(*PLAN.sessions[:2], replace(PLAN.sessions[2], gpus=1)), gpus=(0, 1))
+ON_0 = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
 
 
 def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
-    maze = replace(a_session("act", "maze"), gpus=1)
-    plan = replace(PLAN, sessions=(*PLAN.sessions[:2], maze), gpus=(0, 1))
-    header = ("quarantine gpu=1 class=gpu_fault at=5", "waiting session=maze_act for=gpu until= detail=GPU 0 is full")
-    reasons = told("maze_act", replace(GRASS, gpus="0"), replace(STAIRS, gpus="0"), plan=plan, header=header).reasons
-    assert reasons[:4] == (
+    header = ("quarantine gpu=1 class=gpu_fault at=5", wait("gpu", detail="GPU 0 is full"))
+    assert told("maze_act", *ON_0, plan=TWO_GPUS, header=header).reasons[:4] == (
         "it waits for a GPU: GPU 0 is full",
         "it wants 1 GPU of 0, 1, at most 2 sessions on each",
         "GPU 1 gets no more sessions (GPU fault again and again)",
         "GPU 0 is held by act in grass, act in stairs",
     )
+    only_slots_lack = told("maze_act", *ON_0, plan=TWO_GPUS).reasons
+    assert not [one for one in only_slots_lack if "held by" in one]
 
 
-def test_a_retry_says_when_which_attempt_and_what_happened() -> None:
-    failed = Seen("maze_act", started=NOW - 300).ended("gpu_memory", "none", code=1)
-    header = (f"waiting session=maze_act for=retry until={NOW + 40} detail=",)
-    maze = told("maze_act", failed, header=header)
-    assert maze.reasons[0] == "its attempt 1 failed; again in 40 s: out of GPU memory, attempt 2 of 3"
-    assert "retry maze_act --run RUN" in words(maze)
+def test_a_model_server_is_among_those_that_hold_a_gpu() -> None:
+    ready = f"server name=vlm attempt=1 state=ready since={NOW - 9} gpus=0,1 port=1 cause= why="
+    reasons = told("maze_act", ON_0[0], plan=TWO_GPUS, header=(ready,)).reasons
+    assert "GPU 0 is held by the server vlm, act in grass" in reasons
+    assert "GPU 1 is held by the server vlm" in reasons
+    gone = told("maze_act", GRASS, plan=TWO_GPUS, header=(ready.replace("state=ready", "state=ended"),)).reasons
+    assert not [one for one in gone if "held by" in one]
+
+
+FAILED = MAZE.ended("gpu_memory", "none", code=1)
+AGAIN = "its attempt 1 failed; again in 40 s: out of GPU memory, attempt 2 of 3"
+
+
+@pytest.mark.parametrize(
+    ("seen", "header", "reasons", "retry"),
+    [
+        (FAILED, wait("retry", NOW + 40), (AGAIN, "2 sessions"), True),
+        # what only says again how it failed is left out
+        (FAILED, wait("retry", NOW + 40, "gpu_memory, after attempt 1"), (AGAIN, "2 sessions"), True),
+        (FAILED, wait("retry", NOW + 40, "asked for after attempt 1"), (AGAIN, "asked for after attempt 1"), True),
+        # which another retry would not change
+        (
+            MAZE.ended("stopped", "none"),
+            wait("retry", detail="asked for after attempt 1"),
+            ("its attempt 1 was stopped; again as soon as a slot is free: asked for after attempt 1", "2 sessions"),
+            False,
+        ),
+    ],
+)
+def test_a_retry_says_when_which_attempt_and_what_happened(
+    seen: Seen, header: str, reasons: tuple[str, str], retry: bool
+) -> None:
+    maze = told("maze_act", seen, header=(header,))
+    assert maze.reasons[0] == reasons[0]
+    assert maze.reasons[1].startswith(reasons[1])
+    assert ("retry maze_act --run RUN" in words(maze)) is retry
 
 
 def test_a_smoke_test_that_comes_first_is_told_with_its_numbers() -> None:
     smoke = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
     plan = replace(PLAN, sessions=(smoke, *PLAN.sessions))
-    header = ("waiting session=maze_act for=smoke until= detail=",)
-    reasons = told("maze_act", Seen("grass_act_smoke"), plan=plan, header=header).reasons
+    reasons = told("maze_act", Seen("grass_act_smoke"), plan=plan, header=(wait("smoke"),)).reasons
     assert reasons[0] == "the smoke test comes first: 1 running"
 
 
 def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
-    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], watch=WatchRules(1200, 7200)), *PLAN.sessions[1:]))
-    grass = told("grass_act", replace(GRASS, gpus="0", address="g"), STAIRS, plan=plan)
+    grass = told("grass_act", ON_0[0], STAIRS, plan=with_first(watch=WatchRules(1200, 7200)))
     assert grass.reasons == (
         "attempt 1 has been running for 10 min 00 s on GPU 0",
         "60 of 100 episodes done, 50 of 60 successful",
@@ -176,23 +190,18 @@ def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
     assert words(grass) == ["logs -f grass_act --run RUN", "attach grass_act --run RUN", "stop grass_act --run RUN"]
 
 
-def test_a_stalled_one_says_since_when_and_whether_anything_ends_it() -> None:
+def test_a_stalled_one_says_since_when_and_whether_anything_ends_it_and_an_orphan_what_judges_it() -> None:
     grass = told("grass_act", replace(GRASS, stalled=NOW - 1500))
     assert grass.state == "stalled"
     assert "no progress since 10:05:00 (25 min)" in grass.reasons
     assert "nothing ends it for that: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
-
-
-def test_an_orphan_is_told_as_one() -> None:
-    grass = told("grass_act", replace(GRASS, life="orphaned"))
-    assert any("its supervisor is gone, but the command goes on" in reason for reason in grass.reasons)
+    orphan = told("grass_act", replace(GRASS, life="orphaned"))
+    assert any("its supervisor is gone, but the command goes on" in reason for reason in orphan.reasons)
 
 
 def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() -> None:
-    rules = EvidenceRules(line="^done$", files=("all.json",))
-    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], evidence=rules), *PLAN.sessions[1:]))
     ended = GRASS.ended("exited", "partial", code=3, records=37, successes=4, peak_memory_kib=3 << 20)
-    grass = told("grass_act", ended, plan=plan)
+    grass = told("grass_act", ended, plan=with_first(evidence=EvidenceRules(line="^done$", files=("all.json",))))
     assert grass.reasons == (
         "attempt 1 ended at 10:29:59 after 9 min 59 s: exit code 3",
         "37 of 100 episodes done, 4 of 37 successful",
@@ -204,27 +213,12 @@ def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() ->
 
 
 def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None:
-    first = GRASS.ended("gpu_memory", "none", code=1)
-    second = replace(GRASS, attempt=2).ended("gpu_memory", "none", code=1)
-    assert any("2 more starts may follow (1 of 3 starts used)" in reason for reason in told("grass_act", first).reasons)
-    reasons = told("grass_act", first, second).reasons
-    assert any("1 more start may follow (2 of 3 starts used)" in reason for reason in reasons)
-    assert reasons[-1] == "attempt 1 before it: out of GPU memory, 0 episodes"
-    one = GRASS.ended("gpu_memory", "partial", code=1, records=1)
-    assert told("grass_act", one, second).reasons[-1] == "attempt 1 before it: out of GPU memory, 1 episode"
-    third = replace(GRASS, attempt=3).ended("gpu_memory", "none", code=1)
-    reasons = told("grass_act", first, second, third).reasons
-    assert any("no retry of that is left: those are used up (3 of 3" in reason for reason in reasons)
-
-
-def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
-    first = GRASS.ended("gpu_memory", "none", code=1)
-    halted = ("hold kind=halted at=1 why=three in a row",)
-    grass = told("grass_act", first, header=halted, dispatcher=None)
-    assert any("2 more starts may follow when the run goes on" in reason for reason in grass.reasons)
-    stairs = told("stairs_act", first, header=halted, dispatcher=None)
-    assert not any("dispatcher" in reason for reason in stairs.reasons), "it left because the run is halted"
-    assert words(stairs) == ["resume RUN"]
+    attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2, 3)]
+    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "those are used up (3 of 3")
+    for count, words_of_it in enumerate(said, 1):
+        reasons = told("grass_act", *attempts[:count]).reasons
+        assert any(words_of_it in reason for reason in reasons)
+    assert reasons[-1] == "attempt 2 before it: out of GPU memory, 0 episodes"
 
 
 def test_a_success_needs_no_excuse() -> None:
@@ -236,13 +230,9 @@ def test_a_success_needs_no_excuse() -> None:
     assert words(grass) == ["logs grass_act --run RUN"]
 
 
-def test_what_was_amended_away_says_so() -> None:
-    plan = replace(PLAN, sessions=(replace(PLAN.sessions[0], flag="dropped"), *PLAN.sessions[1:]))
-    grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=plan)
+def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_others() -> None:
+    grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=with_first(flag="dropped"))
     assert grass.reasons[0].startswith("the grid was changed since")
-
-
-def test_the_last_command_waits_for_all_the_others() -> None:
     after = told("after", GRASS, STAIRS)
     assert after.reasons == ("the grid's last command runs once all sessions have ended: 3 have not",)
 
@@ -265,30 +255,20 @@ def test_a_traceback_keeps_its_indentation() -> None:
     )
 
 
-def test_what_only_says_again_how_the_attempt_failed_is_left_out() -> None:
-    failed = Seen("maze_act", started=NOW - 300).ended("gpu_memory", "none", code=1)
-    waits = f"waiting session=maze_act for=retry until={NOW + 40} detail="
-    assert (
-        told("maze_act", failed, header=(f"{waits}gpu_memory, after attempt 1",)).reasons
-        == told("maze_act", failed, header=(waits,)).reasons
-    )
-    assert (
-        "asked for after attempt 1" in told("maze_act", failed, header=(f"{waits}asked for after attempt 1",)).reasons
-    )
+def test_a_server_explains_itself() -> None:
+    asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
+    plan = replace(a_plan([asking]), servers=(Server("vlm", ("serve",), "", None, ()),))
+    ended = f"server name=vlm attempt=2 state=ended since={NOW - 20} gpus= port= cause=timed_out why=not ready in 3 s"
+    view, history = a_view(plan), look_at(an_answer(host=(HALTED, ended), dispatcher=None))
+    one = explain_server(view, classify(view, history), "vlm")
+    assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)
+    assert one.reasons[0].startswith("halted: ")
+    assert one.reasons[1] == "it has ended 20 s ago (timed_out: not ready in 3 s)"
+    assert "1 session of the run asks it" in one.reasons
+    assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]
 
 
-def test_one_that_was_stopped_and_is_asked_for_did_not_fail_and_need_not_be_asked_for_again() -> None:
-    stopped = Seen("maze_act", started=NOW - 300).ended("stopped", "none")
-    asked = told(
-        "maze_act", stopped, header=("waiting session=maze_act for=retry until= detail=asked for after attempt 1",)
-    )
-    assert asked.reasons[0] == "its attempt 1 was stopped; again as soon as a slot is free: asked for after attempt 1"
-    assert asked.reasons.count("asked for after attempt 1") == 0
-    assert not any(word.startswith("retry") for word in words(asked))
-
-
-def test_why_rows_do_not_count_is_a_reason() -> None:
-    why = "all 100 rows say policy 'rough', this session is 'act'"
-    grass = told("grass_act", Seen("grass_act").ended("exited", "none", code=0, verdicts=0, why=why))
-    assert "0 of 100 episodes done" in grass.reasons
-    assert why in grass.reasons
+def test_a_session_says_what_the_server_that_it_asks_is_doing() -> None:
+    loading = f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0 port=1 cause= why="
+    reasons = told("maze_act", header=(loading, wait("server", detail="vlm"))).reasons
+    assert "it waits for the server vlm, which is loading for 3 min" in reasons

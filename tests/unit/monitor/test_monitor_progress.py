@@ -1,22 +1,21 @@
-"""How much is done, from logs as real programs write them."""
+"""How much is done and what was said last, from logs as real programs write them."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer
+from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_answer, look_at, status_of
 
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
-from comborun.monitor.answer import parse_snapshot
-from comborun.monitor.classify import classify
-from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, History, RunView, fold
-from comborun.monitor.progress import NOTHING, Counter, Share, counted
-from comborun.monitor.status import SessionStatus
+from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, RunView
+from comborun.monitor.progress import NOTHING, Counter, Look, Share, counted
+from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.planner import lay_out
 from comborun.resources import HostFacts
 from comborun.rules import counting
@@ -55,8 +54,12 @@ EMBODICHAIN = (
 RLINF = "Generated 4 placements: [Placement(0), Placement(1)]\n"
 
 
-def told(log: str, rules: ProgressRules = ProgressRules(), share: Share = HUNDRED) -> int | None:  # noqa: B008
-    return counted(NOTHING, counting.lines(log.encode(), cut=False), rules, share).done
+def count(before: Counter, log: str, rules: ProgressRules = BY_ITSELF, share: Share = HUNDRED) -> Counter:
+    return counted(before, counting.lines(log.encode(), cut=False), rules, share)
+
+
+def told(log: str, rules: ProgressRules = BY_ITSELF, share: Share = HUNDRED) -> int | None:
+    return count(NOTHING, log, rules, share).done
 
 
 @pytest.mark.parametrize(
@@ -117,27 +120,24 @@ def test_without_a_pattern_only_a_counter_up_to_the_planned_number_is_believed(
 
 
 def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again() -> None:
-    rules = ProgressRules()
     bars = [f"{done}%|▋ | {done}/100 [00:12<02:33, 1.65s/it]\r" for done in (98, 99, 100, 1, 2)]
-    counter = counted(NOTHING, counting.lines("".join(bars[:3]).encode(), cut=False), rules, HUNDRED)
+    counter = count(NOTHING, "".join(bars[:3]))
     assert counter == Counter(100)
-    at_once = counted(NOTHING, counting.lines("".join(bars).encode(), cut=False), rules, HUNDRED)
-    later = counted(counter, counting.lines("".join(bars[3:]).encode(), cut=False), rules, HUNDRED)
-    assert at_once == later == Counter(doubted=True)
-    assert counted(later, counting.lines(bars[2].encode(), cut=False), rules, HUNDRED) == later
+    later = count(counter, "".join(bars[3:]))
+    assert later == count(NOTHING, "".join(bars)) == Counter(doubted=True)
+    assert count(later, bars[2]) == later
 
 
 def test_a_tail_that_repeats_what_the_last_one_held_has_not_gone_back() -> None:
-    first = counted(NOTHING, counting.lines(b"[ 6/100]\n[ 7/100]\n", cut=False), ProgressRules(), HUNDRED)
-    again = counted(first, counting.lines(b"[ 6/100]\n[ 7/100]\n[ 8/100]\n", cut=False), ProgressRules(), HUNDRED)
-    assert (first, again) == (Counter(7), Counter(8))
+    first = count(NOTHING, "[ 6/100]\n[ 7/100]\n")
+    assert (first, count(first, "[ 6/100]\n[ 7/100]\n[ 8/100]\n")) == (Counter(7), Counter(8))
 
 
-def test_the_highest_number_stays_when_it_has_left_the_tail() -> None:
+@pytest.mark.parametrize("later", ["step 1\nstep 2\n", "done 3\n"])
+def test_the_highest_number_stays_when_it_has_left_the_tail(later: str) -> None:
     rules = ProgressRules(r"done (\d+)")
-    before = counted(NOTHING, counting.lines(b"done 12\n", cut=False), rules, HUNDRED)
-    assert counted(before, counting.lines(b"step 1\nstep 2\n", cut=False), rules, HUNDRED) == before
-    assert counted(before, counting.lines(b"done 3\n", cut=False), rules, HUNDRED) == before
+    before = count(NOTHING, "done 12\n", rules)
+    assert count(before, later, rules) == before
 
 
 def test_the_first_piece_of_a_cut_tail_is_not_whole_and_is_left_out() -> None:
@@ -184,14 +184,10 @@ def test_the_examples_of_the_document_work() -> None:
 
 
 def seen_of(view: RunView, *looks: bytes) -> SessionStatus:
-    history = History()
-    for look in looks:
-        sessions = {session.name: session for session in view.plan.sessions}
-        history = fold(history, parse_snapshot(look), sessions)
-    return classify(view, history).sessions[0]
+    return status_of(view, *looks).sessions[0]
 
 
-def one(progress: ProgressRules = ProgressRules(), files: tuple[str, ...] = ("*.jsonl",)) -> RunView:  # noqa: B008
+def one(progress: ProgressRules = BY_ITSELF, files: tuple[str, ...] = ("*.jsonl",)) -> RunView:
     return a_view(a_plan([a_session("act", "grass", files=files, progress=progress)]))
 
 
@@ -215,15 +211,10 @@ def test_a_program_without_records_is_told_by_its_log_alone() -> None:
     silent, telling = one(files=()), one(ProgressRules(r"so far: (\d+)"), files=())
     status = seen_of(telling, look(b"so far: 62\n"))
     assert (status.done, status.recorded, status.successes) == (62, None, None)
+    assert status.expected, "an estimate follows from the log, too"
     assert seen_of(telling, look(b"starting\n")).done == 0
     assert seen_of(silent, look(b"starting\n")).done is None
     assert seen_of(silent, look(b"  [  62/100] ok\n")).done == 62
-
-
-def test_an_estimate_follows_from_the_log_too() -> None:
-    status = seen_of(one(ProgressRules(r"so far: (\d+)"), files=()), look(b"so far: 50\n"))
-    assert status.expected
-    assert status.expected.likeliest == NOW + 100
 
 
 def test_what_the_log_said_stays_when_newer_lines_push_it_out_and_when_the_session_ends() -> None:
@@ -259,9 +250,7 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
 
 
 def test_only_so_many_moments_are_remembered() -> None:
-    history = History()
-    for done in range(1, 2 * MOST_MARKS):
-        history = fold(history, parse_snapshot(look(b"", (done, 0), passed=done)))
+    history = look_at(*(look(b"", (done, 0), passed=done) for done in range(1, 2 * MOST_MARKS)))
     assert [mark.done for mark in history.of("grass_act")[0].marks] == list(range(MOST_MARKS, 2 * MOST_MARKS))
 
 
@@ -270,12 +259,175 @@ def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
     assert (one().tail, BY_PATTERN.tail, starting_again.tail) == (TAIL, LONG_TAIL, LONGEST_TAIL)
 
 
-def test_a_silent_program_is_known_to_be_silent() -> None:
-    assert seen_of(one(ProgressRules(silent=True)), look(b"")).silent
-    assert not seen_of(one(), look(b"")).silent
-
-
 @pytest.mark.parametrize("blank", [" ", "\t", "\x1c", "\u2003"])
 def test_a_number_counts_with_whatever_blanks_its_group_takes_along(blank: str) -> None:
-    line = f"done{blank}12{blank}of 100".encode()
-    assert counted(NOTHING, counting.lines(line, cut=False), ProgressRules(r"done(\s+\d+\s+)"), HUNDRED).done == 12
+    assert told(f"done{blank}12{blank}of 100", ProgressRules(r"done(\s+\d+\s+)")) == 12
+
+
+# A bar that starts again for each part of the work: never more than was done, never less than was seen
+
+TASK = 50
+BATCHES = 5
+RULES = ProgressRules(r"eval batches:.*?(\d+)/(\d+) \[", each=TASK)
+PLANNED = Share(0, 500)
+BEFORE = NOW - 100
+"""when the attempt of `Seen` began"""
+PREAMBLE = b"Making policy.\n" * 300
+"""more of a log than a look at its end shows"""
+
+
+def bars(*numbers: int) -> bytes:
+    drawn = (
+        f"\rStepping through eval batches:  0%|      | {number}/{BATCHES} [00:10<00:10, 2.0s/it]\n"
+        f"\rRunning rollout with at most 280 steps:  1%|      | 2/280 [00:00<00:40]\x1b[A"
+        for number in numbers
+    )
+    return "".join(drawn).encode()
+
+
+def after(*looks: tuple[int, ...], share: Share = PLANNED) -> list[int | None]:
+    """What is done after each of these looks, 10 s from one to the next in parts of a thousand."""
+    counter, found = NOTHING, []
+    for index, numbers in enumerate(looks):
+        counter = counted(counter, counting.lines(bars(*numbers), cut=False), RULES, share, Look(10.0 * index))
+        found.append(counter.done)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("looks", "done"),
+    [
+        (((0, 1), (1, 2), (4, 5), (5, 0), (1, 2)), [10, 20, 50, 50, 70]),
+        (((4,), (1,), (0,)), [40, 60, 100]),
+        (((4,), (4,), (5,)), [40, 40, 50]),
+        (((5, 0, 1),), [60]),
+        (((5, 0, 1), (5, 0, 1, 2), (0, 1, 2)), [60, 70, 70]),
+        (((4, 5), (4, 5, 0, 1, 5, 0), (0,)), [50, 100, 100]),
+        (((), (3,), (), (2,)), [None, 30, 30, 70]),
+        (((4,), (5, 0, 4)), [40, 90]),
+    ],
+    ids=str,
+)
+def test_parts_that_passed_and_the_share_of_the_one_under_way_are_done(
+    looks: tuple[tuple[int, ...], ...], done: list[int | None]
+) -> None:
+    assert after(*looks) == done
+
+
+def test_it_is_at_most_the_planned_number_also_where_the_bar_goes_on() -> None:
+    assert after((5,), (0,), (3,), (0,), share=Share(0, 70)) == [50, 50, 70, 70]
+    assert after((5,), (0,), (3,), share=Share(0, 0)) == [50, 50, 80]
+
+
+def test_it_never_goes_back_where_a_bar_has_another_total_than_before() -> None:
+    counter = count(NOTHING, "eval batches: 3/5 [", RULES, PLANNED)
+    assert count(counter, "eval batches: 3/10 [", RULES, PLANNED).done == 30
+
+
+@given(
+    batches=st.integers(1, 7),
+    parts=st.integers(1, 6),
+    looks=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 900)), max_size=12),
+)
+def test_however_it_is_looked_at_it_is_never_more_than_was_done_and_never_goes_back(
+    batches: int, parts: int, looks: list[tuple[int, int]]
+) -> None:
+    drawn = [(part, number) for part in range(parts) for number in range(batches + 1)]
+    lines = [f"\rStepping through eval batches: | {number}/{batches} [00:10".encode() for _, number in drawn]
+    counter = NOTHING
+    for until, tail in sorted(looks):
+        log = b"".join(lines[: until + 1])
+        part, number = drawn[min(until, len(drawn) - 1)]
+        seen = counting.lines(log[-tail:] if tail else b"", cut=tail < len(log))
+        later = counted(counter, seen, RULES, Share(0, parts * TASK), Look(float(until)))
+        assert (counter.done or 0) <= (later.done or 0) <= part * TASK + number * TASK // batches
+        counter = later
+
+
+@dataclass(frozen=True)
+class At:
+    """One look: so long after the attempt began, at a log that ends so."""
+
+    age: float
+    log: bytes
+    whole: bool = False
+    """the log has nothing before that"""
+
+    def answer(self) -> bytes:
+        seen = Seen("libero_act", started=BEFORE, log=self.log, size=None if self.whole else 99_999)
+        return an_answer(seen, now=BEFORE + self.age)
+
+
+def status_at(*answers: bytes, files: tuple[str, ...] = ()) -> RunStatus:
+    plan = a_plan([a_session("act", "libero", count=500, files=files, progress=RULES)])
+    return status_of(a_view(plan), *answers)
+
+
+def told_at(*looks: At) -> tuple[int | None, float | None]:
+    """Done, and in how many seconds the end is expected."""
+    status = status_at(*(look.answer() for look in looks))
+    expected = status.sessions[0].expected
+    return status.sessions[0].done, expected.likeliest - (status.now or 0) if expected else None
+
+
+WATCHED = tuple(At(100.0 * number, bars(number), whole=not number) for number in range(BATCHES + 1))
+
+
+def test_who_watches_from_the_beginning_is_told_when_it_will_end() -> None:
+    assert told_at(*WATCHED) == (50, 500 * 9)
+    assert told_at(*WATCHED, At(600, bars(5, 0, 1))) == (60, pytest.approx(600 / 60 * 440))
+
+
+def test_a_log_that_began_after_the_last_look_was_watched_from_its_beginning() -> None:
+    before = an_answer(now=BEFORE - 5)
+    assert status_at(before, At(50, bars(0)).answer(), At(150, bars(1)).answer()).sessions[0].expected
+
+
+def test_who_comes_later_is_told_what_is_done_at_least_and_no_end() -> None:
+    late = At(60_000, PREAMBLE + bars(0, 1))
+    assert told_at(late) == (10, None)
+    assert told_at(late, At(60_100, bars(2)), At(60_400, bars(5)), At(60_500, bars(0))) == (50, None)
+    assert status_at(late.answer()).expected is None
+
+
+def test_a_part_that_may_have_passed_out_of_sight_leaves_no_end_to_tell() -> None:
+    asleep = At(9_000, bars(3))
+    assert told_at(*WATCHED[:4], asleep) == (30, None)
+    assert told_at(*WATCHED[:4], asleep, At(9_100, bars(4)), At(9_300, bars(0))) == (50, None)
+
+
+def test_a_link_that_is_lost_for_less_than_a_part_leaves_the_end_told() -> None:
+    assert told_at(*WATCHED[:4], At(500, bars(5))) == (50, 500 * 9)
+
+
+def test_records_that_tell_as_much_need_no_bar() -> None:
+    seen = Seen("libero_act", started=BEFORE, counts=(120, 3), log=PREAMBLE + bars(2))
+    session = status_at(an_answer(seen, now=BEFORE + 1200), files=("*.jsonl",)).sessions[0]
+    assert session.done == 120
+    assert session.expected
+    assert session.expected.likeliest == BEFORE + 5000
+
+
+def test_whose_evidence_is_complete_has_done_all_and_who_was_cut_short_what_was_seen() -> None:
+    def ended(completeness: str) -> int | None:
+        seen = Seen("libero_act", started=BEFORE).ended(completeness=completeness, records=0, log=bars(5))
+        return status_at(At(60_000, PREAMBLE + bars(2)).answer(), an_answer(seen)).sessions[0].done
+
+    assert (ended("complete"), ended("partial")) == (500, 50)
+    without_log = Seen("libero_act", started=BEFORE).ended(records=0)
+    assert status_at(an_answer(without_log)).sessions[0].done == 500
+
+
+def test_another_attempt_counts_its_parts_anew() -> None:
+    first = Seen("libero_act", started=BEFORE, log=bars(4))
+    lost = Seen("libero_act", started=BEFORE).ended("lost", "none", records=0, log=bars(5, 0))
+    again = Seen("libero_act", 2, started=NOW, log=bars(1))
+    answers = (an_answer(first), an_answer(lost), an_answer(lost, again, now=NOW + 10))
+    assert status_at(*answers).sessions[0].done == 10
+
+
+def test_a_piece_that_was_cut_while_the_log_grew_is_no_smaller_number() -> None:
+    log = b"4/5 [00:10\rStepping on"
+    grown = Seen("libero_act", started=BEFORE, log=log, size=len(log) - 1)
+    plan = a_plan([a_session("act", "libero", count=500, progress=ProgressRules(r"(\d+)/(\d+) \[", each=TASK))])
+    assert look_at(an_answer(grown), view=a_view(plan)).of("libero_act")[0].counter.done is None

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
-from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer
+from hypothesis import given
+from hypothesis import strategies as st
+from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.watch import Clock, Settings, Source, once, until_answered, watch
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History
+from comborun.monitor.screen import Screen
+from comborun.monitor.snapshot import Mark
+from comborun.monitor.status import Expected, Link, RunStatus
+from comborun.monitor.watch import Settings, Source, backoff, calm, due, once, pause, until_answered, watch
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
 
@@ -21,7 +27,7 @@ CUT = HostError("gpu-box does not answer\nconnect timed out", "is it up?")
 
 
 @dataclass
-class Pictures:
+class Pictures(Screen):
     """A screen that keeps what it was shown."""
 
     ticking: bool = False
@@ -75,6 +81,7 @@ def test_a_lost_link_changes_no_session_and_says_since_when() -> None:
     assert down.sessions == still.sessions == up.sessions
     assert (down.now, down.seconds) == (up.now, up.seconds)
     assert not down.finished
+    assert [shown.link.lasting for shown in (down, still)] == [0, 2]
 
 
 def test_an_age_grows_while_the_host_is_away_and_idle_times_stand_still() -> None:
@@ -116,24 +123,10 @@ def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: 
     assert (status.finished, screen.closed) == (True, 1)
 
 
-def test_an_outage_before_the_first_answer_is_over_by_itself_too() -> None:
-    status, screen, _ = play(CUT, CUT, LAUNCHED, HAS_ENDED)
-    assert [shown.link.reachable for shown in screen.seen] == [False, False, True, True]
-    assert status.finished
-
-
 def test_what_ended_during_an_outage_is_told_afterwards() -> None:
     _, screen, _ = play(GOES_ON, CUT, CUT, HAS_ENDED)
     assert [shown.sessions[0].life for shown in screen.seen] == [Life.RUNNING] * 3 + [Life.ENDED]
     assert screen.seen[-1].sessions[0].successes == 81
-
-
-def test_how_long_the_host_has_been_away_grows_from_look_to_look() -> None:
-    _, screen, clock = play(GOES_ON, CUT, CUT, CUT, HAS_ENDED)
-    away = [shown.link for shown in screen.seen if not shown.link.reachable]
-    assert [link.lasting for link in away] == [0, 2, 6]
-    assert {link.since for link in away} == {clock.wall + 60}
-    assert [link.last_seen for link in away] == [60, 62, 66]
 
 
 def test_watchers_do_not_come_back_all_at_once() -> None:
@@ -152,13 +145,6 @@ def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
     watch(Source(host, VIEW), screen, clock, Settings(60))
     assert clock.passed == 2 + 2 + 4 + 8 + 9 + 2 + 2
     assert len(screen.seen) == 8
-
-
-def test_one_look_at_a_host_that_is_away_is_an_error_with_its_own_exit_code() -> None:
-    for away in (CUT, OUTAGES["the answer is cut off"], OUTAGES["the probe fails"]):
-        with pytest.raises(HostError) as refused:
-            once(Source(StagedHost([away]), VIEW))
-        assert refused.value.exit_code == 3
 
 
 def test_it_recovers_by_itself_and_never_ends_because_of_the_link() -> None:
@@ -182,11 +168,6 @@ def test_ctrl_c_leaves_at_once_and_closes_the_screen() -> None:
     assert (len(host.asked), screen.closed) == (1, 1)
 
 
-def test_ctrl_c_during_a_look_closes_the_screen_too() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        play(GOES_ON, KeyboardInterrupt())
-
-
 def waited_for(*outcomes: str | BaseException, clock: HandClock) -> tuple[str, list[Link]]:
     """What comes of an act with these outcomes, one after the other, and what was told of the link."""
     left, told = iter(outcomes), []
@@ -208,12 +189,7 @@ def test_what_follows_the_end_waits_for_a_host_that_went_away_as_the_looks_do() 
     assert [link.failures for link in told] == [1, 2, 3]
     assert {link.since for link in told} == {clock.wall}
     assert told[0].complaint == "gpu-box does not answer"
-
-
-def test_what_follows_the_end_waits_for_nothing_when_the_host_answers() -> None:
-    clock = HandClock()
     assert waited_for("fetched", clock=clock) == ("fetched", [])
-    assert clock.passed == 0
 
 
 def test_ctrl_c_and_what_is_no_matter_of_the_link_end_the_waiting() -> None:
@@ -232,16 +208,10 @@ def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
     host = StagedHost([GOES_ON])
     assert once(Source(host, VIEW)).sessions[0].done == 50
     assert len(host.asked) == 1
-    with pytest.raises(HostError, match="does not answer"):
-        once(Source(StagedHost([CUT]), VIEW))
-
-
-def test_the_systems_clock_goes_forward() -> None:
-    clock = Clock()
-    before = clock.elapsed()
-    clock.sleep(0.001)
-    assert clock.elapsed() > before
-    assert clock.now() > NOW - 86400 * 365
+    for away in (CUT, OUTAGES["the answer is cut off"], OUTAGES["the probe fails"]):
+        with pytest.raises(HostError) as refused:
+            once(Source(StagedHost([away]), VIEW))
+        assert refused.value.exit_code == 3
 
 
 def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
@@ -270,3 +240,109 @@ def test_what_can_not_be_decided_is_shown_at_once_and_while_the_host_is_away() -
     watch(Source(host, VIEW), screen, HandClock(), Settings(60.0, lambda: 1.0), lambda _: next(said))
     shown = ["", "", "stop_early can't decide", "stop_early can't decide", "stop_early can't decide", ""]
     assert [status.undecided for status in screen.seen] == shown
+
+
+# When to look next
+
+PAIR = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
+
+
+def status(*seen: Seen, host: tuple[str, ...] = ()) -> RunStatus:
+    return status_of(a_view(PAIR), an_answer(*seen, host=host))
+
+
+def looks(interval: float, until: float, due_at: float | None = None) -> list[float]:
+    """The moments of the looks after a change at 0, when nothing else happens."""
+    moments = [0.0]
+    while moments[-1] < until:
+        now = moments[-1]
+        moments.append(now + pause(interval, now, None if due_at is None else abs(due_at - now)))
+    return moments
+
+
+def test_after_a_change_the_looks_double_their_distance_up_to_the_interval() -> None:
+    assert looks(60.0, 240) == [0, 2, 4, 8, 16, 32, 64, 124, 184, 244]
+
+
+def test_there_is_a_look_when_a_session_is_expected_to_end_and_again_soon_when_it_does_not() -> None:
+    assert looks(60.0, 300, due_at=130) == [0, 2, 4, 8, 16, 32, 64, 124, 130, 132, 134, 138, 146, 162, 194, 254, 314]
+
+
+def test_a_short_interval_is_kept_to() -> None:
+    assert looks(0.5, 2) == [0, 0.5, 1, 1.5, 2]
+    assert pause(0.5, 1000.0, 0.0) == 0.5
+
+
+POSITIVE = st.floats(0, 1e7)
+
+
+@given(st.floats(0.1, 3600), POSITIVE, st.none() | POSITIVE)
+def test_no_look_is_later_than_the_interval_nor_sooner_than_two_seconds(
+    interval: float, quiet: float, soon: float | None
+) -> None:
+    assert min(2.0, interval) <= pause(interval, quiet, soon) <= interval
+
+
+@pytest.mark.parametrize(
+    ("interval", "failures", "seconds"), [(600, 1, 2), (600, 2, 4), (600, 6, 60), (600, 5000, 60), (10, 9, 10)]
+)
+def test_a_silent_host_is_asked_less_and_less_often_within_bounds(
+    interval: float, failures: int, seconds: float
+) -> None:
+    assert backoff(interval, failures, 1.0) == seconds
+    assert backoff(interval, failures, 0.0) == seconds / 2
+
+
+BEGUN = Seen("grass_act", started=NOW - 700)
+
+
+@pytest.mark.parametrize(
+    ("seen", "quiet"),
+    [
+        ([replace(BEGUN, started=NOW - 7)], 7),
+        ([BEGUN, Seen("stairs_act", started=NOW - 5)], 5),
+        ([BEGUN.ended(records=100, ended=NOW - 30)], 30),
+        ([Seen("after", started=NOW - 9).ended(ended=NOW - 3)], 3),
+        ([replace(BEGUN, counts=(100, 3))], 0),
+        ([replace(BEGUN, counts=(99, 3))], 700),
+        ([], 500),
+    ],
+    ids=["a launch", "the latest", "an end", "of `after`", "all is done", "other progress is none", "the first look"],
+)
+def test_beginnings_ends_and_work_that_is_done_are_changes(seen: list[Seen], quiet: float) -> None:
+    assert calm(status(*seen), watched=500) == quiet
+
+
+def test_before_the_first_answer_nothing_is_known_to_change_or_to_be_due() -> None:
+    unseen = classify(a_view(PAIR), History())
+    assert (calm(unseen, watched=5), due(unseen)) == (5, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds"),
+    [
+        ([Seen("grass_act", counts=(50, 1)), Seen("stairs_act", counts=(80, 1))], 25),
+        ([], None),
+        ([Seen("grass_act", counts=(100, 1)), Seen("stairs_act").ended(records=100)], None),
+    ],
+)
+def test_the_first_session_that_is_expected_to_end_is_due(seen: list[Seen], seconds: float | None) -> None:
+    assert due(status(*seen)) == seconds
+
+
+def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
+    failed = Seen("grass_act").ended("exited", "none", code=1)
+    wait = "waiting session=grass_act for=retry until={} detail="
+    assert due(status(failed, host=(wait.format(NOW + 40),))) == 40
+    assert due(status(failed, host=(wait.format(NOW - 1),))) is None
+
+
+def test_a_session_that_hangs_at_its_last_episode_is_looked_at_less_and_less_often() -> None:
+    hung = status(Seen("grass_act", started=NOW - 9900, counts=(99, 1)))
+    (one, two) = hung.sessions
+    late = Expected(NOW, NOW, NOW)
+    for silent_for in (1.0, 30.0, 3000.0):
+        one = replace(one, expected=late, marks=(Mark(NOW - silent_for, 99),))
+        assert due(replace(hung, sessions=(one, two))) == silent_for
+    assert due(replace(hung, sessions=(replace(one, expected=late, marks=()), two))) == 9900
+    assert one.life is Life.RUNNING

@@ -10,19 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer
+from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at
 from rich.console import Console
 
 from comborun.judging import RetryRule
-from comborun.monitor.answer import Fields, parse_snapshot, task_of
 from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import to_json
 from comborun.monitor.explain import Explanation, explain
-from comborun.monitor.observe import History, fold
-from comborun.monitor.slurm import Task
+from comborun.monitor.observe import History
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
 from comborun.monitor.waiting import Budget, budget
@@ -35,6 +31,7 @@ PLAN = replace(
     a_plan([replace(a_session("act", name), gpus=1, request=Request(cpus=4)) for name in NAMES], parallel=5),
     slurm=Slurm(("--partition=gpu",), minutes=240),
 )
+VIEW = a_view(PLAN, host="login1")
 ANSWERED = f"slurm at={NOW - 2} answered=1"
 SILENT = f"slurm at={NOW - 754} answered=0 why=squeue: error: Unable to contact slurm controller"
 TASKS = (
@@ -48,16 +45,19 @@ GRASS = Seen("grass_act", started=NOW - 290, counts=(60, 50), log=b"episode 60: 
 DUNES = Seen("dunes_act", started=NOW - 900).ended("signal", "none", code=137, signal=9, **{"class": "killed"})
 
 
-def seen(*header: str, answer: tuple[Seen, ...] = (GRASS, DUNES), **fields: object) -> tuple[RunStatus, History]:
+def look(*header: str, answer: tuple[Seen, ...] = (GRASS, DUNES), **fields: object) -> History:
     tasks = [replace(one, address="12_0", multiplexer="slurm", host="n1") for one in answer]
     text = an_answer(*tasks, host=(*a_host(), *header), **{"dispatcher": 0, **fields})  # type: ignore[arg-type]
-    history = fold(History(), parse_snapshot(text))
-    return classify(a_view(PLAN, host="login1"), history), history
+    return look_at(text)
+
+
+def seen(*header: str, **fields: Any) -> RunStatus:
+    return classify(VIEW, look(*header, **fields))
 
 
 def told(name: str, *header: str, **fields: Any) -> Explanation:
-    status, history = seen(*header, **fields)
-    return explain(a_view(PLAN, host="login1"), history, status, name, UTC)
+    history = look(*header, **fields)
+    return explain(VIEW, history, classify(VIEW, history), name, UTC)
 
 
 def drawn(status: RunStatus, width: int) -> str:
@@ -69,16 +69,16 @@ def drawn(status: RunStatus, width: int) -> str:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_is_the_golden_one(width: int) -> None:
-    assert drawn(seen(ANSWERED, *TASKS)[0], width) == (GOLDEN / f"slurm-{width}.txt").read_text()
+    assert drawn(seen(ANSWERED, *TASKS), width) == (GOLDEN / f"slurm-{width}.txt").read_text()
 
 
 def test_a_slurm_that_does_not_answer_leaves_what_was_known_with_its_age() -> None:
-    shown = drawn(seen(SILENT, *TASKS)[0], 120)
+    shown = drawn(seen(SILENT, *TASKS), 120)
     assert shown == (GOLDEN / "slurm-silent-120.txt").read_text()
 
 
 def test_what_slurm_has_makes_a_session_queued_starting_or_queued_again() -> None:
-    status, _ = seen(ANSWERED, *TASKS)
+    status = seen(ANSWERED, *TASKS)
     lives = {one.name: (one.life, one.outcome, one.attempt, one.node) for one in status.sessions}
     assert lives["grass_act"] == (Life.RUNNING, None, 1, "n1")
     assert lives["stairs_act"] == (Life.STARTING, None, 1, "n2")
@@ -88,18 +88,18 @@ def test_what_slurm_has_makes_a_session_queued_starting_or_queued_again() -> Non
 
 def test_files_come_first_an_end_is_not_undone_by_its_own_task() -> None:
     leaving = "task session=grass_act attempt=1 job=12_0 id=13 state=COMPLETING node=n1 start= reason=None"
-    status, _ = seen(ANSWERED, leaving, answer=(GRASS.ended(records=100, successes=91),))
+    status = seen(ANSWERED, leaving, answer=(GRASS.ended(records=100, successes=91),))
     assert status.sessions[0].outcome is Outcome.SUCCEEDED
 
 
 def test_the_load_of_a_login_node_is_nobodys_concern_but_its_disk_is() -> None:
-    status, _ = seen(ANSWERED, *TASKS)
+    status = seen(ANSWERED, *TASKS)
     assert (status.use.load, status.use.memory, status.use.gpus) == (None, None, ())
     assert status.use.disk
 
 
 def test_nobody_tells_when_slurm_will_start_what_waits() -> None:
-    status, _ = seen(ANSWERED, *TASKS)
+    status = seen(ANSWERED, *TASKS)
     assert status.expected is None
     assert status.sessions[0].expected
     assert all(one.expected is None for one in status.sessions if one.life is Life.QUEUED)
@@ -107,7 +107,7 @@ def test_nobody_tells_when_slurm_will_start_what_waits() -> None:
 
 def test_sessions_of_nodes_that_were_started_again_are_no_event_of_the_login_node() -> None:
     lost = [Seen(f"{name}_act", started=NOW - 300, life="lost") for name in NAMES[:2]]
-    assert seen(ANSWERED, answer=tuple(lost), dispatcher=None)[0].host_event is None
+    assert seen(ANSWERED, answer=tuple(lost), dispatcher=None).host_event is None
 
 
 def test_a_pending_task_is_explained_in_words_with_slurms_own_and_with_what_it_asks_for() -> None:
@@ -135,14 +135,14 @@ def test_a_task_that_waits_for_its_array_is_let_go_by_more_slots() -> None:
 
 
 def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
-    status, _ = seen(ANSWERED, dispatcher=None)
+    status = seen(ANSWERED, dispatcher=None)
     assert status.hint.startswith("Slurm has none of its jobs any more")
     assert "combo resume" in status.hint
     assert "Slurm has none of its jobs" in told("maze_act", ANSWERED, dispatcher=None).reasons[0]
 
 
 def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:
-    before, silent = seen(ANSWERED, *TASKS)[0], seen(SILENT, *TASKS)[0]
+    before, silent = seen(ANSWERED, *TASKS), seen(SILENT, *TASKS)
     assert any("Slurm: 3 tasks pending" in line for line in changes(None, before, UTC))
     assert any("! Slurm does not answer" in line for line in changes(before, silent, UTC))
     assert any("Slurm answers again" in line for line in changes(silent, before, UTC))
@@ -150,7 +150,7 @@ def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:
 
 
 def test_json_has_the_scheduler_and_the_task_of_each_session() -> None:
-    document = json.loads(to_json(seen(SILENT, *TASKS)[0]))
+    document = json.loads(to_json(seen(SILENT, *TASKS)))
     assert document["slurm"]["answered"] is False
     assert document["slurm"]["last_answer"] == NOW - 754
     assert document["sessions"][2]["task"] == {
@@ -175,52 +175,39 @@ def test_json_has_the_scheduler_and_the_task_of_each_session() -> None:
 )
 def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go(reason: str) -> None:
     header = f"task session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason={reason}"
-    status, _ = seen(ANSWERED, header)
+    status = seen(ANSWERED, header)
     assert status.hint == "Slurm holds 1 task back: `scontrol release 12` on login1 lets go"
     assert "held" in told("maze_act", ANSWERED, header).reasons[0]
     assert "scontrol release lets it go" in told("maze_act", ANSWERED, header).reasons[0]
-    paused, _ = seen(ANSWERED, header, "hold kind=paused why=lunch")
+    paused = seen(ANSWERED, header, "hold kind=paused why=lunch")
     assert "scontrol" not in paused.hint
 
 
 @pytest.mark.parametrize("state", ["PENDING", "CONFIGURING"])
 def test_what_has_succeeded_is_not_queued_again_by_a_task_that_was_left_over(state: str) -> None:
     left = f"task session=grass_act attempt=2 job=12_0 id=13 state={state} node= start= reason=BeginTime"
-    status, _ = seen(ANSWERED, left, answer=(GRASS.ended(records=100, successes=91),))
+    status = seen(ANSWERED, left, answer=(GRASS.ended(records=100, successes=91),))
     assert (status.sessions[0].life, status.sessions[0].outcome) == (Life.ENDED, Outcome.SUCCEEDED)
 
 
 def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was_judged() -> None:
-    alive = seen(ANSWERED, answer=(GRASS,))[0].sessions[0]
+    alive = seen(ANSWERED, answer=(GRASS,)).sessions[0]
     assert (alive.life, alive.note) == (
         Life.RUNNING,
         "Slurm has no task of it any more: it has ended, or Slurm forgot it",
     )
-    assert not seen(ANSWERED, *TASKS)[0].sessions[0].note
-    assert not seen(SILENT, answer=(GRASS,))[0].sessions[0].note
+    assert not seen(ANSWERED, *TASKS).sessions[0].note
+    assert not seen(SILENT, answer=(GRASS,)).sessions[0].note
     begun_since = Seen("grass_act", started=NOW - 4, counts=(0, 0))
-    assert not seen(ANSWERED, answer=(begun_since,))[0].sessions[0].note
+    assert not seen(ANSWERED, answer=(begun_since,)).sessions[0].note
     gone = replace(GRASS, life="lost")
-    assert seen(ANSWERED, answer=(gone,))[0].sessions[0].note == "its task is gone; what ended it is not judged yet"
-
-
-TOLD = st.none() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=("Cs",)))
-
-
-@given(
-    st.fixed_dictionaries(
-        {"session": st.just("a_b"), "attempt": st.just(1), "reason": TOLD, "state": TOLD, "start": TOLD}
-    )
-)
-def test_whatever_is_told_of_a_task_is_a_task_or_none(told: dict[str, object]) -> None:
-    task = task_of(Fields(told))
-    assert task is None or (isinstance(task, Task) and task.words is not None and "\x1b" not in task.words)
+    assert seen(ANSWERED, answer=(gone,)).sessions[0].note == "its task is gone; what ended it is not judged yet"
 
 
 def test_what_slurm_preempts_uses_up_no_start() -> None:
     preempted = Seen("dunes_act", started=NOW - 900).ended("preempted", "none", **{"class": "preempted"})
     killed = Seen("dunes_act", attempt=2, started=NOW - 500).ended("signal", "none", signal=9, **{"class": "killed"})
-    attempts = parse_snapshot(an_answer(preempted, killed)).attempts
+    attempts = look(answer=(preempted, killed)).of("dunes_act")
     plan = replace(PLAN, limits=replace(PLAN.limits, attempts=3), retry=(RetryRule(Failure.KILLED, 2, 0.0),))
     assert budget(plan, attempts, Failure.KILLED) == Budget(used=1, left=2)
 
@@ -228,6 +215,6 @@ def test_what_slurm_preempts_uses_up_no_start() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_two_tasks_of_a_session_the_one_of_the_later_attempt_counts(order: int) -> None:
     leaving = "task session=dunes_act attempt=1 job=12_4 id=17 state=COMPLETING node=n1 start= reason=None"
-    status, _ = seen(ANSWERED, *(leaving, TASKS[-1])[::order])
+    status = seen(ANSWERED, *(leaving, TASKS[-1])[::order])
     dunes = status.sessions[-1]
     assert (dunes.life, dunes.task and dunes.task.job) == (Life.QUEUED, "15_0")

@@ -1,0 +1,192 @@
+"""How sessions ended, in words, for the table and for the report; and how many more starts a failure may cause."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, status_of
+from report_runs import RunDirectory as ReportRun
+from report_runs import planned_session, row
+
+from comborun.attempt import CAUSES, FAILURES, End
+from comborun.bundle import policy
+from comborun.host.attempts import RunDirectory
+from comborun.judging import DEFAULT_RETRY, EvidenceRules, ResultRules
+from comborun.monitor.session import ended_by, note
+from comborun.monitor.snapshot import Attempt
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.waiting import budget
+from comborun.plan import Plan
+from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.ending import cause_words
+from comborun.reporter.summary import summarize
+from comborun.rules import records
+from comborun.rules.words import Cause, Failure, Outcome
+
+SESSION = a_session("act", "grass")
+WRONG = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"
+
+
+def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
+    return End.parse(records.render({"cause": cause, "completeness": completeness, **fields}.items()))
+
+
+def test_every_class_and_every_cause_has_words() -> None:
+    assert set(FAILURES) == set(Failure)
+    assert set(CAUSES) == set(Cause) - {Cause.EXITED, Cause.SIGNAL, Cause.UNKNOWN}
+
+
+GPU_MEMORY, HOST_MEMORY = {"class": "gpu_memory"}, {"class": "host_memory"}
+
+
+@pytest.mark.parametrize(
+    ("end", "said", "reported"),
+    [
+        (an_end("exited", code=3), "exit code 3", "exit code 3"),
+        (an_end("exited", code=1, **GPU_MEMORY), "out of GPU memory (exit code 1)", "out of GPU memory, exit code 1"),
+        (
+            an_end("signal", code=137, signal=9, **HOST_MEMORY),
+            "out of memory (killed)",
+            "out of memory, exit code 137 (KILL)",
+        ),
+        (an_end("signal", code=139, signal=11), "segmentation fault", "exit code 139 (SEGV)"),
+        (an_end("gpu_fault", code=1), "GPU fault", "GPU fault"),
+        (an_end("timed_out"), "took too long", "took too long"),
+        (an_end("server_lost"), "its server was lost", "its server was lost"),
+        (an_end("stopped", signal=15), "stopped", "stopped by the user"),
+        (an_end("a later one"), "ended for an unknown reason", "cause unknown"),
+        (an_end("gpu_memory"), "out of GPU memory", "out of GPU memory"),
+    ],
+)
+def test_an_end_is_told_by_what_is_behind_it(end: End, said: str, reported: str) -> None:
+    assert ended_by(end) == said
+    assert cause_words(end) == reported
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (an_end("exited", "complete", code=0), ""),
+        (an_end("exited", "complete", code=3), "exit code 3 after complete results"),
+        (an_end("signal", "complete", code=139, signal=11), "segmentation fault after complete results"),
+        (an_end("stopped", "complete", signal=15), "stopped after complete results"),
+        (an_end("hung", "complete"), "hung after complete results"),
+        (an_end("exited", "complete", code=0, note=WRONG), WRONG),
+        (an_end("exited", "complete", code=0, note="a remark of no weight"), ""),
+        (an_end("signal", "partial", code=137, signal=9), "killed"),
+        (an_end("signal", signal=35), "signal 35"),
+        (an_end("exited", code=0), "exit code 0, but no results"),
+        (an_end("exited", "partial", code=0, records=60), "exit code 0 after 60 of 100 episodes"),
+        (
+            an_end("exited", "partial", code=0, records=100, verdicts=0),
+            "exit code 0, but no verdict in any of its records",
+        ),
+        (an_end("exited", code=0, **{"class": "disk_full"}), "disk full (exit code 0)"),
+        (an_end("launch_failed", note="setup failed: no conda"), "setup failed: no conda"),
+        (an_end("launch_failed"), "the command never ran"),
+        (an_end("launch_failed", note="\x1b[31mred\x1b[0m\u202e"), "red"),
+        (an_end("stopped", "partial", note="by alice"), "by alice"),
+        (an_end("stopped"), "stopped"),
+        (an_end("lost", note="the host was restarted"), "nobody saw it end: the host was restarted"),
+        (an_end("stalled", note="no progress for 1200 s"), "stalled: no progress for 1200 s"),
+        (an_end("eaten_by_bears"), "ended for an unknown reason"),
+    ],
+)
+def test_a_note_says_what_the_outcome_does_not(end: End, words: str) -> None:
+    assert note(end, SESSION) == words
+
+
+@pytest.mark.parametrize(
+    ("files", "count", "said"),
+    [
+        ((), 0, "exit code 0, without a line of the log like 'step=9'"),
+        (("*.jsonl",), 9, "exit code 0, without a line of the log like 'step=9'"),
+        (("*.jsonl",), 4, "exit code 0 after 4 of 9 episodes"),
+    ],
+)
+def test_an_exit_with_0_names_the_evidence_that_is_lacking(files: tuple[str, ...], count: int, said: str) -> None:
+    evidence, results = EvidenceRules(line="step=9"), ResultRules(files=files)
+    session = planned_session("flat", "stairs", 9, evidence=evidence, results=results)
+    assert note(an_end("exited", "partial", code=0, records=count), session) == said
+
+
+# Memory on another GPU than a session was granted
+
+
+def only(seen: Seen) -> SessionStatus:
+    return status_of(a_view(a_plan([SESSION])), an_answer(seen)).sessions[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "note"),
+    [
+        ("", ""),
+        ("2:300,0:4312", "WRONG_GPU: 4312 MiB on GPU 0, 300 MiB on GPU 2, granted 2"),
+        ("garbage,0:x", ""),
+    ],
+)
+def test_the_table_says_where_the_memory_of_a_running_session_lies(told: str, note: str) -> None:
+    assert only(Seen("grass_act", wrong_gpu=told, gpus="2")).note == note
+
+
+def test_the_report_names_it_among_what_is_wrong_with_its_data(tmp_path: Path) -> None:
+    run = ReportRun(tmp_path)
+    for environment, said in (("grass", WRONG), ("stairs", "")):
+        session = run.session("flat", environment, 1)
+        run.attempt(session, row(0) + "\n", note=said)
+    found = summarize(collect_run(run.write())).summary.quality.findings
+    (named,) = [one for one in found if "WRONG_GPU" in one.what]
+    assert "grass" in named.where
+    assert named.what == f"attempt 1 of grass_flat: {WRONG}"
+
+
+# How many more starts
+
+KINDS = {
+    "gpu_memory": {"cause": "gpu_memory", "class": "gpu_memory"},
+    "killed": {"cause": "signal", "signal": 9, "class": "killed"},
+    "preempted": {"cause": "preempted", "class": "preempted"},
+    "stopped": {"cause": "stopped"},
+    "lost": {"cause": "lost", "class": "lost"},
+}
+
+
+def end_of(kind: str) -> str:
+    return records.render({**KINDS[kind], "completeness": "none", "ended": 5}.items())
+
+
+def a_history(chance: random.Random) -> list[str]:
+    """Kinds of ends, oldest first; now and then so many of one kind that a bound is reached."""
+    if chance.random() < 0.3:
+        return [*chance.choices([*KINDS], k=2), *["preempted"] * chance.randint(8, 12)]
+    return chance.choices([*KINDS], k=chance.randint(1, 6))
+
+
+def put(run: Path, plan: Plan, history: list[str]) -> None:
+    (run / "dispatch").mkdir(parents=True)
+    (run / "id").write_text("env-20260101T000000Z-abcd\n")
+    (run / "dispatch/policy.tsv").write_text(policy(plan))
+    for number, kind in enumerate(history, 1):
+        at = run / f"sessions/env_one/attempt-{number}"
+        at.mkdir(parents=True)
+        (at / "end").write_text(end_of(kind))
+
+
+def test_the_budget_that_is_told_is_the_one_that_the_host_goes_by(tmp_path: Path) -> None:
+    chance, seen = random.Random(11), set()
+    for number in range(200):
+        history, run = a_history(chance), tmp_path / f"{number:03}"
+        bare = a_plan(())
+        plan = replace(bare, limits=replace(bare.limits, attempts=chance.randint(1, 6)), retry=DEFAULT_RETRY)
+        put(run, plan, history)
+        attempts = [Attempt("env_one", n, end=End.parse(end_of(kind))) for n, kind in enumerate(history, 1)]
+        last = attempts[-1].end
+        assert last
+        left = budget(plan, attempts, last.failure or Failure.ERROR).left
+        told = left > 0 and last.outcome is not Outcome.CANCELLED
+        assert told == (RunDirectory(str(run)).due("env_one", len(history)) is not None), history
+        seen.add((told, last.cause))
+    assert {(True, Cause.PREEMPTED), (False, Cause.PREEMPTED), (True, Cause.SIGNAL), (False, Cause.SIGNAL)} <= seen
