@@ -10,46 +10,31 @@ import glob
 import os
 import re
 import time
+from dataclasses import dataclass
 
 from comborun.host import leases
 from comborun.host.promises import Promises, number
 from comborun.host.shortage import Shortages
-from comborun.rules.order import Line
+from comborun.rules.order import Line, Spacing, WarmUp
 from comborun.rules.placement import Lack, Request, never
-from comborun.rules.starts import Spacing, WarmUp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 WAITS_MOST = 32
 """lines about sessions that don't fit; those behind them wait for the same"""
 _NOTHING = Request()
 
 
+@dataclass
 class Pick:
     """Who starts next."""
 
-    __slots__ = ("gpus", "name", "never")
-
-    def __init__(self, name: str, gpus: tuple[int, ...] = (), never: str = "") -> None:
-        self.name = name
-        self.gpus = gpus
-        self.never = never
-        """why it can never start on this host; then nothing was promised"""
-
-
-class End:
-    """What the end of an attempt says."""
-
-    __slots__ = ("at", "cancelled", "failure")
-
-    def __init__(self, failure: str, cancelled: bool = False, at: float = 0.0) -> None:
-        self.failure = failure
-        """its class; empty when it did well, or was stopped"""
-        self.cancelled = cancelled
-        self.at = at
-        """seconds since 1970"""
+    name: str
+    gpus: tuple[int, ...] = ()
+    never: str = ""
+    """why it can never start on this host; then nothing was promised"""
 
 
 class Admission:
@@ -68,6 +53,7 @@ class Admission:
         """GPUs that are not for a session, whoever runs there: its server there is not ready"""
         self._requests: dict[str, Request] = {}
         self._programs: dict[str, str] = {}
+        """of the sessions, by which they warm up"""
         self._spaced = ""
         """the session that waits since another one without a GPU has just started"""
         self.nobody = False
@@ -81,36 +67,29 @@ class Admission:
         self.spacing.seconds = number(policy, "stagger_ms") / 1000
         self.warm.seconds = number(policy, "warm_up_ms") / 1000
 
-    def ask(self, who: str, gpus: int, columns: Sequence[str]) -> None:
-        """What a row of queue.tsv asks for, from its fourth column on; again after an amendment."""
-        program = columns[9] if len(columns) > 9 else ""
-        self._programs[who] = program if re.fullmatch("[a-z0-9]{1,16}", program) else "all"
-        self.request(who, gpus, columns)
-
-    def request(self, who: str, gpus: int, columns: Sequence[str]) -> None:
-        """The same, of whoever else takes a part of the host."""
-        request = self._requests[who] = _request(gpus, [*columns, *[""] * 8])
-        self.promises.memory_asked = self.promises.memory_asked or bool(request.memory)
+    def ask(self, who: str, request: Request, program: str = "") -> None:
+        """What it asks for, by its table; again after an amendment. A model server has no program."""
+        self._requests[who] = request
+        if program:
+            self._programs[who] = program
 
     def open(self) -> None:
-        """After all rows were asked: what the run's files say."""
+        """After all have asked: what the run's files say."""
         self.short.open()
         self.promises.open(self._requests.values())
         if not self.warm.seconds:
             return
         for name, program in self._programs.items():
-            if program not in self.warm.warm and glob.glob(f"{self._folder(name)}/attempt-*/progressed"):
+            folder = self.promises.layout.session(name)
+            if program not in self.warm.warm and glob.glob(f"{folder}/attempt-*/progressed"):
                 self.warm.warm.add(program)
-
-    def _folder(self, name: str) -> str:
-        return self.promises.layout.session(name)
 
     def _request(self, name: str) -> Request:
         return self.short.request(name) or self._said(name)
 
     def _said(self, name: str) -> Request:
         """What the grid asks for it."""
-        return self._requests.get(name) or _NOTHING
+        return self._requests.get(name, _NOTHING)
 
     def wants(self, name: str) -> int:
         """GPUs that it asks for."""
@@ -133,12 +112,9 @@ class Admission:
         """When to come back at the latest."""
         return min(self.promises.due(), self.spacing.next(time.monotonic()), self.warm.due())
 
-    def serve(self) -> bool:
-        """Whether a new look at the queue may find somebody."""
-        measured = self.promises.serve()
-        if measured:
+    def serve(self) -> None:
+        if self.promises.serve():
             self.short.measured()
-        return measured or time.monotonic() >= self.warm.due()
 
     def flush(self) -> None:
         """Now and then, and before the dispatcher leaves: tell the other runs."""
@@ -167,11 +143,10 @@ class Admission:
             if self._held_back(name, request):
                 continue
             self.nobody = False
-            if request.kind in self.line.refused:
+            if request in self.line.refused:
                 continue
-            why = never(request, self._room)
-            if why:
-                return Pick(name, (), why)
+            if why := never(request, self._room):
+                return Pick(name, never=why)
             gpus = self.take(name, folder(name))
             if not isinstance(gpus, Lack):
                 self.line.started(request)
@@ -197,7 +172,9 @@ class Admission:
         def bars(gpu: int) -> Lack | None:
             if gpu in barred:
                 return Lack("gpu", f"its server on GPU {gpu} is not ready", 3)
-            return self._spacing_lacks(gpu) or self.short.bars(name, gpu)
+            if self.spacing.left(gpu, time.monotonic()):
+                return Lack("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+            return self.short.bars(name, gpu)
 
         self.promises.look_fresh()
         found = self._ledger.choose(request, name, bars)
@@ -216,28 +193,22 @@ class Admission:
 
     def _first(self, name: str) -> str:
         """The session of the same program that comes before it."""
-        return self.warm.waits_for(name, self._programs.get(name, "all"))
-
-    def _spacing_lacks(self, gpu: int) -> Lack | None:
-        if not self.spacing.left(gpu, time.monotonic()):
-            return None
-        return Lack("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+        return self.warm.waits_for(name, self._programs.get(name, ""))
 
     def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
         """What those that are queued wait for: name, for, until, detail; lines of dispatch/waiting."""
         lacks = [(name, self._lack(name)) for name in names]
         lines = [(name, lack.reason, "", lack.why) for name, lack in lacks if lack][:WAITS_MOST]
         for name in names:
-            first = self._first(name)
-            if first:
+            if first := self._first(name):
                 lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
         if self._spaced in names:
             lines.append((self._spaced, "stagger", "", f"starts are {self.spacing.seconds:g} s apart"))
         return lines
 
     def _lack(self, name: str) -> Lack | None:
-        refused = self.line.refused.get(self._request(name).kind)
-        return self.short.waiting.get(name) or (refused[1] if refused else None)
+        _, refused = self.line.refused.get(self._request(name), ("", None))
+        return self.short.waiting.get(name) or refused
 
     # Beside others that are no sessions
 
@@ -256,16 +227,13 @@ class Admission:
         one, two = self._request(name), self._request(other)
         if (one.cpus and two.cpus) or (one.memory and two.memory):
             return True
-        both = set(self._room.candidates(one)) & set(self._room.candidates(two)) - set(barred)
-        return bool(one.gpus and two.gpus and both)
+        return bool(set(self._room.candidates(one)) & set(self._room.candidates(two)) - set(barred))
 
     # Those that start, run and end
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
-        """Its fields of the grant."""
-        told: dict[str, object] = {"gpus": ",".join(map(str, gpus))}
-        told.update(self.short.grant(name, gpus))
-        told.update(self.promises.grant(name, gpus))
+        """Fields of its grant."""
+        told = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.promises.grant(name, gpus)}
         return {**told, "await": 1} if self.warm.seconds and name in self._programs else told
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
@@ -279,16 +247,16 @@ class Admission:
         if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
             self._journal(f"warming {name}")
 
-    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, str]) -> None:
+    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
         """It lives, and a former dispatcher has promised it what its grant says."""
         request = self._said(name)
         self._warms(name)
         self.short.adopt(name, grant)
         if name in self.promises.made or not (request.asks or gpus):
             return
-        promise = self.promises.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at)
         cores = grant.get("cores", "")
-        promise.cores = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
+        kept = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
+        self.promises.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at, kept)
 
     def lapsed(self, name: str, at: str) -> bool:
         """It has not begun for so long that another run may have what it was promised."""
@@ -304,46 +272,27 @@ class Admission:
         self._reached(name, "it makes progress")
 
     def _reached(self, name: str, why: str) -> None:
-        if self.warm.reached(name, self._programs.get(name, "all")):
+        if self.warm.reached(name, self._programs.get(name, "")):
             self._journal(f"warm {name} {why}")
 
-    def ended(self, name: str, gpus: Sequence[int], at: str, end: End) -> bool:
-        """What an end teaches, after `give_back`.
+    def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
+        """What an end teaches, after `give_back`; `failure`: its class, empty where it did well, or was stopped.
 
         Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
         """
-        beside = self.short.ended(name, gpus, at, end.failure, self._said(name))
+        beside = self.short.ended(name, gpus, at, failure, self._said(name))
         if self.short.curious:
             self.promises.want()
-        if os.path.exists(f"{at}/progressed") or not (end.failure or end.cancelled):
+        if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")
         else:
-            self.warm.failed(name, self._programs.get(name, "all"))
+            self.warm.failed(name, self._programs.get(name, ""))
         return beside
 
     def again(self, name: str, at: str, failure: str) -> None:
         """It will be started again after the attempt in that folder, which failed so."""
         self.short.again(name, at, failure, self._said(name))
 
-    def hurry(self, name: str) -> None:
-        """A person asked for another attempt: how the one before failed no longer matters."""
+    def forget(self, name: str) -> None:
+        """It will not start again, or a person asked for it: how the attempt before failed no longer matters."""
         self.short.forget(name)
-
-    forget = hurry  # of one that will not start again
-
-
-def _request(gpus: int, columns: Sequence[str]) -> Request:
-    """From columns of queue.tsv or servers.tsv; what is no value is not said."""
-    numbers = [int(one) if re.fullmatch("[0-9]{1,9}", one) else 0 for one in columns]
-    words = [one if re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_,-]*", one) else "" for one in columns]
-    return Request(
-        gpus=gpus,
-        gpu_memory=numbers[0],
-        cpus=numbers[1],
-        memory=numbers[2],
-        tokens=filter(None, words[3].split(",")),
-        group=words[4],
-        per_gpu=numbers[5],
-        per_host=numbers[6],
-        only=(int(one) for one in words[7].split(",") if one.isdecimal()),
-    )

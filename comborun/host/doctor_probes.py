@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import glob
+import json
 import os
 import pwd
 import re
@@ -197,16 +198,20 @@ def leases(seen: Examination) -> None:
 
 
 def _lease(seen: Examination, file: str, owner: str) -> None:
-    lines = files.read_text(file).splitlines() if not os.path.islink(file) else []
-    head = r"run=([A-Za-z0-9_.-]+) .*dispatcher=([0-9]+) start=([0-9]+) boot=([a-z0-9-]+)"
-    told = re.fullmatch(head, lines[1]) if len(lines) > 2 and lines[-1] == "." else None
-    if not told:
+    """OWNER RUN ALIVE WHO GPUS MIB ALONE CPUS MEMORY TOKENS SINCE of each promise that holds; - is nothing."""
+    try:
+        told = json.loads("" if os.path.islink(file) else files.read_text(file))
+        alive = int(process.alive(told["dispatcher"], told["start"], told["boot"]))
+        promises = [one for one in told["promises"][:500] if not os.path.exists(f"{one['at']}/end")]
+        for one in promises:
+            asked, gpus = one["request"], ",".join(map(str, one["gpus"])) or "-"
+            took = gpus, asked["gpu_memory"], int(asked["alone"]), asked["cpus"], asked["memory"]
+            tokens = ",".join(asked["tokens"]) or "-"
+            words = [*map(str, (owner, one["run"], alive, one["who"], *took, tokens, one["since"]))]
+            if not any(re.search(r"\s", word) for word in words):  # others may write there what they like
+                seen.fact("lease", " ".join(words))
+    except (ValueError, TypeError, KeyError, RecursionError):
         return
-    alive = int(process.alive(told[2], told[3], told[4]))
-    for line in lines[2:502]:
-        fields = line.split("\t")
-        if len(fields) == 11 and fields[10].startswith("/") and not os.path.exists(f"{fields[10]}/end"):
-            seen.fact("lease", " ".join([owner, told[1], str(alive), *fields[:5], *fields[6:8], fields[9]]))
 
 
 def egl(seen: Examination) -> None:

@@ -15,15 +15,20 @@ import signal
 import subprocess
 import time
 
+from comborun.host import process
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Sequence
+    from typing import Callable, Iterable, Sequence
 
 _LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
 _KILLED_S = 0.2
 """in which what was killed is gone, unless it hangs where no signal reaches it"""
-GPU_ROWS = ("--format=csv,noheader,nounits", "--query-gpu=index,memory.used,memory.total,utilization.gpu")
-CARDS = ("--format=csv,noheader,nounits", "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total")
+_FREED_LOOK_S = 0.25
+_ROWS = "--format=csv,noheader,nounits"
+GPU_ROWS = (_ROWS, "--query-gpu=index,memory.used,memory.total,utilization.gpu")
+CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total")
+_HOLDERS = (_ROWS, "--query-compute-apps=pid,used_memory")
 PROCESSES = ("-q", "-d", "PIDS")
 """its list has those that only draw, too"""
 
@@ -165,8 +170,6 @@ def hear(question: Question) -> list[str]:
 class Gpu:
     """A row about a GPU. MiB and percent; None: unknown, and never 0."""
 
-    __slots__ = ("index", "total", "used", "utilization")
-
     def __init__(self, index: int, used: int | None, total: int | None, utilization: int | None) -> None:
         self.index = index
         self.used = used
@@ -194,9 +197,7 @@ def _number(text: str) -> int | None:
 
 
 class Card:
-    """A GPU that tells everything."""
-
-    __slots__ = ("bus", "index", "total", "used", "uuid")
+    """A GPU that tells everything. MiB."""
 
     def __init__(self, index: str, uuid: str, bus: str, used: str, total: str) -> None:
         self.index = int(index)
@@ -225,9 +226,7 @@ class Processes:
         """bus ids of the GPUs whose processes are all told"""
         bus = pid = ""
         for line in lines:
-            key, _, value = (
-                (word.strip() for word in line.partition(" : ")) if " : " in line else (line.strip(), "", "")
-            )
+            key, _, value = (word.strip() for word in line.partition(" : "))
             number = re.fullmatch("([0-9]{1,9}) MiB", value)
             if match := re.fullmatch(r"GPU ([0-9A-Fa-f:.]+)\s*", line):
                 bus = match.group(1)
@@ -238,3 +237,42 @@ class Processes:
                 self.held.append((bus, int(pid), int(number.group(1))))
             elif key == "Used GPU Memory":
                 self.listed.discard(bus)
+
+
+class Freed:
+    """Whether the memory that stopped sessions held on GPUs has come back."""
+
+    def __init__(self, lock: str) -> None:
+        self._lock = lock
+        self._former: set[str] = set()
+        self._asked = False
+
+    def remember(self, marker: str) -> None:
+        """The processes of an attempt that has GPUs, before the first signal."""
+        self._asked = True
+        self._former.update(map(str, process.marked(marker)))
+
+    def check(self, say: Callable[[str], object]) -> bool:
+        """Whether all came back, as far as can be found out; a line for each that did not."""
+        if not self._asked:
+            return True
+        held = self._held()
+        if held is None:
+            say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
+            return True
+        for pid, mib in held:
+            say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
+        return not held
+
+    def _held(self) -> list[tuple[str, str]] | None:
+        """What is held a moment later, when the driver has given back what the dead had; None without an answer."""
+        deadline = time.monotonic() + float(os.environ.get("COMBORUN_GPU_BACK_S") or 5)
+        while True:
+            question = Question(_HOLDERS, self._lock)
+            rows = [line.partition(",") for line in hear(question)]
+            if not question.whole:
+                return None
+            held = [(pid, mib.strip()) for pid, _, mib in rows if pid in self._former]
+            if not held or time.monotonic() >= deadline:
+                return held
+            time.sleep(_FREED_LOOK_S)

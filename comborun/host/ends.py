@@ -1,35 +1,34 @@
-"""What follows from the end of an attempt: another one, or the session's last word. And how sessions are taken up where
-their files say that they are: at the start, when the grid was amended, and when a person asks for another attempt."""
+"""Where a dispatcher's sessions are: adopted as their files tell, started again or counted when they end, buried."""
 
 from __future__ import annotations
 
 import os
+import signal
 import time
 
-from comborun.host import files
-from comborun.host.attempts import outcome_of
-from comborun.host.queue import BUSY, CLOSING, DROPPED, ENDED, LOST, NEW, QUEUED, SMOKE, STARTING, TAKES_SLOT
-from comborun.rules import breaker, fail_fast, records
+from comborun.host import files, process
+from comborun.host.overseer import failure_of, word_of
+from comborun.host.queue import BUSY, CLOSING, DROPPED, ENDED, LOST, NEW, ORPHANED, QUEUED, SMOKE, STARTING, TAKES_SLOT
 from comborun.rules.names import AFTER
-from comborun.rules.tally import proven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Mapping
+
     from comborun.host.dispatch import Dispatcher
     from comborun.host.queue import Session
 
 
 class Ends:
-    """How sessions end, and what that means for the others."""
+    """How sessions end, and what follows."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self.failed: set[str] = set()
-        """sessions that ended for good without success, and were not forgiven"""
+        self._attempts = dispatcher.attempts
         self._smoke = False
         """the others wait for the smoke test"""
 
-    # At the start
+    # Taken up: at the start, and when the grid was amended or a person let the run go on
 
     def adopt(self) -> None:
         """Every session as its files tell."""
@@ -37,21 +36,39 @@ class Ends:
         vanished: list[str] = []
         for session in queue:
             self.adopt_one(session, vanished)
-        self.look_at_failures()
-        self._tell_vanished(vanished)
-        self.open_smoke()
+        self._look_at_all(vanished)
         self._dispatcher.journal(f"adopted left={queue.left} busy={queue.busy}")
+
+    def reread(self) -> None:
+        queue = self._dispatcher.queue
+        vanished: list[str] = []
+        for session in list(queue):
+            if session.life == QUEUED and session.flag == DROPPED:
+                self._drop(session)
+            elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
+                self.adopt_one(session, vanished)
+            elif session.life in (QUEUED, ENDED):
+                self.asked(session)
+        self._look_at_all(vanished)
+
+    def _look_at_all(self, vanished: list[str]) -> None:
+        dispatcher = self._dispatcher
+        why = dispatcher.too_many_failed(dispatcher.queue)
+        if why and dispatcher.queue.left and not dispatcher.look_at_hold().kind:  # who lifts a hold forgives failures
+            dispatcher.halt(why)
+        self._tell_vanished(vanished)
+        self._smoke = any(session.flag == SMOKE for session in dispatcher.queue)
+        self._judge_smoke()
 
     def adopt_one(self, session: Session, vanished: list[str], again: bool = False) -> None:
         """`again` makes a new attempt of one that has ended, whatever its outcome."""
         dispatcher, name = self._dispatcher, session.name
-        session.attempt = number = dispatcher.attempts.latest(name)
-        look = dispatcher.attempts.look(name, number) if number else None
-        life = look.life if look else QUEUED
-        at = dispatcher.attempts.at(name, number)
+        session.attempt = number = self._attempts.latest(name)
+        life = self._attempts.look(name, number).life if number else QUEUED
+        at = self._attempts.at(name, number)
         if life == STARTING and dispatcher.admission.lapsed(name, at.directory):
             note = "it was promised room, and nobody started it in time"
-            if dispatcher.attempts.forestall(name, number, "lost", note):
+            if self._attempts.forestall(name, number, "lost", note):
                 life = ENDED
         if life == QUEUED:
             self._wait(session)
@@ -63,7 +80,7 @@ class Ends:
             if life == LOST:  # only a person starts a dispatcher, and asks by that for what was lost without one
                 vanished.append(name)
                 session.mute = True
-                dispatcher.attempts.ask(name, number)
+                self._attempts.ask(name, number)
                 self.bury(session)
             elif life == STARTING and not os.path.exists(at.claim):
                 dispatcher.launcher.start(session)
@@ -71,7 +88,7 @@ class Ends:
     def _hold(self, session: Session, life: str) -> None:
         """It takes a slot, and the GPUs of its grant."""
         dispatcher = self._dispatcher
-        at = dispatcher.attempts.at(session.name, session.attempt)
+        at = self._attempts.at(session.name, session.attempt)
         grant = files.read(at.grant)
         session.gpus = session.had = gpus_of(grant)
         dispatcher.queue.set_life(session, life)
@@ -79,22 +96,14 @@ class Ends:
         dispatcher.launcher.expect(session)
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
-        attempts, name, number = self._dispatcher.attempts, session.name, session.attempt
-        end = attempts.end(name, number)
-        session.outcome = word_of(end)
+        session.end = self._attempts.end(session.name, session.attempt)
         self._dispatcher.queue.set_life(session, ENDED)
         if session.flag == DROPPED:
             return
-        if session.outcome == "lost":
-            attempts.ask(name, number)
-        if again or session.outcome == "cancelled" or attempts.asked(name) >= number:
-            self._again(session, f"asked for after attempt {number}")
-            return
-        due = attempts.due(name, number)
-        if due:
-            self._retry(session, due.failure, due.wait_s)
+        if again:
+            self._again(session, f"asked for after attempt {session.attempt}")
         else:
-            self._count(session, end)
+            self._follow(session, person=True)
 
     # When one ends
 
@@ -102,87 +111,69 @@ class Ends:
         """Its end is on disk."""
         if session.life == ENDED or session.retry_why:
             return  # it has been told already
-        dispatcher, name, number = self._dispatcher, session.name, session.attempt
-        end = dispatcher.attempts.end(name, number)
+        name, number = session.name, session.attempt
+        end = self._attempts.end(name, number)
         if not end:
             return
         self.release(session, ENDED)
-        session.undertaker = None
-        session.outcome = word_of(end)
-        failure = "" if session.outcome in ("succeeded", "cancelled") else end.get("class", "error")
-        told = f"{session.outcome} {end.get('cause', '')} {end.get('code', '')} {failure}"
-        dispatcher.journal(f"ended {name} {number} {told}")
-        self._heed_machine(session, failure, end)
-        if not failure or session.flag == DROPPED:
-            self._for_good(session, end)
-        elif dispatcher.attempts.asked(name) >= number:
-            self._again(session, f"asked for after attempt {number}")
-        else:
-            due = dispatcher.attempts.due(name, number)
-            if due:
-                self._retry(session, due.failure, due.wait_s)
-            else:
-                self._for_good(session, end)
+        session.undertaker, session.end = None, end
+        self._dispatcher.tell_end(name, number, end)
+        self._heed_machine(session)
+        failed = bool(failure_of(end)) and session.flag != DROPPED
+        if not (failed and self._follow(session)) and session.flag != DROPPED:
+            self._for_good(session)
 
-    def _heed_machine(self, session: Session, failure: str, end: dict[str, str]) -> None:
+    def _heed_machine(self, session: Session) -> None:
         """What its end tells of the machine, if it was started at all."""
-        from comborun.host.admission import End
-
-        dispatcher = self._dispatcher
-        if session.had is None:
+        dispatcher, end, had = self._dispatcher, session.end, session.had
+        if had is None:
             return
-        at = dispatcher.attempts.at(session.name, session.attempt).directory
-        told = End(failure, session.outcome == "cancelled", records.seconds(end, "ended") or time.time())
-        crowded = dispatcher.admission.ended(session.name, session.had, at, told)
-        if session.name != AFTER and not crowded:
-            self._break(session, failure, end.get("note", ""))
         session.had = None
-        if failure == "disk_full":
-            dispatcher.notices.tell("host", session.name, "its disk is full")
-
-    def _break(self, session: Session, failure: str, note: str) -> None:
-        """Tell the breaker."""
-        dispatcher, gpus = self._dispatcher, session.had or ()
-        if session.outcome == "succeeded":
-            if dispatcher.breaker.succeeded(gpus):
-                self._write_breaker()
-            return
-        if not failure or (failure == "server_lost" and session.served):
-            return  # its server has a budget of its own
-        if session.mute:
+        failure = failure_of(end)
+        at = self._attempts.at(session.name, session.attempt).directory
+        stopped = word_of(end) == "cancelled"
+        crowded = dispatcher.admission.ended(session.name, had, at, failure, stopped=stopped)
+        if session.name == AFTER or crowded or (failure == "server_lost" and session.served):
+            return  # a server has a budget of its own
+        if failure and session.mute:
             session.mute = False
-            return
-        trips = dispatcher.breaker.heed(failure, gpus)
-        for trip in trips:
-            if trip.where == breaker.HOST:
-                why = f"{failure} {trip.times} times in a row on this host"
-                dispatcher.halt(f"{why}, at last: {note}" if note else why)
-            else:
-                self._quarantine(trip)
-        self._write_breaker()
+        elif dispatcher.count(end, had):
+            dispatcher.close_gpus()
+            if len(dispatcher.breaker.quarantine) >= len(dispatcher.gpus_allowed):
+                dispatcher.halt("no GPU is left: each is in quarantine")
 
-    def _quarantine(self, trip: breaker.Trip) -> None:
+    def _for_good(self, session: Session) -> None:
         dispatcher = self._dispatcher
-        quarantined = dispatcher.breaker.quarantined(f"{time.time():.6f}")
-        files.write_text(f"{dispatcher.run.dispatch}/quarantine", quarantined)
-        dispatcher.journal(f"quarantine {trip.where} {trip.failure} {trip.times}")
-        why = f"{trip.failure} {trip.times} times in a row there"
-        dispatcher.notices.tell("host", "", f"GPU {trip.where} gets no new sessions: {why}")
-        dispatcher.close_gpus()
-        if len(dispatcher.breaker.quarantine) >= len(dispatcher.gpus_allowed):
-            dispatcher.halt("no GPU is left: each is in quarantine")
-
-    def _write_breaker(self) -> None:
-        files.write_text(f"{self._dispatcher.run.dispatch}/breaker", self._dispatcher.breaker.rows())
+        if failure_of(session.end):
+            dispatcher.tell_failure(session)
+            if why := dispatcher.too_many_failed(dispatcher.queue):
+                dispatcher.halt(why)
+        if session.flag == SMOKE:
+            self._judge_smoke()
 
     def wary(self) -> bool:
         """Whether the next end decides if anything starts at all: then a slot is free when the end is on record."""
         policy = self._dispatcher.policy
-        return bool(self._dispatcher.breaker.counts) or bool(
-            self.failed and (policy("fail_fast") or policy("fail_fast_percent"))
-        )
+        limited = self._dispatcher.failed and (policy("fail_fast") or policy("fail_fast_percent"))
+        return bool(self._dispatcher.breaker.counts or limited)
+
+    def smoke_first(self, session: Session) -> bool:
+        """Whether it waits until each session of the smoke test has left a record."""
+        return self._smoke and session.flag != SMOKE and session.name != AFTER
+
+    def _judge_smoke(self) -> None:
+        self._smoke = self._smoke and not self._dispatcher.smoke_passed(self._dispatcher.queue)
 
     # Another attempt
+
+    def _follow(self, session: Session, person: bool = False) -> bool:
+        """Whether another attempt follows its end."""
+        due = self._dispatcher.follows(session, person)
+        if due and due.failure:
+            self._retry(session, due.failure, due.wait_s)
+        elif due:
+            self._again(session, f"asked for after attempt {session.attempt}")
+        return due is not None
 
     def _retry(self, session: Session, failure: str, wait_s: float) -> None:
         dispatcher = self._dispatcher
@@ -190,8 +181,7 @@ class Ends:
         if failure == "server_lost" and session.served and not dispatcher.servers.outlive(session.name):
             wait_s = 0.0
         dispatcher.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
-        at = dispatcher.attempts.at(session.name, session.attempt).directory
-        dispatcher.admission.again(session.name, at, failure)
+        dispatcher.admission.again(session.name, self._attempts.at(session.name, session.attempt).directory, failure)
         session.retry_at = time.monotonic() + wait_s
         session.retry_until = f"{time.time() + wait_s:.0f}"
         self._again(session, f"{failure}, after attempt {session.attempt}")
@@ -199,32 +189,30 @@ class Ends:
     def _again(self, session: Session, why: str) -> None:
         """It has ended, and waits to start again."""
         session.retry_why = why
-        self._dispatcher.waiting.stale = True
+        self._dispatcher.launcher.stale = True
         self._wait(session)
 
     def _wait(self, session: Session) -> None:
         self._dispatcher.queue.set_life(session, DROPPED if session.flag == DROPPED else QUEUED)
 
     def asked(self, session: Session) -> None:
-        """A person asked for another attempt."""
+        """A person may have asked for another attempt."""
         dispatcher = self._dispatcher
-        if dispatcher.attempts.asked(session.name) < session.attempt:
+        if self._attempts.asked(session.name) < session.attempt:
             return
         if session.life == QUEUED:  # without any more waiting
             session.retry_at, session.retry_until = None, ""
-            dispatcher.admission.hurry(session.name)
+            dispatcher.admission.forget(session.name)
         elif session.life == ENDED:
             dispatcher.journal(f"again {session.name} {session.attempt}")
-            self.failed.discard(session.name)
             self._again(session, f"asked for after attempt {session.attempt}")
 
     def leave(self, session: Session) -> None:
         """It waits no more."""
-        if session.retry_why:
-            self._dispatcher.waiting.stale = True
+        self._dispatcher.launcher.stale |= bool(session.retry_why)
         session.retry_at, session.retry_until, session.retry_why = None, "", ""
 
-    def drop(self, session: Session) -> None:
+    def _drop(self, session: Session) -> None:
         """It waits, and will not start."""
         self.leave(session)
         self._dispatcher.windows.forget(session.name)
@@ -239,103 +227,36 @@ class Ends:
             session.gpus = ()
         self._dispatcher.queue.set_life(session, life)
 
-    # The last word
+    # Those of which no message came
 
-    def _for_good(self, session: Session, end: dict[str, str]) -> None:
-        if session.flag == DROPPED:
-            return
-        if session.outcome in fail_fast.FAILED:
-            self._dispatcher.notices.tell("failed", session.name, f"{session.name} ended: {session.outcome}")
-            self._count(session, end)
-            self._check_failures()
-        if session.flag == SMOKE:
-            self._judge_smoke()
+    def sweep(self) -> None:
+        """Look at all that are neither queued nor ended."""
+        vanished: list[str] = []
+        for session in list(self._dispatcher.queue.sessions.values()):
+            if session.life in BUSY:
+                self._tell_stall(session)
+                if not self._seen_to(session):
+                    look = self._attempts.look(session.name, session.attempt)
+                    self._see(session, look.life, look.record, vanished)
+        self._tell_vanished(vanished)
 
-    def _count(self, session: Session, end: dict[str, str]) -> None:
-        forgiven = self._dispatcher.holds.forgiven(end.get("ended", ""))
-        if session.name != AFTER and session.outcome in fail_fast.FAILED and not forgiven:
-            self.failed.add(session.name)
+    def _seen_to(self, session: Session) -> bool:
+        """Whether somebody writes its end: its supervisor, or what buries it."""
+        if session.undertaker and session.undertaker.poll() is None:
+            return True
+        seen = process.look(session.supervisor[0]) if session.supervisor else None
+        if not session.supervisor or not seen or not seen.lives or seen.start != session.supervisor[1]:
+            return False
+        if seen.state in "Tt":  # somebody has stopped it, and so it can't see that its command has ended
+            begin = files.read(self._attempts.at(session.name, session.attempt).begin)
+            command = begin.get("pid", ""), begin.get("pid_start", ""), begin.get("boot", "")
+            if command[0] and not process.alive(*command):
+                process.send(int(session.supervisor[0]), signal.SIGCONT)
+        return True
 
-    def recount(self) -> None:
-        """Some may be forgiven by now, or be no part of the run any more."""
-        self.failed.clear()
-        for session in self._dispatcher.queue:
-            if session.life == ENDED and session.flag != DROPPED:
-                self._count(session, self._dispatcher.attempts.end(session.name, session.attempt))
-
-    def look_at_failures(self) -> None:
-        """Not only when one ends. A hold needs no second reason: who lifts it forgives what had failed."""
-        self._dispatcher.look_at_hold()
-        if not self._dispatcher.hold.kind and self._dispatcher.queue.left:
-            self._check_failures()
-
-    def _check_failures(self) -> None:
-        policy, total = self._dispatcher.policy, self._dispatcher.queue.size()
-        why = fail_fast.reason(len(self.failed), total, policy("fail_fast"), policy("fail_fast_percent"))
-        if why:
-            self._dispatcher.halt(why)
-
-    # The smoke test: sessions that try every combo for a few episodes go first
-
-    def smoke_first(self, session: Session) -> bool:
-        """Whether it waits until each of them has left a record."""
-        return self._smoke and session.flag != SMOKE and session.name != AFTER
-
-    @property
-    def smoking(self) -> bool:
-        return self._smoke
-
-    def open_smoke(self) -> None:
-        """Whenever the queue has been read."""
-        self._smoke = any(session.flag == SMOKE for session in self._dispatcher.queue)
-        if self._smoke:
-            self._judge_smoke()
-
-    def _judge_smoke(self) -> None:
-        """When all of them have ended."""
-        smokes = [session for session in self._dispatcher.queue if session.flag == SMOKE]
-        if any(session.life != ENDED for session in smokes):
-            return
-        missing = [self._with_why(session) for session in smokes if not self._smoke_passed(session)]
-        if missing:
-            self._dispatcher.halt(f"the smoke test left no record: {', '.join(missing)}")
-        else:
-            self._smoke = False
-            self._dispatcher.journal("smoke passed")
-
-    def _with_why(self, session: Session) -> str:
-        """Its name, and why the rows that it wrote don't count."""
-        why = self._dispatcher.attempts.end(session.name, session.attempt).get("why", "")
-        return f"{session.name} ({why})" if why else session.name
-
-    def _smoke_passed(self, session: Session) -> bool:
-        """What had ended when a person last said `resume` is let pass; one that was tried again is judged."""
-        for number in range(session.attempt, 0, -1):
-            end = self._dispatcher.attempts.end(session.name, number)
-            if proven(end):
-                return True
-            if number == session.attempt and self._dispatcher.holds.forgiven(end.get("ended", "")):
-                return True
-        return False
-
-    # Those that nobody saw end
-
-    def bury(self, session: Session) -> None:
-        """In the background, since what is left of it gets a moment to end."""
-        dispatcher, name, number = self._dispatcher, session.name, session.attempt
-        if session.life != CLOSING:  # a closing one has given back its slot already
-            dispatcher.queue.set_life(session, LOST)
-        session.supervisor = None
-        dispatcher.journal(f"lost {name} {number}")
-
-        def work() -> None:
-            dispatcher.attempts.bury(name, number)
-            files.tell(dispatcher.run.fifo, f"ended {name} {number}")
-
-        session.undertaker = dispatcher.in_child(work)
-
-    def see(self, session: Session, life: str, record: dict[str, str], vanished: list[str]) -> None:
-        """What its files tell, of one of which no message came."""
+    def _see(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
+        """What its files tell."""
+        dispatcher = self._dispatcher
         if life == ENDED:
             self.ended(session)
         elif life == LOST:
@@ -344,49 +265,39 @@ class Ends:
             session.mute = session.mute or len(vanished) > 1
             self.bury(session)
         elif life in (STARTING, QUEUED):
-            self._dispatcher.launcher.overdue(session)
+            dispatcher.launcher.overdue(session)
         elif session.life != CLOSING:
             if session.life != life:
-                self._dispatcher.journal(f"{life} {session.name} {session.attempt}")
-            self._dispatcher.queue.set_life(session, life)
-            if life == "orphaned":
-                self._dispatcher.watch_orphan(session)
-            else:
+                dispatcher.journal(f"{life} {session.name} {session.attempt}")
+            dispatcher.queue.set_life(session, life)
+            if life != ORPHANED:
                 session.supervisor = (record.get("supervisor", ""), record.get("supervisor_start", ""))
+            elif not session.watcher or session.watcher.poll() is not None:  # nobody else sees to it that it ends
+                session.watcher = dispatcher.watch(session.name, session.attempt)
+
+    def bury(self, session: Session) -> None:
+        """In the background, since what is left of it gets a moment to end."""
+        dispatcher, name, number = self._dispatcher, session.name, session.attempt
+        if session.life != CLOSING:  # a closing one has given back its slot already
+            dispatcher.queue.set_life(session, LOST)
+        session.supervisor = None
+        dispatcher.journal(f"lost {name} {number}")
+        session.undertaker = dispatcher.bury(name, number)
+
+    def _tell_stall(self, session: Session) -> None:
+        """Once for each attempt."""
+        stalled = self._attempts.at(session.name, session.attempt).stalled
+        if session.stalled_told != session.attempt and os.path.exists(stalled):
+            session.stalled_told = session.attempt
+            why = files.read(stalled).get("why", "")
+            self._dispatcher.notices.tell("stalled", session.name, f"{session.name} makes no progress: {why}")
 
     def _tell_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:
             note = f"{len(vanished)} sessions vanished together: {' '.join(vanished)}"
             self._dispatcher.notices.tell("host", "", note)
 
-    def sweep(self) -> None:
-        """All that are neither queued nor ended, and of which no message came."""
-        vanished: list[str] = []
-        for session in list(self._dispatcher.queue.sessions.values()):
-            if session.life in BUSY:
-                self._dispatcher.look_at(session, vanished)
-        self._tell_vanished(vanished)
 
-    def reread(self) -> None:
-        """The grid was amended, or a person let the run go on."""
-        queue = self._dispatcher.queue
-        vanished: list[str] = []
-        for session in list(queue):
-            if session.life == QUEUED and session.flag == DROPPED:
-                self.drop(session)
-            elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
-                self.adopt_one(session, vanished)
-            elif session.life in (QUEUED, ENDED):
-                self.asked(session)
-        self.recount()
-        self.look_at_failures()
-
-
-def gpus_of(grant: dict[str, str]) -> tuple[int, ...]:
+def gpus_of(grant: Mapping[str, Any]) -> tuple[int, ...]:
     words = grant.get("gpus", "").split(",")
     return tuple(int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 5)
-
-
-def word_of(end: dict[str, str]) -> str:
-    """An outcome as one word, as the journal and `done` have it."""
-    return outcome_of(end).replace(" ", "_")

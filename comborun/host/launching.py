@@ -13,7 +13,7 @@ import time
 
 from comborun.host import files
 from comborun.host.engines import window
-from comborun.host.queue import STARTING
+from comborun.host.queue import QUEUED, STARTING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,13 @@ _SLOTS_MOST = 6
 """digits"""
 
 
+def launch_s() -> float:
+    """Seconds in which a window begins."""
+    return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
+
+
 class Launcher:
-    """Who starts next, and whose window is on its way."""
+    """Who starts next, whose window is on its way, and what the others wait for."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -41,10 +46,11 @@ class Launcher:
         """all that are queued are held back, whatever room there is"""
         self.due = math.inf
         """when the next one of those that wait may start"""
-        self._limit_s = float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
+        self.stale = False
+        """dispatch/waiting is to be written before the next sweep"""
         self._opening: set[str] = set()
         self._again: set[str] = set()
-        self._looked_at = 0
+        self._waiting: str | None = None
 
     # Who starts
 
@@ -52,17 +58,15 @@ class Launcher:
         """Start what may start now."""
         dispatcher, now = self._dispatcher, time.monotonic()
         self.nobody, self.due = False, math.inf
-        dispatcher.look_at_hold()
-        if dispatcher.hold.kind:
+        if dispatcher.look_at_hold().kind:
             return
         self._read_slots()
         if dispatcher.queue.busy < self.slots:
             dispatcher.admission.round(dispatcher.queue.busy)
         while dispatcher.queue.busy < self.slots:
-            self._looked_at = 0
-            pick = dispatcher.admission.pick(self._names(now), self._folder)
+            pick = dispatcher.admission.pick((one.name for one in self.eligible(now)), self._folder)
             if pick is None:
-                self.nobody = not self._looked_at or dispatcher.admission.nobody
+                self.nobody = dispatcher.admission.nobody
                 break
             session = dispatcher.queue[pick.name]
             if pick.never:
@@ -73,47 +77,40 @@ class Launcher:
         if not dispatcher.queue.busy:
             self._stuck(now)
 
-    def eligible(self, now: float) -> Iterator[str]:
+    def eligible(self, now: float) -> Iterator[Session]:
         """Sessions that wait for their turn only, in order."""
         dispatcher = self._dispatcher
         for session in dispatcher.queue.waiting():
-            if dispatcher.ends.smoke_first(session):
-                continue
-            if dispatcher.servers.any and dispatcher.servers.holds_back(session.name):
+            if dispatcher.ends.smoke_first(session) or dispatcher.servers.holds_back(session.name):
                 continue
             if session.retry_at is not None:
                 if now < session.retry_at:
                     self.due = min(self.due, session.retry_at)
                     continue
                 session.retry_at = None
-                dispatcher.waiting.stale = True
-            yield session.name
-
-    def _names(self, now: float) -> Iterator[str]:
-        for name in self.eligible(now):
-            self._looked_at += 1
-            yield name
+                self.stale = True
+            yield session
 
     def _folder(self, name: str) -> str:
         return self._dispatcher.attempts.at(name, self._dispatcher.queue[name].attempt + 1).directory
 
     def _read_slots(self) -> None:
         """The file may be edited at any moment; what is no number changes nothing."""
-        text = files.read_line(self._dispatcher.run.slots).strip()
+        text = files.read_line(self._dispatcher.layout.slots).strip()
         if text.isascii() and text.isdecimal() and len(text) <= _SLOTS_MOST:
             self.slots = int(text)
 
     def _stuck(self, now: float) -> None:
         """Nothing runs, and quarantine leaves somebody too few GPUs."""
         dispatcher = self._dispatcher
-        if not dispatcher.breaker.quarantine or any(s.retry_at is not None for s in dispatcher.queue.waiting()):
+        if not dispatcher.breaker.quarantine or any(one.retry_at is not None for one in dispatcher.queue.waiting()):
             return
-        for name in self.eligible(now):
-            wants, usable = dispatcher.admission.wants(name), dispatcher.admission.usable(name)
+        for session in self.eligible(now):
+            wants, usable = dispatcher.admission.wants(session.name), dispatcher.admission.usable(session.name)
             if wants > usable:
-                gpus = f"{wants} GPU{'' if wants == 1 else 's'}"
+                gpus = f"{wants} GPU{'s' * (wants != 1)}"
                 allowed = len(dispatcher.gpus_allowed)
-                dispatcher.halt(f"{name} asks for {gpus}, and {usable} of {allowed} are in no quarantine")
+                dispatcher.halt(f"{session.name} asks for {gpus}, and {usable} of {allowed} are in no quarantine")
                 return
 
     # How it starts
@@ -124,11 +121,10 @@ class Launcher:
         at = dispatcher.attempts.at(session.name, number)
         try:
             os.makedirs(at.output, exist_ok=True)
-            grant = self._grant(session, gpus)
+            granted = files.write(at.grant, self._grant(session, gpus).items())
         except (OSError, LookupError):
-            grant = {}
-        # An empty one, as a full disk leaves it, would start a session without its GPUs.
-        if not grant or not files.write(at.grant, grant.items()):
+            granted = False
+        if not granted:
             dispatcher.complain(f"can't write {at.grant}; is the disk full?")
             return False
         dispatcher.ends.leave(session)
@@ -144,13 +140,10 @@ class Launcher:
         return True
 
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
-        grant = self._dispatcher.admission.grant(session.name, gpus)
         tail = self._dispatcher.attempts.tail(session.name) if session.attempt else None
-        if tail:
-            grant.update(first=tail[0], count=tail[1])
-        if self._dispatcher.servers.any:
-            grant.update(self._dispatcher.servers.grant(session.name, gpus))
-        return grant
+        missing = {"first": tail[0], "count": tail[1]} if tail else {}
+        servers = self._dispatcher.servers.grant(session.name, gpus)
+        return {**self._dispatcher.admission.grant(session.name, gpus), **missing, **servers}
 
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
@@ -165,7 +158,7 @@ class Launcher:
         return self._dispatcher.engine.start(window(name, attempt, self._dispatcher.attempts.id), words)
 
     def expect(self, session: Session) -> None:
-        session.due = time.monotonic() + self._limit_s
+        session.due = time.monotonic() + launch_s()
 
     # Whether it begins
 
@@ -184,15 +177,13 @@ class Launcher:
                 self.refused(session, f"{dispatcher.engine.kind} refused (code {code})")
         for name in list(self._again):
             session = dispatcher.queue.sessions[name]
-            if session.again_at is None or session.life != STARTING:
-                self._again.discard(name)
-                session.again_at = None
-            elif now >= session.again_at:
-                self._again.discard(name)
-                session.again_at = None
-                self.start(session)
-            else:
+            if session.again_at is not None and session.life == STARTING and now < session.again_at:
                 self.due = min(self.due, session.again_at)
+                continue
+            self._again.discard(name)
+            wanted, session.again_at = session.again_at is not None and session.life == STARTING, None
+            if wanted:
+                self.start(session)
 
     def refused(self, session: Session, why: str) -> None:
         """Soon again, later and later."""
@@ -215,7 +206,7 @@ class Launcher:
         session.opening = session.again_at = None
         self._opening.discard(session.name)
         self._dispatcher.windows.forget(session.name)
-        if self._spend(session, _OVERDUE, f"it did not begin within {self._limit_s:g} s"):
+        if self._spend(session, _OVERDUE, f"it did not begin within {launch_s():g} s"):
             self.start(session)
 
     def _spend(self, session: Session, cost: int, why: str) -> bool:
@@ -236,3 +227,37 @@ class Launcher:
         else:
             session.budget = BUDGET
             self.expect(session)
+
+    # Who waits for more than its turn
+
+    def tell_waiting(self) -> None:
+        """Write dispatch/waiting where it changes; the dispatcher never reads it."""
+        self.stale = False
+        text = "".join("\t".join(line) + "\n" for line in self._lines())
+        if text == self._waiting:
+            return
+        self._waiting = text
+        if text:
+            files.write_text(self._dispatcher.layout.waiting, text)
+        else:
+            files.remove(self._dispatcher.layout.waiting)
+
+    def _lines(self) -> list[tuple[str, str, str, str]]:
+        """NAME, what for, until when, detail: at most one of a session, but all that a server waits for.
+
+        Whoever has ended and starts again is there, too, since its files alone look as if it were over.
+        """
+        dispatcher = self._dispatcher
+        retries, smokes, names = [], [], []
+        for session in dispatcher.queue:
+            if session.life != QUEUED:
+                continue
+            if session.retry_why:
+                retries.append((session.name, "retry", session.retry_until, session.retry_why))
+            if dispatcher.ends.smoke_first(session):
+                smokes.append((session.name, "smoke", "", "the smoke test comes first"))
+            elif session.retry_at is None:
+                names.append(session.name)
+        room = dispatcher.admission.waits(names)
+        told = {line[0] for line in room}
+        return [line for line in retries if line[0] not in told] + smokes + room + dispatcher.servers.waits(names)

@@ -1,30 +1,30 @@
-"""The FIFO at which the dispatcher hears of what happens, a line a message: WHAT SESSION ATTEMPT [NUMBER]."""
+"""How the dispatcher hears of what happens: a FIFO, a line a message (WHAT SESSION ATTEMPT [NUMBER]), and signals."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import signal
 import stat
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    pass
+    from typing import NoReturn
 
 _MESSAGE = re.compile("([a-z]+) ([A-Za-z0-9_-]+) ([0-9]{1,9})( ([0-9]*))?")
 _LINE_MOST = 4096
 
 
+@dataclass(frozen=True)
 class Message:
     """What a supervisor, a window or a person's command said."""
 
-    __slots__ = ("attempt", "name", "what", "word")
-
-    def __init__(self, what: str, name: str, attempt: int, word: str) -> None:
-        self.what = what
-        self.name = name
-        self.attempt = attempt
-        self.word = word
+    what: str
+    name: str
+    attempt: int
+    word: str
 
 
 def parse(line: str) -> Message | None:
@@ -42,13 +42,10 @@ class Fifo:
 
     def whole(self) -> bool:
         """Whether the path still leads to what we listen at; somebody may have removed it."""
-        if self.fd < 0:
-            return False
         try:
-            there, ours = os.stat(self.path), os.fstat(self.fd)
+            return self.fd >= 0 and os.path.samestat(os.stat(self.path), os.fstat(self.fd))
         except OSError:
             return False
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def listen(self) -> None:
         """Make it where it is missing, and open it. Raises OSError."""
@@ -67,15 +64,31 @@ class Fifo:
 
     def read(self) -> list[Message]:
         """What has been said by now."""
-        while True:
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                break
-            self._text += data
-            if len(data) < 65536:
-                break
+        with contextlib.suppress(OSError):
+            while data := os.read(self.fd, 65536):
+                self._text += data
         *lines, rest = self._text.split(b"\n")
         self._text = rest if len(rest) <= _LINE_MOST else b""
         found = (parse(line.decode("utf-8", "replace")) for line in lines)
         return [message for message in found if message]
+
+
+class Signals:
+    """HUP, INT and QUIT mean nothing here, and are not ignored by what we start; TERM ends; CHLD wakes."""
+
+    def __init__(self) -> None:
+        self.fd, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGTERM, _end)
+
+    def heard(self) -> bool:
+        try:
+            return bool(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return False
+
+
+def _end(*_: object) -> NoReturn:
+    raise SystemExit(143)

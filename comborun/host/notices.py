@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
@@ -12,11 +11,12 @@ import sys
 import time
 
 from comborun.host import children, files
-from comborun.rules import names, notices
+from comborun.host.attempts import outcome_of
+from comborun.rules import notices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Callable, Sequence
+    from typing import IO, Any, Callable, Sequence
 
     from comborun.host.attempts import RunDirectory
     from comborun.host.children import Child
@@ -26,6 +26,7 @@ _OUTPUT_MOST = 65536
 _LINGER_S = 1.0
 """what the command has left behind may hold its output open for ever"""
 _TERM_S = 5.0
+_TOO_LONG = 124
 _LOG_TAIL = 16384
 
 
@@ -35,8 +36,7 @@ class Notices:
     def __init__(self, attempts: RunDirectory, journal: Callable[[str], None]) -> None:
         self._attempts = attempts
         self._journal = journal
-        self._run = names.RunLayout(attempts.path)
-        self._file = f"{self._run.dispatch}/notified"
+        self._folder = attempts.layout.dispatch
         self._kinds: Sequence[str] = ()
         self._throttle = notices.Throttle(0)
         self.children: list[Child] = []
@@ -45,10 +45,11 @@ class Notices:
         """As the policy and dispatch/notified tell."""
         policy = self._attempts.policy
         self._kinds = policy.get("notify_kinds", "").split(",")
-        self._throttle = notices.Throttle(int(policy["notify_every_ms"]) / 1000, files.read_text(self._file))
+        every = int(policy["notify_every_ms"]) / 1000
+        self._throttle = notices.Throttle(every, files.read_text(f"{self._folder}/notified"))
 
     def tell(self, kind: str, who: str, note: str) -> None:
-        if kind not in self._kinds or not os.path.exists(self._run.notify):
+        if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
             return
         self._journal(f"notice {kind} {who} {note}")
         if self._throttle.waits(kind, time.time()):
@@ -69,146 +70,123 @@ class Notices:
         self._write()
         self.children = [child for child in self.children if child.poll() is None]
         try:
-            self.children.append(
-                children.fork(
-                    lambda: hand_over(self._attempts, kind, who, note, held), f"{self._run.dispatch}/notify.out"
-                )
+            child = children.fork(
+                lambda: hand_over(self._attempts, kind, who, note, held), f"{self._folder}/notify.out"
             )
         except OSError as error:
             self._journal(f"no-notice {kind} {error.strerror}")
+        else:
+            self.children.append(child)
 
     def _write(self) -> None:
-        files.write_text(self._file, self._throttle.rows())
+        files.write_text(f"{self._folder}/notified", self._throttle.rows())
 
 
 def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
     """Run the command with a notice on its standard input; its code. What it prints goes on, up to a bound."""
-    told = build(attempts, kind, who, note, held)
+    told = _build(attempts, kind, who, note, held)
     longest = float(os.environ.get("COMBORUN_NOTIFY_S", "60"))
-    code = _run(["bash", f"{attempts.path}/dispatch/notify.sh"], (json.dumps(told) + "\n").encode(), longest)
-    failed = f"{attempts.path}/dispatch/notify.failed"
-    if code:  # that the latest notice was not taken stays on record until one is
-        files.write(failed, [("code", code), ("at", round(time.time(), 6))])
-        why = f"took longer than {longest:g} s" if code == _TOO_LONG else ""
-        said = f"was ended: it {why}" if why else f"ended with code {code}"
-        sys.stderr.write(f"notify: the command {said}\n")
-        sys.stderr.flush()
-    else:
+    code = _run(["bash", attempts.layout.notify], (json.dumps(told) + "\n").encode(), longest)
+    failed = f"{attempts.layout.dispatch}/notify.failed"
+    if not code:
         files.remove(failed)
+        return code
+    files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # until one is taken
+    said = f"was ended: it took longer than {longest:g} s" if code == _TOO_LONG else f"ended with code {code}"
+    sys.stderr.write(f"notify: the command {said}\n")
+    sys.stderr.flush()
     return code
 
 
-_TOO_LONG = 124
-
-
 def _run(command: list[str], text: bytes, longest: float) -> int:
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    assert process.stdin
+    """Its code; 124 where it was ended, since it took longer than that."""
+    with _unnamed(text) as told:
+        process = subprocess.Popen(
+            command, stdin=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
     assert process.stdout
-    pump = _Pump(process.stdin, process.stdout, text)
-    deadline, code = time.monotonic() + longest, None
-    while process.poll() is None and time.monotonic() < deadline:
-        pump.turn(min(deadline - time.monotonic(), 0.1))
-    if process.poll() is None:
-        code = _TOO_LONG
-        for number, wait in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _LINGER_S)):
-            _signal(process.pid, number)
-            if pump.until(lambda: process.poll() is not None, wait):
-                break
-    pump.until(lambda: pump.over, _LINGER_S)
-    returned = process.poll()
-    if code is not None:
-        return code
-    return 128 - returned if returned is not None and returned < 0 else int(returned or 0)
+    output = _Output(process.stdout)
+    ended = lambda: process.poll() is not None  # noqa: E731
+    if output.until(ended, longest):
+        output.until(lambda: output.over, _LINGER_S)
+        return process.returncode if process.returncode >= 0 else 128 - process.returncode
+    for number, wait in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _LINGER_S)):
+        try:
+            os.killpg(process.pid, number)
+        except OSError:
+            break
+        if output.until(ended, wait):
+            break
+    output.until(lambda: output.over, _LINGER_S)
+    return _TOO_LONG
 
 
-def _signal(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except OSError:
-        return
+def _unnamed(text: bytes) -> IO[bytes]:
+    """A file without a name that holds that, for a program that may read it or not."""
+    fd = os.memfd_create("notice")
+    files.write_all(fd, text)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return open(fd, "rb")
 
 
-class _Pump:
-    """Hands text to a program and passes on what it prints; neither of the two may hold up the other."""
+class _Output:
+    """Passes on what a program prints, so that it is never held up, and keeps a bounded part."""
 
-    def __init__(self, to: IO[bytes], of: IO[bytes], text: bytes) -> None:
-        self._to, self._of, self._text = to, of, text
-        self._kept = 0
+    def __init__(self, of: IO[bytes]) -> None:
+        self._of = of
+        self._left = _OUTPUT_MOST
         self.over = False
-        for pipe in (to, of):
-            os.set_blocking(pipe.fileno(), False)
 
     def until(self, condition: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline:
-            self.turn(0.05)
+            if select.select([] if self.over else [self._of], [], [], 0.05)[0]:
+                self._pass_on(os.read(self._of.fileno(), 65536))
         return condition()
 
-    def turn(self, seconds: float) -> None:
-        readers = [] if self.over else [self._of]
-        readable, writable, _ = select.select(readers, [] if self._to.closed else [self._to], [], max(seconds, 0))
-        if writable:
-            self._feed()
-        if readable:
-            self._pass_on()
-
-    def _feed(self) -> None:
-        try:
-            self._text = self._text[os.write(self._to.fileno(), self._text) :]
-        except OSError:
-            self._text = b""
-        if not self._text:
-            with contextlib.suppress(OSError):
-                self._to.close()
-
-    def _pass_on(self) -> None:
-        try:
-            data = os.read(self._of.fileno(), 65536)
-        except OSError:
-            return
+    def _pass_on(self, data: bytes) -> None:
         self.over = not data
-        kept = data[: _OUTPUT_MOST - self._kept]
-        self._kept += len(kept)
+        kept = data[: self._left]
+        self._left -= len(kept)
         try:
             os.write(1, kept)
         except OSError:
             return  # who asked for a test may be gone
 
 
-def build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
+def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
     """A notice, read off the files of the run."""
-    path = attempts.path
-    run = {
-        "id": attempts.id,
+    quoted = "'" + attempts.path.replace("'", "'\\''") + "'"
+    return {
+        "schema": 1,
+        "kind": kind,
+        "run": attempts.id,
+        "grid": attempts.id.rpartition("-")[0].rpartition("-")[0],
         "host": os.uname().nodename,
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "directory": path,
-        "resume": f"bash {quoted(path)}/run_parallel.sh resume",
+        "directory": attempts.path,
+        **_session(attempts, who, note),
+        **_totals(attempts),
+        "resume": f"bash {quoted}/run_parallel.sh resume",
+        "suppressed": len(held),
+        "sessions": list(held),
     }
-    return notices.contents(kind, run, _session(attempts, who, note), _totals(attempts), held)
-
-
-def quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
     """How it ended, and the last lines of its log."""
-    end: dict[str, str] = {}
-    log = outcome = ""
-    if name:
-        from comborun.host.attempts import outcome_of
-
-        number = attempts.latest(name)
-        log = attempts.at(name, number).log
-        end = attempts.end(name, number)
-        outcome = outcome_of(end).replace(" ", "_") if end else ""
-        note += f": {end['note']}" if end.get("note") else ""
-    said = {"session": name, "outcome": outcome, "cause": end.get("cause", ""), "class": end.get("class", "")}
-    return {**said, "note": note, "log": log, "last_lines": notices.last_lines(_tail(log)) if log else []}
+    number = attempts.latest(name) if name else 0
+    end = attempts.end(name, number) if number else {}
+    log = attempts.at(name, number).log if name else ""
+    return {
+        "session": name,
+        "outcome": outcome_of(end).replace(" ", "_") if end else "",
+        "cause": end.get("cause", ""),
+        "class": end.get("class", ""),
+        "note": f"{note}: {end['note']}" if end.get("note") else note,
+        "log": log,
+        "last_lines": notices.last_lines(_tail(log)) if log else [],
+    }
 
 
 def _tail(path: str) -> bytes:
@@ -222,40 +200,35 @@ def _tail(path: str) -> bytes:
 
 def _totals(attempts: RunDirectory) -> dict[str, object]:
     """How many sessions are where in their life, and how far the whole run has come."""
-    from comborun.host.attempts import outcome_of
     from comborun.host.queue import DROPPED, SMOKE, rows
 
     tally: dict[str, int] = dict.fromkeys(notices.COUNTED, 0)
     spans = []
-    for row in rows(files.read_text(f"{attempts.path}/dispatch/queue.tsv", 1 << 26)):
+    for row in rows(attempts.layout.queue):
         if row.flag in (DROPPED, SMOKE):
             continue
         number = attempts.latest(row.name)
-        life = attempts.glance(row.name, number).life if number else "queued"
-        if life == "ended":
-            life = outcome_of(attempts.end(row.name, number)).replace(" ", "_")
-            life = "queued" if attempts.pending(row.name, number) else life
-        elif life != "queued":
-            life = "running"
+        life = _life(attempts, row.name, number) if number else "queued"
         tally[life] += 1
         counts = attempts.told(row.name) if number else None
-        first, count = planned(attempts.path, row.name)
         made = (counts.records, counts.successes) if counts else (0, 0)
-        spans.append(notices.Span(row.name, first, count, made[0], made[1], life != "not_needed"))
+        first, count = _planned(attempts.layout.sheet(row.name))
+        spans.append(notices.Span(row.name, first, count, *made, needed=life != "not_needed"))
     return {"counts": tally, **notices.sums(spans)}
 
 
-def planned(path: str, name: str) -> tuple[int, int]:
-    """The first episode of a session and how many it is for, as its script or its data say."""
-    told = {"first": 0, "count": 0}
-    text = files.read_text(f"{path}/sessions/{name}/session.json")
-    if text:
-        data = json.loads(text)
+def _life(attempts: RunDirectory, name: str, number: int) -> str:
+    """Its outcome once it has ended for good."""
+    life = attempts.glance(name, number).life
+    if life != "ended":
+        return "queued" if life == "queued" else "running"
+    return "queued" if attempts.pending(name, number) else outcome_of(attempts.end(name, number)).replace(" ", "_")
+
+
+def _planned(sheet: str) -> tuple[int, int]:
+    """The first episode of a session and how many it is for."""
+    try:
+        data: dict[str, Any] = json.loads(files.read_text(sheet))
         return int(data.get("first", 0)), int(data.get("count", 0))
-    for line in files.read_text(f"{path}/sessions/{name}/session.sh").split("\n"):
-        key, _, value = line.partition("=")
-        if key in told and value.isdecimal() and len(value) < 10:
-            told[key] = int(value)
-        if key == "count":
-            break
-    return told["first"], told["count"]
+    except (ValueError, TypeError, AttributeError):
+        return 0, 0

@@ -6,16 +6,19 @@ import math
 import os
 import re
 import time
+from dataclasses import dataclass, field
 
-from comborun.host import machine
+from comborun.host import machine, process
+from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.leases import Leases, Promise
-from comborun.host.measuring import Measured, Measuring
 from comborun.rules.names import RunLayout
 from comborun.rules.placement import Lack, Ledger, Request, Room, others_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable, Mapping, Sequence
+
+    from comborun.host.driver import Card
 
     Choose = Callable[[], "tuple[int, ...] | Lack"]
 
@@ -25,14 +28,81 @@ _BUSY_TIMES = 6
 """so many times as long between two measurements while our own sessions are in the way: their end tells us"""
 
 
+@dataclass
+class Measured:
+    """How full the host is, in MiB. What an answer doesn't have is unknown, and never 0."""
+
+    number: int = 0
+    at: float = field(default_factory=time.monotonic)
+    cards: dict[int, Card] = field(default_factory=dict)
+    listed: set[int] = field(default_factory=set)
+    """GPUs whose processes the driver names, each of which is known"""
+    held: dict[tuple[str, int], int] = field(default_factory=dict)
+    """marker and GPU -> MiB"""
+    memory: tuple[int, int] | None = None
+    """main memory: in all, and what can be had"""
+    resident: dict[str, int] = field(default_factory=dict)
+    """marker -> MiB of main memory that nobody else has"""
+
+    def share_out(self, processes: Processes) -> None:
+        """Whose the GPUs' memory is: each process's marker says it."""
+        index_of = {card.bus: index for index, card in self.cards.items()}
+        self.listed = {index for bus, index in index_of.items() if bus in processes.listed}
+        for bus, pid, mib in processes.held:
+            marker, index = process.marker_of(pid), index_of.get(bus)
+            if index is not None and marker is None:
+                self.listed.discard(index)  # a pid that is not here: the list can't be trusted
+            elif index is not None and marker:
+                self.held[marker, index] = self.held.get((marker, index), 0) + mib
+
+
+class Measuring:
+    """A measurement under way, to be looked at like a question.
+
+    The processes are asked for first: what grows between the two questions then counts as somebody else's, and nothing
+    is promised twice.
+    """
+
+    def __init__(self, number: int, lock: str, *, gpus: bool, memory: bool) -> None:
+        self._number = number
+        self._lock = lock
+        self._memory = memory
+        self._processes: Processes | None = None
+        self._question = Question(PROCESSES, lock) if gpus else None
+
+    def descriptors(self) -> list[int]:
+        return self._question.descriptors() if self._question else []
+
+    def due(self) -> float:
+        return self._question.due() if self._question else 0.0
+
+    def look(self) -> Measured | None:
+        """The answer, once there is one."""
+        if self._question and not self._question.look():
+            return None
+        if self._question and self._processes is None:
+            self._processes = Processes(self._question.lines)
+            self._question = Question(CARDS, self._lock)
+            return None
+        told = Measured(self._number)
+        if self._question and self._processes:
+            told.cards = {card.index: card for card in cards(self._question.lines)}
+            told.share_out(self._processes)
+        total, available = machine.memory_kib()
+        if total is not None and available is not None:
+            told.memory = total // 1024, available // 1024
+        if self._memory:
+            told.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
+        return told
+
+
 class Promises:
     """The ledger of one run and of this user's other runs, and the measurements that it goes by."""
 
     def __init__(self, run: str, run_id: str) -> None:
         self.layout = RunLayout(run)
         self.run_id = run_id
-        self.room = Room()
-        self.room.measured = False
+        self.room = Room(measured=False)
         self.ledger = Ledger(self.room)
         self.leases = Leases(run_id)
         self.made: dict[str, Promise] = {}
@@ -54,16 +124,18 @@ class Promises:
 
     def configure(self, policy: Mapping[str, str]) -> None:
         """By dispatch/policy.tsv; again after an amendment."""
-        gpus = policy.get("gpus", "").split(",")
-        self.room.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
-        self.room.per_gpu = number(policy, "per_gpu")
-        self.room.cpus = number(policy, "cpus") or None
-        self.room.reserve = number(policy, "reserve_gpu_mib")
-        self.room.memory_reserve = number(policy, "reserve_memory_mib")
+        room, gpus = self.room, policy.get("gpus", "").split(",")
+        room.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
+        room.per_gpu = number(policy, "per_gpu")
+        room.cpus = number(policy, "cpus") or None
+        room.reserve = number(policy, "reserve_gpu_mib")
+        room.memory_reserve = number(policy, "reserve_memory_mib")
         self._tell_room()
 
     def open(self, requests: Iterable[Request]) -> None:
         """All who may ask are known."""
+        requests = list(requests)
+        self.memory_asked = any(request.memory for request in requests)
         asked = any(request.cpus for request in requests)
         self._cores = machine.cores()[: self.room.cpus] if asked and self.room.cpus and machine.binds() else []
 
@@ -131,11 +203,10 @@ class Promises:
     def _tell_room(self) -> None:
         """What the last measurement leaves for this user's runs."""
         told, room = self._measured, self.room
-        room.gpu_memory = {}
+        room.gpu_memory, room.memory = {}, None
         for card in told.cards.values():
             if card.index in room.gpus:
                 room.tell_gpu(card.index, card.total, self._others(card.index, card.used))
-        room.memory = None
         if told.memory:
             total, available = told.memory
             held = sum(told.resident.get(self._marker(key), 0) for key in self.ledger.shares)
@@ -154,8 +225,7 @@ class Promises:
 
     def _marker(self, key: str) -> str:
         """What the processes of a share carry; the key of another run's is that."""
-        promise = self.made.get(key)
-        return f"{self.run_id}/{promise.marker}" if promise else key
+        return self.made[key].marker if key in self.made else key
 
     # Other runs
 
@@ -170,7 +240,7 @@ class Promises:
     def _take_foreign(self) -> None:
         """Their promises into the ledger; what they gave back counts until a measurement has shown it."""
         before = {key for key, share in self.ledger.shares.items() if not share.ours}
-        now = {f"{promise.run}/{promise.marker}": promise for promise in self.leases.others}
+        now = {promise.marker: promise for promise in self.leases.others}
         for key in before - set(now):
             self._give_back(key)
         for key, promise in now.items():
@@ -183,8 +253,7 @@ class Promises:
 
     def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Lack:
         """Promise it what it chooses, for all runs of this user; or why it can't have that now."""
-        why = self.leases.enter()
-        if why:
+        if why := self.leases.enter():
             return Lack("lease", why)
         if self.leases.news:
             self._take_foreign()
@@ -197,21 +266,24 @@ class Promises:
         self.leases.leave()
         return chosen
 
-    def take(self, name: str, request: Request, gpus: Sequence[int], at: str) -> Promise:
-        """It has that: it was just chosen, or a former dispatcher has promised it."""
+    def take(
+        self, name: str, request: Request, gpus: Sequence[int], at: str, cores: tuple[int, ...] | None = None
+    ) -> None:
+        """It has that: it was just chosen, or a former dispatcher has promised it these cores."""
         share = self.ledger.take(name, request, gpus)
-        promise = self.made[name] = Promise(name, request, gpus, at)
-        promise.alone = share.alone
-        taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
-        promise.cores = machine.hand_out(self._cores, taken, request.cpus)
+        if cores is None:
+            taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
+            cores = machine.hand_out(self._cores, taken, request.cpus)
+        promised = request.but(request.gpu_memory, share.alone)
+        self.made[name] = Promise(self.run_id, name, promised, tuple(gpus), at, cores)
         self._stale = True
-        return promise
 
     def drop(self, name: str) -> None:
         """It gives all of it back."""
-        if self.made.pop(name, None):
+        if name in self.made:
             self._stale = True
             self._give_back(name)
+            del self.made[name]
 
     def _give_back(self, key: str) -> None:
         """A driver takes its time, and a process may linger: a measurement that begins later tells."""
@@ -231,16 +303,16 @@ class Promises:
 
     def flush(self) -> None:
         """Tell the other runs what has ended since; now and then, and before the dispatcher leaves."""
-        if (self._stale or (self.made and self.leases.old)) and not self.leases.lock():
+        if (self._stale or (self.made and self.leases.old)) and not self.leases.enter():
             self._write()  # what is ours can be told, whatever others have left
             self.leases.leave()
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant; where a GPU's UUID is not known the index has to do."""
-        promise, cards = self.made.get(name), self._measured.cards
+        promise, known = self.made.get(name), self._measured.cards
         told: dict[str, object] = {"cores": ",".join(map(str, promise.cores))} if promise and promise.cores else {}
-        if gpus and all(gpu in cards for gpu in gpus):
-            told["uuids"] = ",".join(cards[gpu].uuid for gpu in gpus)
+        if gpus and all(gpu in known for gpu in gpus):
+            told["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
         return told
 
 

@@ -1,7 +1,7 @@
 """What an out-of-memory changes: what its session asks for the next time, and how many run at once on that GPU.
 
 dispatch/fewer         GPU <TAB> sessions <TAB> at: so many at once from then on; `resume` removes it
-attempt-N/short        key=value: gpu_memory alone more free: what the attempt after it goes by
+attempt-N/short        gpu_memory alone more free: what the attempt after it goes by
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import dataclass
 
 from comborun.host import files
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
+from comborun.rules.order import Fewer, ask_for_more
 from comborun.rules.placement import Lack, Request
-from comborun.rules.starts import Fewer, ask_for_more
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Mapping, Sequence
+    from typing import Any, Callable, Mapping, Sequence
 
     from comborun.rules.names import RunLayout
     from comborun.rules.placement import Ledger
@@ -27,24 +28,22 @@ MEMORY = frozenset({"gpu_memory", "host_memory"})
 _PATIENCE_S = 1800.0
 
 
+@dataclass
 class _Short:
     """A session that ran out of memory, and waits to start again."""
 
-    __slots__ = ("at", "free", "more", "request", "run_alone", "until")
-
-    def __init__(self, at: str, request: Request) -> None:
-        self.at = at
-        """the folder of the attempt that ran out"""
-        self.request = request
-        """what it asks for now"""
-        self.run_alone = False
-        """nothing else of the run may run beside it: main memory ran out, or a GPU that it was not granted"""
-        self.more = False
-        """more has to be free on its GPUs than there was when it ran out, since nothing of the run was beside it"""
-        self.free: int | None = None
-        """MiB that were free then; None: not known yet"""
-        self.until: float | None = None
-        """it waits for that until then at most; None: it could not have started yet anyway"""
+    at: str
+    """the folder of the attempt that ran out"""
+    request: Request
+    """what it asks for now"""
+    run_alone: bool = False
+    """nothing else of the run may run beside it: main memory ran out, or a GPU that it was not granted"""
+    more: bool = False
+    """more has to be free on its GPUs than there was when it ran out, since nothing of the run was beside it"""
+    free: int | None = None
+    """MiB that were free then; None: not known yet"""
+    until: float | None = None
+    """it waits for that until then at most; None: it could not have started yet anyway"""
 
     def save(self) -> None:
         record: list[tuple[str, object]] = [("gpu_memory", self.request.gpu_memory)]
@@ -57,35 +56,28 @@ class _Short:
         record = files.read(AttemptLayout(at).short)
         asked = records.integer(record, "gpu_memory")
         said = request.gpu_memory if asked is None else asked
-        short = cls(at, request.but(said, alone=asked is None or "alone" in record))
-        short.more, short.free = "more" in record, records.integer(record, "free")
-        return short
+        now = request.but(said, alone=asked is None or "alone" in record)
+        return cls(at, now, more="more" in record, free=records.integer(record, "free"))
 
 
+@dataclass
 class _Left:
     """What was when a session left its GPUs."""
 
-    __slots__ = ("at", "held", "request", "there")
-
-    def __init__(self, request: Request, held: int, there: dict[int, int], at: float) -> None:
-        self.at = at
-        """when that was, by the monotonic clock"""
-        self.request = request
-        self.held = held
-        """MiB on the GPU where it held most, or was promised"""
-        self.there = there
-        """GPU -> how many were on it, itself among them"""
+    request: Request
+    held: int
+    """MiB on the GPU where it held most, or was promised"""
+    there: dict[int, int]
+    """GPU -> how many were on it, itself among them"""
+    at: float
+    """by the monotonic clock"""
 
 
 class Shortages:
     """The sessions of a run that ran out of memory."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        layout: RunLayout,
-        journal: Callable[[str], None],
-        tell: Callable[[str, str, str], None],
+        self, ledger: Ledger, layout: RunLayout, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
     ) -> None:
         self._ledger = ledger
         self._layout = layout
@@ -102,12 +94,10 @@ class Shortages:
 
     def open(self) -> None:
         """As the file tells; what is not in it has been lifted."""
+        text = files.read_text(f"{self._layout.dispatch}/fewer")
+        rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", text, re.MULTILINE)
         self._fewer.most.clear()
-        for row in files.read_text(f"{self._layout.dispatch}/fewer").splitlines():
-            gpu, _, rest = row.partition("\t")
-            number = rest.partition("\t")[0]
-            if re.fullmatch("[0-9]{1,4}", gpu) and re.fullmatch("[1-9][0-9]{0,5}", number):
-                self._fewer.most[int(gpu)] = int(number)
+        self._fewer.most.update({int(gpu): int(number) for gpu, number in rows})
         self._ledger.room.most = self._fewer.most
 
     def round(self, running: int) -> None:
@@ -129,8 +119,7 @@ class Shortages:
         self._short.pop(name, None)
 
     def request(self, name: str) -> Request | None:
-        short = self._short.get(name)
-        return short.request if short else None
+        return self._short[name].request if name in self._short else None
 
     def lacks(self, name: str) -> Lack | None:
         """Why it can't start wherever it would; and while one runs alone, nobody can."""
@@ -155,7 +144,7 @@ class Shortages:
         return Lack("memory", f"until more is free than there was when it ran out, {most}", 2)
 
     def waits(self, name: str, lack: Lack) -> bool:
-        """Whether it waits for what only it waits for, and nobody else of its kind."""
+        """Whether it waits for what only it waits for, and nobody else that asks for the same."""
         own = name in self._short and lack.reason in {"alone", "memory"}
         if own:
             self.waiting[name] = lack
@@ -176,7 +165,7 @@ class Shortages:
         if short and short.run_alone:
             self._alone = name
 
-    def adopt(self, name: str, grant: Mapping[str, str]) -> None:
+    def adopt(self, name: str, grant: Mapping[str, Any]) -> None:
         if grant.get("alone") == "run":
             self._alone = name
 
@@ -201,8 +190,7 @@ class Shortages:
         if failure != "gpu_memory" or not gpus or not left:
             return False
         fewer = [gpu for gpu in gpus if self._fewer.heed(gpu, left.there.get(gpu, 1), began, time.monotonic())]
-        short = _Short(at, left.request)
-        short.more = all(self._fewer.alone(gpu) for gpu in gpus)
+        short = _Short(at, left.request, more=all(self._fewer.alone(gpu) for gpu in gpus))
         if not short.more:
             most = max(map(self._ledger.most, self._ledger.room.candidates(said)), default=0)
             again = left.request.gpu_memory > said.gpu_memory

@@ -27,8 +27,9 @@ _FILE_MOST = 1 << 26
 class Usage:
     """What writes the lines, one at a time."""
 
-    def __init__(self, run: RunLayout, gpus: Sequence[int]) -> None:
-        self._file, self._lock, self._gpus = run.usage, run.policy, gpus
+    def __init__(self, run: RunLayout) -> None:
+        self._file, self._lock = run.usage, run.policy
+        self.gpus: Sequence[int] = ()
         said = os.environ.get("COMBORUN_USAGE_MS", "")
         self._first_s = (int(said) if said.isdecimal() and int(said) and len(said) < 10 else _FIRST_MS) / 1000
         text = files.read_text(self._file, _FILE_MOST)
@@ -41,7 +42,6 @@ class Usage:
         self._question: driver.Question | None = None
 
     def due(self) -> float:
-        """When `tell` or `serve` has something to do."""
         return min(self._next, self._question.due()) if self._question else self._next
 
     def descriptors(self) -> list[int]:
@@ -57,22 +57,17 @@ class Usage:
             return
         self._next = now + self._first_s * (1 << min(self._lines // _DOUBLES_EVERY, _DOUBLES_MOST))
         self._lines += 1
-        total, available = machine.memory_kib()
-        values = [machine.load(), str(len(machine.cores())), _told(total), _told(available)]
-        if not self._gpus or self._question:
+        values = [machine.load(), str(len(machine.cores())), *map(_told, machine.memory_kib())]
+        if not self.gpus or self._question:
             self._write("\t".join(values))  # the last answer has yet to come
         else:
             self._values = "\t".join(values)
             self._question = driver.Question(driver.GPU_ROWS, self._lock)
 
     def _answer(self, question: driver.Question) -> str:
-        told = {gpu.index: gpu for gpu in driver.gpu_rows(question.lines)}
-        rows = ""
-        for index in self._gpus:
-            gpu = told.get(index)
-            values = (gpu.used, gpu.total, gpu.utilization) if gpu else (None, None, None)
-            rows += f"\t{index}:" + ":".join(map(_told, values))
-        return rows
+        rows = {gpu.index: gpu for gpu in driver.gpu_rows(question.lines, self.gpus)}
+        told = [(rows[index].used, rows[index].total, rows[index].utilization) for index in self.gpus]
+        return "".join(f"\t{index}:" + ":".join(map(_told, values)) for index, values in zip(self.gpus, told))
 
     def _write(self, values: str) -> None:
         """The time is that of the writing, so that lines stand in the order of their times."""

@@ -25,25 +25,17 @@ _AFTER_GO_S = 0.02
 """the session that was just told to go has the processors for itself"""
 
 
-class Window:
-    """A window that waits, or is on its way to its FIFO; `pid` of what waits there, once it has said so."""
-
-    __slots__ = ("fifo", "pid")
-
-    def __init__(self, fifo: str) -> None:
-        self.fifo = fifo
-        self.pid = ""
-
-
 class Windows:
     """Those that this dispatcher has opened ahead."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._waits: dict[str, Window] = {}
+        self._fifos: dict[str, str] = {}
+        """session -> the FIFO of its window, which is open or on its way"""
+        self._pids: dict[str, str] = {}
+        """session -> pid of what waits there, once it has said so"""
         self._told: dict[str, str] = {}
         """session that was told to go -> its FIFO, until it surely has heard it"""
-        self._free: list[str] = []
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
@@ -54,84 +46,72 @@ class Windows:
         dispatcher, now = self._dispatcher, time.monotonic()
         most = min(dispatcher.launcher.slots, MOST)
         self.due = math.inf
-        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._waits) >= most:
+        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._fifos) >= most:
             return
         if now < self._not_before:
             self.due = self._not_before
             return
-        for seen, name in enumerate(dispatcher.launcher.eligible(now)):
-            if seen >= most:
+        for _, session in zip(range(most), dispatcher.launcher.eligible(now)):
+            if session.name not in self._fifos and not self._open(session):
                 return
-            if name not in self._waits and not self._open(dispatcher.queue[name]):
-                return
+
+    def _open(self, session: Session) -> bool:
+        # It carries the dispatcher's pid: what waits for a dead one can't hear this one.
+        fifo = f"{self._dispatcher.layout.dispatch}/ahead-{os.getpid()}-{self._made}"
+        try:
+            os.mkfifo(fifo)
+        except OSError:
+            return False
+        self._made += 1
+        self._fifos[session.name] = fifo
+        self._dispatcher.launcher.open_window(session, session.attempt + 1, fifo)
+        return True
 
     def go(self, session: Session) -> bool:
         """Tell its window to go; False when none is open for it. One that is still on its way is told when it comes."""
-        waits = self._waits.get(session.name)
-        if not waits or not waits.pid:
-            return waits is not None
-        if process.look(waits.pid) is None or not files.tell(waits.fifo, "go"):
-            self.forget(session.name)
+        name = session.name
+        if name not in self._pids:
+            return name in self._fifos
+        if process.look(self._pids[name]) is None or not files.tell(self._fifos[name], "go"):
+            self.forget(name)
             return False
-        self._told[session.name] = self._waits.pop(session.name).fifo
+        del self._pids[name]
+        self._told[name] = self._fifos.pop(name)
         self._not_before = max(self._not_before, time.monotonic() + _AFTER_GO_S)
         return True
 
     def heard(self, what: str, session: Session, attempt: int, word: str) -> None:
         """`ahead`: its window waits; `gone` or `refused`: it does not."""
-        waits = self._waits.get(session.name)
-        if not waits:
+        if session.name not in self._fifos:
             return
         if what != "ahead":
             self.forget(session.name)
             self._dispatcher.launcher.refused(session, "its window was closed")
             return
-        waits.pid = word
+        self._pids[session.name] = word
         if session.life == STARTING and attempt == session.attempt and not self.go(session):
             self._dispatcher.launcher.start(session)
 
     def heeded(self, name: str) -> None:
         """It has run, so nobody waits at its FIFO any more."""
-        fifo = self._told.pop(name, "")
-        if fifo:
-            self._free.append(fifo)
+        if fifo := self._told.pop(name, ""):
+            files.remove(fifo)
 
     def forget(self, name: str) -> None:
         """Its window leaves, if it is there; one that is still on its way finds no FIFO."""
-        waits = self._waits.pop(name, None)
-        fifo = waits.fifo if waits else self._told.pop(name, "")
-        if fifo:
+        self._pids.pop(name, None)
+        if fifo := self._fifos.pop(name, "") or self._told.pop(name, ""):
             files.tell(fifo, "leave")
             files.remove(fifo)
             self._not_before = time.monotonic() + _PAUSE_S
 
     def again(self) -> None:
         """Windows that may have spoken while nobody could hear them."""
-        for name in list(self._waits):
+        for name in list(self._fifos):
             self.forget(name)
             session = self._dispatcher.queue[name]
             if session.life == STARTING:
                 self._dispatcher.launcher.later(session)
-
-    def _open(self, session: Session) -> bool:
-        fifo = self._fifo()
-        if not fifo:
-            return False
-        self._waits[session.name] = Window(fifo)
-        self._dispatcher.launcher.open_window(session, session.attempt + 1, fifo)
-        return True
-
-    def _fifo(self) -> str | None:
-        if self._free:
-            return self._free.pop()
-        # It carries the dispatcher's pid: what waits for a dead one can't hear this one.
-        path = f"{self._dispatcher.run.dispatch}/ahead-{os.getpid()}-{self._made}"
-        try:
-            os.mkfifo(path)
-        except OSError:
-            return None
-        self._made += 1
-        return path
 
 
 def dismiss(folder: str) -> None:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
-from comborun.rules.order import Line
+from comborun.rules.order import Line, Spacing
 from comborun.rules.placement import HEADROOM, Lack, Ledger, Room, for_us
-from comborun.rules.starts import Spacing
 from comborun.text import MIB, several
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def play(tasks: Sequence[Task], room: Capacity) -> Played:
     most, short_of = 0, ""
     queues: defaultdict[object, deque[int]] = defaultdict(deque)
     for place, task in enumerate(tasks):
-        queues[task.asked.kind].append(place)
+        queues[task.asked].append(place)
     while queues:
         for index, lacking in _starts(host, tasks, queues):
             short_of = short_of or lacking
@@ -228,12 +227,12 @@ def _starts(host: _Play, tasks: Sequence[Task], queues: dict[object, deque[int]]
             task = tasks[index]
             chosen = host.choose(task)
             if isinstance(chosen, Lack):
-                waiting.discard(task.asked.kind)
+                waiting.discard(task.asked)
                 if chosen.reason not in {"slots", "stagger"} or task.gpus:
                     host.line.refuse(str(index), task.asked, chosen)
                 yield None, _lacking(chosen)
                 continue
-            _leave(queues, task.asked.kind)
+            _leave(queues, task.asked)
             host.start(str(index), task, chosen)
             host.line.started(task.asked)
             yield index, ""
@@ -251,16 +250,16 @@ def fits(tasks: Sequence[Task], room: Capacity) -> tuple[int, str]:
     host, at = _Play(replace(room, stagger=0.0)), 0
     first = ""
     refused: set[object] = set()
-    kinds = {task.asked.kind for task in tasks}
+    kinds = {task.asked for task in tasks}
     while len(refused) < len(kinds):
         task = tasks[at % len(tasks)]
         at += 1
-        if task.asked.kind in refused:
+        if task.asked in refused:
             continue
         chosen = host.choose(task)
         if isinstance(chosen, Lack):
             first = first or _lacking(chosen)
-            refused.add(task.asked.kind)
+            refused.add(task.asked)
             continue
         host.start(str(at), task, chosen)
     return host.busy, first

@@ -1,11 +1,9 @@
-"""The same failure of the machine several times in a row, on a GPU or on the host, stops new starts there.
-
-State is rows of text, as files keep them: dispatch/breaker and dispatch/quarantine. What is in no file was forgiven.
-"""
+"""When a run starts no more of something: failures in a row, too many failures, a server that keeps ending. Pure."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,32 +17,27 @@ _ROW = re.compile(r"(host|[0-9]{1,4})\t([a-z_]+)\t([0-9]{1,6})")
 _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
 
 
+@dataclass(frozen=True)
 class Trip:
     """A row of failures that is long enough. `where` is a GPU's index as text, or HOST."""
 
-    __slots__ = ("failure", "times", "where")
-
-    def __init__(self, where: str, failure: str, times: int) -> None:
-        self.where = where
-        self.failure = failure
-        self.times = times
+    where: str
+    failure: str
+    times: int
 
 
 class Breaker:
-    """What failed last on each GPU and on the host, how often in a row, and which GPUs get no new sessions."""
+    """What failed last on each GPU and on the host, how often in a row, and which GPUs get no new sessions.
+
+    State is rows of text, as in dispatch/breaker and dispatch/quarantine. What is in no file was forgiven.
+    """
 
     def __init__(self, limit: int, rows: str = "", quarantine: str = "") -> None:
         self.limit = limit
-        self.counts: dict[str, tuple[str, int]] = {}
-        self.quarantine: dict[str, str] = {}
-        for line in rows.split("\n"):
-            found = _ROW.fullmatch(line)
-            if found:
-                self.counts[found[1]] = (found[2], int(found[3]))
-        for line in quarantine.split("\n"):
-            found = _QUARANTINE.fullmatch(line)
-            if found:
-                self.quarantine[found[1]] = found[2]
+        found = filter(None, map(_ROW.fullmatch, rows.split("\n")))
+        self.counts = {row[1]: (row[2], int(row[3])) for row in found}
+        closed = filter(None, map(_QUARANTINE.fullmatch, quarantine.split("\n")))
+        self.quarantine = {row[1]: row[2] for row in closed}
 
     def heed(self, failure: str, gpus: Sequence[int]) -> list[Trip]:
         """Count the end of a session that was started there; the rows that are full now, each told once."""
@@ -74,3 +67,52 @@ class Breaker:
         if where != HOST:
             self.quarantine[where] = failure
         return Trip(where, failure, times)
+
+
+FAILED = frozenset(("failed", "partial", "lost"))
+"""outcomes that fail-fast counts"""
+
+
+def too_many(count: int, total: int, limit: int, percent: int) -> str:
+    """Why the run is to be halted: so many of its sessions ended for good without success. A limit of 0 is none."""
+    why = ""
+    if limit and count >= limit:
+        why = f"the limit is {limit}"
+    if percent and total and count * 100 >= percent * total:
+        why = f"the limit is {percent} %"
+    return f"{count} of {total} sessions ended without success; {why}" if why and count else ""
+
+
+PROVEN_S = 1800.0
+"""a server that was ready for so long begins its row of failures anew"""
+_DOUBLINGS = 7
+
+
+@dataclass(frozen=True)
+class Past:
+    """How one attempt of a server went. Times are seconds since 1970; None: not known."""
+
+    ended: float | None
+    """None: nobody can tell, or a person ended it"""
+    ready: float | None = None
+    """when it became ready; None: never"""
+    forgiven: bool = False
+    """it ended before a person said that the run may go on"""
+
+
+def failures(attempts: Iterable[Past]) -> tuple[int, float]:
+    """How often in a row a server has failed, and when it did last; `attempts`: the newest first."""
+    count, last = 0, 0.0
+    for past in attempts:
+        if past.ended is None or past.forgiven:
+            break
+        if count and past.ready is not None and past.ended - past.ready >= PROVEN_S:
+            break
+        count += 1
+        last = last or past.ended
+    return count, last
+
+
+def restart_wait_s(count: int, first: float) -> float:
+    """Seconds from a server's last end to its next start after so many failures in a row: twice as long each time."""
+    return first * 2 ** (min(count, _DOUBLINGS + 1) - 1) if count else 0.0

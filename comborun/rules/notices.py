@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Mapping, Sequence
+    from typing import Iterable
 
 LIMITED = ("failed", "stalled", "host")
 """kinds that are told at most once in a while; `finished` always is"""
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
-_ROW = re.compile(r"(failed|stalled|host)\t([0-9.]*)\t([A-Za-z0-9_ -]*)")
+_ROW = re.compile(r"^(failed|stalled|host)\t([0-9]+\.[0-9]+)\t([A-Za-z0-9_ -]*)$", re.MULTILINE)
 _LINES_MOST = 20
 _LINE_MOST = 500
 
@@ -26,11 +27,9 @@ class Throttle:
         self.every = every
         self.told: dict[str, float] = {}
         self.held: dict[str, list[str]] = {}
-        for line in rows.split("\n"):
-            found = _ROW.fullmatch(line)
-            if found:
-                self.told[found[1]] = _number(found[2])
-                self.held[found[1]] = found[3].split()
+        for kind, at, held in _ROW.findall(rows):
+            self.told[kind] = float(at)
+            self.held[kind] = held.split()
 
     def waits(self, kind: str, now: float) -> bool:
         """Whether news of this kind have to wait."""
@@ -56,25 +55,16 @@ class Throttle:
         return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.told.items())
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
+@dataclass(frozen=True)
 class Span:
     """The episodes that a session is for, and what its attempts have made of them."""
 
-    __slots__ = ("count", "first", "needed", "records", "session", "successes")
-
-    def __init__(self, session: str, first: int, count: int, records: int, successes: int, needed: bool = True) -> None:
-        self.session = session
-        self.first = first
-        self.count = count
-        self.records = records
-        self.successes = successes
-        self.needed = needed
+    session: str
+    first: int
+    count: int
+    records: int
+    successes: int
+    needed: bool = True
 
     @property
     def combo(self) -> str:
@@ -130,16 +120,3 @@ def _seen(line: str) -> str:
 
 def finished(succeeded: int, total: int) -> str:
     return f"{succeeded} of {total} session{'' if total == 1 else 's'} succeeded"
-
-
-def contents(
-    kind: str, run: Mapping[str, str], session: Mapping[str, object], totals: Mapping[str, object], held: Sequence[str]
-) -> dict[str, object]:
-    """The object that the grid's command reads. `run`: id, host, at, directory, resume; `totals`: counts and sums."""
-    grid = run["id"].rpartition("-")[0].rpartition("-")[0]
-    told: dict[str, object] = {"schema": 1, "kind": kind, "run": run["id"], "grid": grid}
-    told.update(host=run["host"], at=run["at"], directory=run["directory"])
-    told.update(session)
-    told.update(totals)
-    told.update(resume=run["resume"], suppressed=len(held), sessions=list(held))
-    return told

@@ -1,12 +1,14 @@
-"""Who goes first where not all have room, so that a host stays full and nobody waits for ever. Pure."""
+"""Who goes first where not all have room, when others may start beside it, and what an out-of-memory teaches. Pure."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from comborun.rules.placement import Kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable
+    from typing import Iterable, Sequence
 
     from comborun.rules.placement import Lack, Ledger, Request
 
@@ -25,46 +27,44 @@ class Line:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.refused: dict[object, tuple[str, Lack]] = {}
-        """kind -> who of it comes first, and why it has to wait; in this round"""
-        self._passes: dict[object, int] = {}
-        """kind -> how often it may still be passed"""
-        self._asked: dict[object, tuple[Request, frozenset[int]]] = {}
+        self.refused: dict[Request, tuple[str, Lack]] = {}
+        """request -> who comes first of those that ask for it, and why it has to wait; in this round"""
+        self._passes: dict[Request, int] = {}
+        """how often those that ask for it may still be passed"""
+        self._barred: dict[Request, frozenset[int]] = {}
 
     def round(self) -> None:
         """Begin a new look at those that wait."""
         self.refused.clear()
-        self._asked.clear()
+        self._barred.clear()
         self.ledger.kept = Kept()
 
     def refuse(self, who: str, request: Request, lack: Lack, barred: Iterable[int] = ()) -> None:
-        """It has to wait, and those of its kind with it. `barred`: GPUs that are not for it, whoever runs there."""
-        kind = request.kind
-        self.refused[kind] = who, lack
-        self._asked[kind] = request, frozenset(barred)
+        """It has to wait, and those that ask for the same with it. `barred`: GPUs that are not for it."""
+        self.refused[request] = who, lack
+        self._barred[request] = frozenset(barred)
         for token in request.tokens:
             self.ledger.kept.tokens.setdefault(token, who)
         if lack.reason in _NOT_PASSED or lack.of or not self.ledger.possible(request, barred):
             return
         ours = sum(share.ours for share in self.ledger.shares.values())
-        if self._passes.setdefault(kind, ours) <= 0:
-            self._keep(who, request, barred)
+        if self._passes.setdefault(request, ours) <= 0:
+            self._keep(who, request)
 
     def started(self, request: Request) -> None:
         """Those that wait for some of the same have been passed."""
-        self._passes.pop(request.kind, None)
-        for kind, (who, _) in self.refused.items():
-            asked, barred = self._asked[kind]
-            if kind in self._passes and _compete(asked, request):
-                self._passes[kind] -= 1
-                if self._passes[kind] == 0:
-                    self._keep(who, asked, barred)
+        self._passes.pop(request, None)
+        for asked, (who, _) in self.refused.items():
+            if asked in self._passes and _compete(asked, request):
+                self._passes[asked] -= 1
+                if self._passes[asked] == 0:
+                    self._keep(who, asked)
 
-    def _keep(self, who: str, request: Request, barred: Iterable[int]) -> None:
+    def _keep(self, who: str, request: Request) -> None:
         kept = self.ledger.kept
         kept.cpus += request.cpus
         kept.memory += request.memory
-        candidates = set(self.ledger.room.candidates(request)) - set(barred) - set(kept.gpus)
+        candidates = set(self.ledger.room.candidates(request)) - self._barred[request] - set(kept.gpus)
         open_ = [gpu for gpu in candidates if self.ledger.could_have(request, gpu)]
         if request.gpus and len(open_) >= request.gpus:  # else the others are kept for one before it
             kept.gpus.update(dict.fromkeys(self.ledger.least(open_, request.gpus), who))
@@ -72,3 +72,133 @@ class Line:
 
 def _compete(one: Request, other: Request) -> bool:
     return bool((one.gpus and other.gpus) or (one.cpus and other.cpus) or (one.memory and other.memory))
+
+
+class Spacing:
+    """Starts on one GPU are so many seconds apart, and so are those without a GPU on the host (None)."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._last: dict[int | None, float] = {}
+
+    def started(self, gpus: Sequence[int], now: float) -> None:
+        if self.seconds:
+            self._last.update(dict.fromkeys(gpus or (None,), now))
+
+    def left(self, where: int | None, now: float) -> float:
+        """Seconds until the next may start there."""
+        last = self._last.get(where)
+        return 0.0 if last is None else max(0.0, last + self.seconds - now)
+
+    def next(self, now: float) -> float:
+        """When the next of these waits is over; infinite: nobody waits for one."""
+        over = (last + self.seconds for last in self._last.values())
+        return min((moment for moment in over if moment > now), default=float("inf"))
+
+
+class WarmUp:
+    """The first session of each program starts before the others of it, and fills caches that these then find.
+
+    They wait until it makes progress, has ended, or takes longer than `seconds`; 0: nobody waits.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.warm: set[str] = set()
+        self._first: dict[str, tuple[str, float]] = {}
+        """program -> who warms it up, and since when"""
+
+    def waits_for(self, who: str, program: str) -> str:
+        """The one of its program that comes first; empty: none."""
+        first, _ = self._first.get(program, ("", 0.0))
+        return "" if first == who else first
+
+    def started(self, who: str, program: str, now: float) -> bool:
+        """Whether it warms its program up."""
+        if not self.seconds or program in self.warm or program in self._first:
+            return False
+        self._first[program] = who, now
+        return True
+
+    def reached(self, who: str, program: str) -> bool:
+        """It makes progress, or has ended well: whether that was waited for."""
+        if not self.failed(who, program):
+            return False
+        self.warm.add(program)
+        return True
+
+    def failed(self, who: str, program: str) -> bool:
+        """It ended before it had warmed anything up; the next one is the first."""
+        first = self._first.get(program, ("", 0.0))[0] == who
+        if first:
+            del self._first[program]
+        return first
+
+    def late(self, now: float) -> list[str]:
+        """Those that took too long: nobody waits for them any more."""
+        late = [(program, who) for program, (who, since) in self._first.items() if now - since >= self.seconds]
+        for program, who in late:
+            self.reached(who, program)
+        return [who for _, who in late]
+
+    def due(self) -> float:
+        """When the next one has taken too long."""
+        return min((since for _, since in self._first.values()), default=float("inf")) + self.seconds
+
+
+@dataclass
+class _Event:
+    """Sessions that ran together and failed together."""
+
+    first: float
+    last: float
+    there: int = 0
+    failed: int = 0
+
+
+class Fewer:
+    """Where a session ran out of a GPU's memory beside others, fewer run there at once from then on.
+
+    Those that ran together and fail within `WINDOW` seconds are one event: together they take away what failed, and
+    half at most.
+    """
+
+    WINDOW = 30.0
+
+    def __init__(self) -> None:
+        self.most: dict[int, int] = {}
+        """GPU -> how many at once"""
+        self._events: dict[int, _Event] = {}
+
+    def heed(self, gpu: int, there: int, began: float, now: float) -> bool:
+        """A session that began then has run out of memory, one of so many that were there; whether fewer start now."""
+        event = self._events.get(gpu)
+        if event is None or now - event.last >= self.WINDOW or began > event.first:
+            event = self._events[gpu] = _Event(now, now)
+        event.there, event.last, event.failed = max(event.there, there), now, event.failed + 1
+        if event.there == 1:
+            return False
+        most = max((event.there + 1) // 2, event.there - event.failed)
+        if most >= self.most.get(gpu, most + 1):
+            return False
+        self.most[gpu] = most
+        return True
+
+    def alone(self, gpu: int) -> bool:
+        """Whether those that failed there last had it to themselves."""
+        event = self._events.get(gpu)
+        return event is None or event.there == 1
+
+    def before(self, gpu: int) -> int:
+        """How many were there in the last event."""
+        return self._events[gpu].there
+
+
+def ask_for_more(request: Request, held: int, most: int) -> Request:
+    """What a session asks for after it first ran out of a GPU's memory beside others: twice what it asked for, or held.
+
+    Where it said nothing, or the run can have no more than `most` MiB of a GPU, it starts alone.
+    """
+    wanted = 2 * max(request.gpu_memory, held)
+    alone = not request.gpu_memory or wanted > most
+    return request.but(request.gpu_memory if alone else wanted, alone=alone)

@@ -7,91 +7,63 @@ Main memory is counted in the same way, without the headroom. All memory is in M
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, Mapping, Sequence
+    from typing import Callable, Dict, Iterable, Mapping, Tuple
+
+    Gpus = Tuple[int, ...]
+    OfGpu = Dict[int, int]
 
 HEADROOM = 128
-"""MiB of each GPU that nobody is promised: contexts grow a little after they were measured"""
+"""MiB of each GPU that are promised to nobody: contexts grow a little after they were measured"""
 
 
+@dataclass(frozen=True)
 class Request:
-    """What one asks of a host. 0 and empty: not said."""
+    """What one asks of a host. 0 and empty: not said. Requests that are equal fit or wait together."""
 
-    __slots__ = (
-        "alone", "cpus", "gpu_memory", "gpus", "group", "kind", "memory", "only", "per_gpu", "per_host", "tokens",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        *,
-        gpus: int = 0,
-        gpu_memory: int = 0,
-        cpus: int = 0,
-        memory: int = 0,
-        tokens: Iterable[str] = (),
-        group: str = "",
-        per_gpu: int = 0,
-        per_host: int = 0,
-        only: Iterable[int] = (),
-        alone: bool = False,
-    ) -> None:
-        self.gpus = gpus
-        self.gpu_memory = gpu_memory if gpus else 0
-        """on each GPU"""
-        self.cpus = cpus
-        self.memory = memory
-        self.tokens = tuple(tokens)
-        """names of what only one on the host may have"""
-        self.group = group
-        """what the two caps count: sessions of it on a GPU, and on the host"""
-        self.per_gpu = per_gpu if group and gpus else 0
-        self.per_host = per_host if group else 0
-        self.only = tuple(only) if gpus else ()
-        """no other GPUs will do"""
-        self.alone = alone and bool(gpus)
-        """it has its GPUs to itself, whatever it says of their memory"""
-        caps = group, self.per_gpu, self.per_host
-        self.kind = (gpus, self.gpu_memory, cpus, memory, self.tokens, caps, self.only, self.alone)
-        """those of one kind fit or wait together"""
-
-    def but(self, gpu_memory: int, alone: bool) -> Request:
-        """The same with so much memory on each GPU."""
-        return Request(
-            gpus=self.gpus,
-            gpu_memory=gpu_memory,
-            cpus=self.cpus,
-            memory=self.memory,
-            tokens=self.tokens,
-            group=self.group,
-            per_gpu=self.per_gpu,
-            per_host=self.per_host,
-            only=self.only,
-            alone=alone,
-        )
+    gpus: int = 0
+    gpu_memory: int = 0
+    """on each GPU"""
+    cpus: int = 0
+    memory: int = 0
+    tokens: tuple[str, ...] = ()
+    """names of what only one on the host may have"""
+    group: str = ""
+    """what the two caps count: sessions of it on a GPU, and on the host"""
+    per_gpu: int = 0
+    per_host: int = 0
+    only: Gpus = ()
+    """no other GPUs will do"""
+    alone: bool = False
+    """it has its GPUs to itself, whatever it says of their memory"""
 
     @property
     def asks(self) -> bool:
         """Whether it asks for anything that has to be shared out."""
-        return bool(self.gpus or self.cpus or self.memory or self.tokens or self.per_host)
+        return bool(self.gpus or self.cpus or self.memory or self.tokens or (self.group and self.per_host))
+
+    def but(self, gpu_memory: int, alone: bool) -> Request:
+        """The same with so much memory on each GPU."""
+        return replace(self, gpu_memory=gpu_memory, alone=alone and self.gpus > 0)
 
 
+@dataclass
 class Lack:
     """Why somebody can't start now."""
 
-    __slots__ = ("free", "of", "rank", "reason", "urgent", "why")
-
-    def __init__(self, reason: str, why: str, rank: int = 1, *, free: int = 0, urgent: bool = False) -> None:
-        self.reason = reason
-        """gpu gpu_memory cpus host_memory token cap alone stagger unknown"""
-        self.why = why
-        self.rank = rank
-        """of the reasons of several GPUs the one with the highest rank says most"""
-        self.free = free
-        self.urgent = urgent
-        """it takes a new measurement, and no end of a session"""
-        self.of = ""
-        """the token, or the group whose cap on the host is reached"""
+    reason: str
+    """gpu gpu_memory cpus host_memory token cap alone stagger memory lease unknown"""
+    why: str
+    rank: int = 1
+    """of the reasons of several GPUs the one with the highest rank is told"""
+    free: int = 0
+    urgent: bool = False
+    """it takes a new measurement, and no end of a session"""
+    of: str = ""
+    """the token, or the group whose cap on the host is reached"""
 
 
 def for_us(total: int, others: int, reserve: int, headroom: int = 0) -> int:
@@ -110,50 +82,52 @@ def others_use(used: int, held: int, asked: int, known_before: int | None) -> in
     return max(min(known_before, used), used - asked)
 
 
+@dataclass
 class Room:
     """What a host has for the sessions of a run, as last measured."""
 
-    def __init__(self, gpus: Sequence[int] = (), per_gpu: int = 0, cpus: int | None = None) -> None:
-        self.gpus = tuple(gpus)
-        """those that may be used"""
-        self.per_gpu = per_gpu
-        """sessions on one GPU at most; 0: not said, and then one that asks for no GPU memory has its GPUs alone"""
-        self.cpus = cpus
-        """None: not limited"""
-        self.reserve = self.memory_reserve = 0
-        """of each GPU's memory and of main memory, for others"""
-        self.gpu_memory: dict[int, int] = {}
-        """what may be promised of each GPU; one that is missing is unknown"""
-        self.memory: int | None = None
-        self.totals: dict[int, int] = {}
-        """GPU -> how large it is"""
-        self.memory_total: int | None = None
-        self.told: dict[int, str] = {}
-        """GPU -> what others use of it, in words"""
-        self.memory_told = ""
-        self.measured = True
-        """whether there was any answer of the driver at all"""
-        self.fresh = True
-        """whether the last measurement still counts"""
-        self.closed: dict[int, str] = {}
-        """GPU -> why nothing starts there"""
-        self.most: dict[int, int] = {}
-        """GPU -> no more of this run's sessions there, since some ran out of its memory"""
+    gpus: Gpus = ()
+    """those that may be used"""
+    per_gpu: int = 0
+    """sessions on one GPU at most; 0: not said, and then one that asks for no GPU memory has its GPUs alone"""
+    cpus: int | None = None
+    """None: not limited"""
+    reserve: int = 0
+    """of each GPU's memory, for others"""
+    memory_reserve: int = 0
+    gpu_memory: OfGpu = field(default_factory=dict)
+    """what may be promised of each GPU; one that is missing is unknown"""
+    memory: int | None = None
+    totals: OfGpu = field(default_factory=dict)
+    """GPU -> how large it is"""
+    memory_total: int | None = None
+    told: dict[int | None, str] = field(default_factory=dict)
+    """GPU (None: main memory) -> what others use of it, in words"""
+    measured: bool = True
+    """whether there was any answer of the driver at all"""
+    fresh: bool = True
+    """whether the last measurement still counts"""
+    closed: dict[int, str] = field(default_factory=dict)
+    """GPU -> why nothing starts there"""
+    most: OfGpu = field(default_factory=dict)
+    """GPU -> no more of this run's sessions there, since some ran out of its memory"""
 
     def tell_gpu(self, gpu: int, total: int, others: int) -> None:
         """What was measured of a GPU."""
         self.totals[gpu] = total
         self.gpu_memory[gpu] = for_us(total, others, self.reserve, HEADROOM)
-        self.told[gpu] = f"others use {others}{_reserved(self.reserve)}"
+        self.told[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
 
     def tell_memory(self, total: int, others: int) -> None:
         """What was measured of main memory."""
         self.memory_total = total
         self.memory = for_us(total, others, self.memory_reserve)
-        self.memory_told = f"of {total} others use {others} (reserved: {self.memory_reserve})"
+        self.told[None] = f"of {total} others use {others} (reserved: {self.memory_reserve})"
 
     def candidates(self, request: Request) -> list[int]:
         """The GPUs that it may get at all."""
+        if not request.gpus:
+            return []
         return [gpu for gpu in self.gpus if not request.only or gpu in request.only]
 
     def alone(self, request: Request) -> bool:
@@ -161,33 +135,33 @@ class Room:
         return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
 
 
+@dataclass
 class Share:
     """What somebody has been promised."""
 
-    __slots__ = ("alone", "gpus", "memory", "mib", "ours", "request", "who")
-
-    def __init__(self, who: str, request: Request, gpus: Iterable[int], *, ours: bool) -> None:
-        self.who = who
-        """in words, where it belongs to another run"""
-        self.request = request
-        self.gpus = tuple(gpus)
-        self.ours = ours
-        """of this run"""
-        self.alone = False
-        self.mib = dict.fromkeys(self.gpus, request.gpu_memory)
-        """GPU -> what counts: its request, or what it was measured to hold if that is more"""
-        self.memory = request.memory
+    who: str
+    """in words, where it belongs to another run"""
+    request: Request
+    gpus: Gpus
+    ours: bool
+    """of this run"""
+    alone: bool
+    mib: OfGpu
+    """GPU -> what counts: its request, or what it was measured to hold if that is more"""
+    memory: int
 
 
+@dataclass
 class Tally:
     """What several shares come to."""
 
-    def __init__(self) -> None:
-        self.cpus = self.memory = 0
-        self.load: dict[int, int] = {}
-        self.mib: dict[int, int] = {}
-        self.alone: dict[int, int] = {}
-        self.groups: dict[tuple[str, int | None], int] = {}
+    cpus: int = 0
+    memory: int = 0
+    load: OfGpu = field(default_factory=dict)
+    """GPU -> how many are there"""
+    mib: OfGpu = field(default_factory=dict)
+    alone: OfGpu = field(default_factory=dict)
+    groups: dict[tuple[str, int | None], int] = field(default_factory=dict)
 
     def count(self, share: Share, sign: int) -> None:
         """Add a share, or with -1 take it away."""
@@ -203,13 +177,14 @@ class Tally:
                 self.groups[key] = self.groups.get(key, 0) + sign
 
 
+@dataclass
 class Kept:
     """What is kept for those that were passed often enough."""
 
-    def __init__(self) -> None:
-        self.cpus = self.memory = 0
-        self.gpus: dict[int, str] = {}
-        self.tokens: dict[str, str] = {}
+    cpus: int = 0
+    memory: int = 0
+    gpus: dict[int, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
 
 
 class Ledger:
@@ -226,27 +201,34 @@ class Ledger:
 
     def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
         """Promise it; `foreign`: whose it is, in words, if not this run's."""
-        share = self.shares[key] = Share(foreign or key, request, gpus, ours=not foreign)
-        share.alone = request.alone if foreign else self.room.alone(request)
-        (self.ours if share.ours else self.foreign).count(share, 1)
-        self.tokens.update(dict.fromkeys(request.tokens, share.who))
+        gpus = tuple(gpus)
+        alone = request.alone if foreign else self.room.alone(request)
+        mib = dict.fromkeys(gpus, request.gpu_memory)
+        return self._enter(key, Share(foreign or key, request, gpus, not foreign, alone, mib, request.memory))
+
+    def _enter(self, key: str, share: Share) -> Share:
+        self.shares[key] = share
+        self._tally(share).count(share, 1)
+        self.tokens.update(dict.fromkeys(share.request.tokens, share.who))
         return share
+
+    def _tally(self, share: Share) -> Tally:
+        return self.ours if share.ours else self.foreign
 
     def give_back(self, key: str) -> Share | None:
         """All of it."""
         share = self.shares.pop(key, None)
-        if share is None:
-            return None
-        (self.ours if share.ours else self.foreign).count(share, -1)
-        for token in share.request.tokens:
-            if self.tokens.get(token) == share.who:
-                del self.tokens[token]
+        if share:
+            self._tally(share).count(share, -1)
+            for token in share.request.tokens:
+                if self.tokens.get(token) == share.who:
+                    del self.tokens[token]
         return share
 
     def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
         """What it was measured to hold counts where that is more than it asked for."""
         share = self.shares[key]
-        tally = self.ours if share.ours else self.foreign
+        tally = self._tally(share)
         tally.count(share, -1)
         for gpu in share.gpus:
             share.mib[gpu] = max(share.request.gpu_memory, held.get(gpu, 0))
@@ -258,14 +240,15 @@ class Ledger:
         other, gone = Ledger(self.room), set(keys)
         for key, share in self.shares.items():
             if key not in gone:
-                other.shares[key] = share
-                (other.ours if share.ours else other.foreign).count(share, 1)
-                other.tokens.update(dict.fromkeys(share.request.tokens, share.who))
+                other._enter(key, share)
         return other
 
     def load(self, gpu: int) -> int:
         """Sessions there."""
         return self.ours.load.get(gpu, 0) + self.foreign.load.get(gpu, 0)
+
+    def _in_group(self, group: str, gpu: int | None) -> int:
+        return self.ours.groups.get((group, gpu), 0) + self.foreign.groups.get((group, gpu), 0)
 
     def free(self, gpu: int) -> int | None:
         """MiB for one more, perhaps less than none; None: unknown."""
@@ -306,26 +289,20 @@ class Ledger:
         for token in request.tokens:
             holder = self.tokens.get(token) or self.kept.tokens.get(token, who)
             if holder != who:
-                lack = Lack("token", f"only one on the host may have {token}, and {holder} has it")
-                lack.of = token
-                return lack
-        group = request.group, None
-        count = self.ours.groups.get(group, 0) + self.foreign.groups.get(group, 0)
-        if request.per_host and count >= request.per_host:
-            lack = Lack("cap", f"{count} of {request.group} run, as many as its per_host allows")
-            lack.of = request.group
-            return lack
+                return Lack("token", f"only one on the host may have {token}, and {holder} has it", of=token)
+        count = self._in_group(request.group, None)
+        if request.group and 0 < request.per_host <= count:
+            why = f"{count} of {request.group} run, as many as its per_host allows"
+            return Lack("cap", why, of=request.group)
         return self._cpus_lack(request) or self._main_memory_lacks(request)
 
     def _cpus_lack(self, request: Request) -> Lack | None:
         limit = self.room.cpus
-        if not request.cpus or limit is None or request.cpus <= limit - self._taken_cpus():
+        taken = self.ours.cpus + self.foreign.cpus + self.kept.cpus
+        if not request.cpus or limit is None or request.cpus <= limit - taken:
             return None
         rest = _rest(self.foreign.cpus, self.kept.cpus)
         return Lack("cpus", f"asks for {request.cpus} cores; of {limit} are promised {self.ours.cpus} here{rest}")
-
-    def _taken_cpus(self) -> int:
-        return self.ours.cpus + self.foreign.cpus + self.kept.cpus
 
     def _main_memory_lacks(self, request: Request) -> Lack | None:
         if not request.memory:
@@ -334,15 +311,13 @@ class Ledger:
             return Lack("unknown", "main memory is being measured", urgent=True)
         if request.memory <= self.room.memory - self.ours.memory - self.foreign.memory - self.kept.memory:
             return None
-        rest = _rest(self.foreign.memory, self.kept.memory)
-        promised = f"promised here {self.ours.memory}{rest}"
-        return Lack("host_memory", f"asks for {request.memory} MiB; {self.room.memory_told}, {promised}")
+        promised = f"promised here {self.ours.memory}{_rest(self.foreign.memory, self.kept.memory)}"
+        return Lack("host_memory", f"asks for {request.memory} MiB; {self.room.told.get(None, '')}, {promised}")
 
     def _gpu_lacks(self, request: Request, gpu: int, who: str) -> Lack | None:
         """For reasons other than memory."""
         room, load, ours = self.room, self.load(gpu), self.ours.load.get(gpu, 0)
-        group = request.group, gpu
-        in_group = self.ours.groups.get(group, 0) + self.foreign.groups.get(group, 0)
+        in_group = self._in_group(request.group, gpu)
         lack = None
         if gpu in room.closed:
             lack = Lack("gpu", f"GPU {gpu} is {room.closed[gpu]}")
@@ -358,7 +333,7 @@ class Ledger:
             lack = Lack("gpu", f"sessions on GPU {gpu}: {load}, and limits.per_gpu is {room.per_gpu}", 3)
         elif ours >= room.most.get(gpu, ours + 1):
             lack = Lack("cap", f"on GPU {gpu} are {ours}, and no more than {room.most[gpu]} for now", 3)
-        elif request.per_gpu and in_group >= request.per_gpu:
+        elif request.group and 0 < request.per_gpu <= in_group:
             lack = Lack("cap", f"on GPU {gpu} are {in_group} of {request.group}, as many as its per_gpu allows", 3)
         return lack
 
@@ -389,21 +364,23 @@ class Ledger:
             told += f", other runs of yours {self.foreign.mib[gpu]}"
         return f"{told}, headroom {HEADROOM}"
 
-    def could_have(self, request: Request, gpu: int) -> bool:
-        """Whether it could have that GPU if nothing of this run were there."""
-        if gpu in self.room.closed or self.foreign.alone.get(gpu):
-            return False
-        if self.room.alone(request) and self.foreign.load.get(gpu):
-            return False
-        return not request.gpu_memory or self.most(gpu) >= request.gpu_memory
+    # If nothing of this run ran
 
     def most(self, gpu: int) -> int:
         """MiB that this run could have there, if nothing of it were there; 0 where that is unknown."""
         room = self.room.gpu_memory.get(gpu)
         return 0 if room is None else room - self.foreign.mib.get(gpu, 0)
 
+    def could_have(self, request: Request, gpu: int) -> bool:
+        """Whether it could have that GPU."""
+        if gpu in self.room.closed or self.foreign.alone.get(gpu):
+            return False
+        if self.room.alone(request) and self.foreign.load.get(gpu):
+            return False
+        return not request.gpu_memory or self.most(gpu) >= request.gpu_memory
+
     def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
-        """Whether it could start if nothing of this run ran."""
+        """Whether it could start."""
         limit, memory = self.room.cpus, self.room.memory
         if request.cpus and limit is not None and request.cpus > limit - self.foreign.cpus:
             return False
@@ -413,28 +390,23 @@ class Ledger:
         return sum(self.could_have(request, gpu) for gpu in open_) >= request.gpus
 
 
-def _reserved(mib: int) -> str:
-    return f" (reserved: {mib})" if mib else ""
-
-
 def never(request: Request, room: Room) -> str:
     """Why it can't ever start there, however long it waits; empty: it can."""
-    candidates, s = room.candidates(request), "s" * (request.gpus != 1)
+    candidates = room.candidates(request)
     sizes = {gpu: room.totals[gpu] - room.reserve - HEADROOM for gpu in candidates if gpu in room.totals}
     fitting = [gpu for gpu in candidates if gpu not in sizes or sizes[gpu] >= request.gpu_memory]
-    why = ""
     if request.gpus > len(candidates):
         among = f" of {','.join(map(str, request.only))}" if request.only else ""
-        why = f"it asks for {request.gpus} GPU{s}{among}, and may use {len(candidates)}"
-    elif room.cpus is not None and request.cpus > room.cpus:
-        why = f"it asks for {request.cpus} cores, and may use {room.cpus}"
-    elif room.memory_total is not None and request.memory > room.memory_total - room.memory_reserve:
+        return f"it asks for {request.gpus} GPU{'s' * (request.gpus != 1)}{among}, and may use {len(candidates)}"
+    if room.cpus is not None and request.cpus > room.cpus:
+        return f"it asks for {request.cpus} cores, and may use {room.cpus}"
+    if room.memory_total is not None and request.memory > room.memory_total - room.memory_reserve:
         has = f"the host has {room.memory_total}, reserved {room.memory_reserve}"
-        why = f"it asks for {request.memory} MiB of memory; {has}"
-    elif request.gpu_memory and len(fitting) < request.gpus:
+        return f"it asks for {request.memory} MiB of memory; {has}"
+    if len(fitting) < request.gpus:
         most = f"{len(fitting)} can give that, the largest {max(sizes.values())} MiB"
-        why = f"it asks for {request.gpu_memory} MiB on {request.gpus} of its GPUs; {most}"
-    return why
+        return f"it asks for {request.gpu_memory} MiB on {request.gpus} of its GPUs; {most}"
+    return ""
 
 
 def _rest(foreign: int, kept: int) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 FORMAT = "%i|%T|%N|%A|%S|%j|%r"
 """what squeue is asked for; a line of its answer becomes a Task"""
@@ -18,7 +19,7 @@ WAITING = frozenset([PENDING, "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIA
 REFUSED_START = ("launch failed requeued held", "job requeued in held state")
 """reasons in sentences of their own, with blanks or underscores as the version of Slurm likes"""
 QUEUED, SENT, GONE, RUNNING = "queued", "sent", "gone", "running"
-"""lives of a session: SENT: Slurm has a task that will make its next attempt; GONE: it had one, which began nothing"""
+"""lives of a session. SENT: Slurm has a task that will make its next attempt; GONE: it had one, which began nothing"""
 STRAY, LOST, ENDED = "stray", "lost", "ended"
 """STRAY: it lives, and Slurm has no task that runs it; LOST: nobody will end it"""
 _HELD = frozenset(["JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", *REFUSED_START])
@@ -29,16 +30,20 @@ _MOST_TURNS = 50
 """tasks that one dependency names"""
 
 
+@dataclass
 class Task:
     """A task of an array, or a settle job, as a line of squeue has it."""
 
-    __slots__ = ("attempt", "batch", "id", "job", "node", "reason", "session", "start", "state")
-
-    def __init__(self, words: Sequence[str], batch: str, row: tuple[str, int]) -> None:
-        self.id, self.state, self.node, self.job, self.start = words[:5]
-        self.reason = words[6]
-        self.batch = batch
-        self.session, self.attempt = row  # empty and 0 for a settle job, and for what no batch of ours names
+    id: str
+    state: str
+    node: str
+    job: str
+    start: str
+    reason: str
+    batch: str
+    session: str = ""
+    """empty for a settle job, and for what no batch of ours names"""
+    attempt: int = 0
 
     @property
     def array(self) -> str:
@@ -70,7 +75,9 @@ def tasks_of(lines: Iterable[str], run_id: str, rows_of: Mapping[str, Mapping[st
         name, _, batch = words[5].rpartition(".")
         if name == run_id and _BATCH.fullmatch(batch) and re.fullmatch(r"[A-Z_]+", words[1]):
             index = words[0].partition("_")[2]
-            yield Task(words, batch, rows_of.get(batch, {}).get(index, ("", 0)))
+            session, attempt = rows_of.get(batch, {}).get(index, ("", 0))
+            ident, state, node, job, start = words[:5]
+            yield Task(ident, state, node, job, start, words[6], batch, session, attempt)
 
 
 def rows(text: str) -> dict[str, tuple[str, int]]:
@@ -79,35 +86,20 @@ def rows(text: str) -> dict[str, tuple[str, int]]:
     return {index: (name, int(attempt)) for index, name, attempt in found}
 
 
-class Standing:
-    """What is known of a session's latest attempt and of the tasks that Slurm has, or had, for it."""
+def life(attempt: str, cause: str, facts: Collection[str]) -> str:
+    """QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED: where a session is, by its latest attempt and Slurm's tasks.
 
-    __slots__ = ("cause", "forgot", "handed", "life", "restarts", "sent")
-
-    def __init__(self, life: str, cause: str, forgot: bool, restarts: bool, sent: bool, handed: bool) -> None:
-        self.life = life
-        """of the attempt, from its files and its heart; `queued` where there is none"""
-        self.cause = cause
-        """of its end"""
-        self.forgot = forgot
-        """Slurm has no task that runs it"""
-        self.restarts = restarts
-        """Slurm has the task that made it, so that it will start that anew"""
-        self.sent = sent
-        """a task for the next attempt waits, or is about to begin"""
-        self.handed = handed
-        """a task for the next attempt was submitted at some time"""
-
-    @property
-    def word(self) -> str:
-        """QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED."""
-        if self.restarts and (
-            self.life == LOST or (self.forgot and self.life != ENDED) or self.cause in ("preempted", "lost")
-        ):
-            return SENT
-        if self.life in (QUEUED, ENDED):
-            return SENT if self.sent else GONE if self.handed else self.life
-        return self.life if self.life == LOST else STRAY if self.forgot else RUNNING
+    `attempt` is the life of that attempt, from its files and its heart (`queued` where there is none), `cause` that of
+    its end. `facts`, as far as they are so: `forgot`: Slurm has no task that runs it; `restarts`: Slurm has the task
+    that made it, and will start that anew; `sent`: a task for the next attempt waits, or is about to begin; `handed`:
+    one was submitted at some time.
+    """
+    forgot = "forgot" in facts
+    if "restarts" in facts and (attempt == LOST or (forgot and attempt != ENDED) or cause in ("preempted", "lost")):
+        return SENT
+    if attempt in (QUEUED, ENDED):
+        return SENT if "sent" in facts else GONE if "handed" in facts else attempt
+    return attempt if attempt == LOST else STRAY if forgot else RUNNING
 
 
 def why(output: Sequence[str]) -> tuple[str, str] | None:

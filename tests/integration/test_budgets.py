@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from comborun.host.admission import Admission
 from comborun.host.driver import Card
-from comborun.host.measuring import Measured
+from comborun.host.promises import Measured
+from comborun.rules.placement import Request
 
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 
@@ -55,7 +56,9 @@ class Host:
 
     def ask(self, who: str, gpus: int, mib: int, cpus: int, token: str, cap: int) -> None:
         self.asked[who] = (gpus, mib if gpus else 0, cpus, token, cap)
-        self.admission.ask(who, gpus, (str(mib), str(cpus), "0", token, "kitchen", str(cap), "0", "-"))
+        tokens = () if token == "-" else (token,)
+        asked = Request(gpus, mib if gpus else 0, cpus, tokens=tokens, group="kitchen", per_gpu=cap)
+        self.admission.ask(who, asked)
 
     def start(self, who: str) -> str:
         """`ok 0,1`, `never ...`, or what it waits for."""

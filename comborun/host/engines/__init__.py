@@ -6,6 +6,7 @@ Life, retries, evidence and notices are above it: what a session does is in its 
 from __future__ import annotations
 
 import os
+import subprocess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,29 +52,26 @@ def window(name: str, attempt: int, run_id: str) -> str:
     return f"{name}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
 
 
-def choose(wanted: str = "") -> str:
-    """The multiplexer that this machine has; nothing when it has none, or not the one that is wanted."""
-    for kind in (wanted,) if wanted else ("tmux", "screen"):
-        if which(kind):
-            return kind
-    return ""
+def choose() -> str:
+    """The multiplexer that this machine has; nothing when it has none."""
+    return next(filter(_there, ("tmux", "screen")), "")
 
 
-def which(program: str) -> str:
-    """Its path; shutil's takes 10 ms to import."""
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder or ".", program)
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
-    return ""
+def _there(program: str) -> bool:
+    """Whether it is on the PATH; shutil takes 10 ms to import."""
+    paths = (os.path.join(folder or ".", program) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return any(os.access(path, os.X_OK) and os.path.isfile(path) for path in paths)
+
+
+def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
+    """A command in the background that writes what it has to say into a file. Raises OSError."""
+    with open(out, "ab") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def engine(kind: str, run: str) -> Engine:
     """The engine of that name for one run directory."""
-    if kind == "screen":
-        from comborun.host.engines.screen import Screen
-
-        return Screen(run)
+    from comborun.host.engines.screen import Screen
     from comborun.host.engines.tmux import Tmux
 
-    return Tmux(run)
+    return Screen(run) if kind == "screen" else Tmux(run)

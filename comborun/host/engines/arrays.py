@@ -109,8 +109,8 @@ class Arrays:
         if throttle:
             files.append(self._shares, f"{job} {throttle[1:]}\n")
         for index, row in rows.items():
-            words = [f"{job}_{index}", PENDING, "", job, "", name, ""]
-            self.cluster.tasks[words[0]] = Task(words, str(number), row)
+            task = Task(f"{job}_{index}", PENDING, "", job, "", "", str(number), *row)
+            self.cluster.tasks[task.id] = task
 
     def _room(self, tasks: int) -> tuple[str, list[str]]:
         """The throttle of a new array, and what it waits for, where places are limited; the others give way."""

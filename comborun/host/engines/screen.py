@@ -10,6 +10,7 @@ import os
 import subprocess
 
 from comborun.host import files
+from comborun.host.engines import quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,12 +52,6 @@ class Screen:
 
     def finish(self) -> None:
         """A screen ends with its program."""
-
-
-def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
-    """A command in the background that writes what it has to say into dispatch/out. Raises OSError."""
-    with open(out, "ab") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def _usable() -> bool:

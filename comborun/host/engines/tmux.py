@@ -9,6 +9,7 @@ A window takes 1.6 ms so, and 3.4 ms with a process for each.
 from __future__ import annotations
 
 import collections
+import contextlib
 import math
 import os
 import re
@@ -16,7 +17,7 @@ import subprocess
 import time
 
 from comborun.host import files
-from comborun.host.engines.screen import quietly
+from comborun.host.engines import quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,17 +75,14 @@ class Tmux:
         self._asked: collections.deque[Window] = collections.deque()
         """commands that the client was given, oldest first; the first one of a new client was on its command line"""
         self._waiting: collections.deque[Window] = collections.deque()
-        self._plain: list[tuple[Window, subprocess.Popen[bytes]]] = []
 
     def prepare(self) -> None:
         """A window gets the environment of its starter, not that of whoever started the server."""
         names = sorted(name for name in os.environ if _VARIABLE.fullmatch(name) and name not in _NOT_HANDED_ON)
-        lines = [
-            "set -s exit-empty off",
-            "set -g history-limit 500",
-        ]  # a server that ends between two sessions refuses some
-        lines.append(f'set -ag update-environment " {" ".join(names)}"')
-        files.write_text(self._file, "\n".join([*lines, ""]))
+        text = (
+            "set -s exit-empty off\nset -g history-limit 500\n"  # a server that ends between two sessions refuses some
+        )
+        files.write_text(self._file, f'{text}set -ag update-environment " {" ".join(names)}"\n')
 
     def start(self, window: str, words: Sequence[str]) -> Window:
         made = Window(self, window, words)
@@ -110,10 +108,6 @@ class Tmux:
                 return
             self._preparing, self._prepared = None, True
         self._hear()
-        for made, process in list(self._plain):
-            if process.poll() is not None:
-                made.code = process.returncode
-                self._plain.remove((made, process))
         now = time.monotonic()
         for made in [made for made in self._waiting if made.again_at <= now]:
             self._waiting.remove(made)
@@ -132,9 +126,6 @@ class Tmux:
         if made in self._asked and self._client:
             self._client.kill()
         made.code = 1
-        for other, process in self._plain:
-            if other is made:
-                process.kill()
 
     def finish(self) -> None:
         """The server ends with its last session, unless another run wants it to stay."""
@@ -151,30 +142,28 @@ class Tmux:
 
     def _open(self, made: Window) -> None:
         made.tries += 1
-        window = ["-s", made.name, "--", *made.words]
-        command = ["new-session", *self._flags, *window]
-        try:
-            if any("\n" in word for word in command):
-                self._plain.append((made, quietly([*self._tmux, "new-session", "-d", *window], self._out)))
-                return
-            if not self._client:
-                self._connect(command)
-                self._asked.append(made)
-                return
-        except OSError:
+        command = ["new-session", *self._flags, "-s", made.name, "--", *made.words]
+        line = " ".join(map(quoted, command))
+        if "\n" in line:  # the client takes a command a line
             made.code = _NOT_RUN
-            return
-        self._asked.append(made)
-        self._say(" ".join(map(quoted, command)))
+        elif self._client:
+            self._asked.append(made)
+            self._say(line)
+        else:
+            try:
+                self._connect(command)
+            except OSError:
+                made.code = _NOT_RUN
+            else:
+                self._asked.append(made)
 
     def _connect(self, command: Sequence[str]) -> None:
         with open(self._out, "ab") as log:
             self._client = subprocess.Popen(
                 [*self._tmux, "-C", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
-        for pipe in (self._client.stdin, self._client.stdout):
-            if pipe:
-                os.set_blocking(pipe.fileno(), False)
+        for pipe in filter(None, (self._client.stdin, self._client.stdout)):
+            os.set_blocking(pipe.fileno(), False)
         self._answer, self._rest = [], b""
 
     def _say(self, line: str) -> None:
@@ -249,12 +238,9 @@ class Tmux:
                 made.code = code or 1
 
     def _reap(self, client: subprocess.Popen[bytes]) -> int:
-        for pipe in (client.stdin, client.stdout):
-            if pipe:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue
+        for pipe in filter(None, (client.stdin, client.stdout)):
+            with contextlib.suppress(OSError):
+                pipe.close()
         try:
             return client.wait(1.0)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from comborun.host import driver, files, machine, process
-from comborun.host.admission import Admission, End, Pick
+from comborun.host.admission import Admission, Pick
 from comborun.host.driver import Card
-from comborun.host.leases import Leases, Promise, lapsed, parse
-from comborun.host.measuring import Measured, Measuring
+from comborun.host.leases import Leases, Promise, lapsed
+from comborun.host.promises import Measured, Measuring
 from comborun.rules.placement import Lack, Request
 
 # The driver
@@ -151,22 +152,32 @@ def attempt(root: Path, run: str, name: str) -> str:
     return str(at)
 
 
-def test_a_line_of_a_lease_is_read_as_it_was_written_and_nothing_else_is() -> None:
+def test_a_promise_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
     request = Request(gpus=2, gpu_memory=500, cpus=2, memory=7, tokens=("ray", "x"), group="kitchen", per_host=3)
-    promise = Promise("env_a", request, (0, 3), "/r/sessions/env_a/attempt-12")
-    promise.cores = (4, 5)
-    again = parse(promise.line().rstrip("\n"), "other")
-    assert again
-    assert again.line() == promise.line()
-    assert (again.marker, again.run, again.request.gpus) == ("env_a/12", "other", 2)
-    for line in ("", "a\tb", promise.line(), promise.line().replace("500", "a[$(touch x)]")):
-        assert parse(line, "other") is None
+    one, two = Leases("one"), Leases("two")
+    promise = Promise("one", "env_a", request, (0, 3), attempt(tmp_path, "one", "env_a"), cores=(4, 5))
+    assert one.enter() == ""
+    assert one.write([promise])
+    one.leave()
+    two.read()
+    assert two.others == [promise]
+    assert promise.marker == "one/env_a/1"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"boot": "%s"}', '{"boot": "%s", "promises": [{"who": 1}]}'])
+def test_what_is_no_lease_promises_nothing(folder: Path, text: str) -> None:
+    folder.mkdir()
+    (folder / "other.lease").write_text(text.replace("%s", process.boot_id()))
+    leases = Leases("mine")
+    assert leases.enter() == ""
+    assert leases.others == []
+    leases.leave()
 
 
 def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, tmp_path: Path) -> None:
     one, two = Leases("one"), Leases("two")
     at = attempt(tmp_path, "one", "env_a")
-    promise = Promise("env_a", Request(gpus=1, gpu_memory=500), (0,), at)
+    promise = Promise("one", "env_a", Request(gpus=1, gpu_memory=500), (0,), at)
     assert one.enter() == ""
     assert one.write([promise])
     one.leave()
@@ -183,20 +194,6 @@ def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, t
     assert one.write([])
     one.leave()
     assert [file.name for file in folder.iterdir()] == ["lock"]
-
-
-def test_what_a_living_run_has_promised_and_nobody_can_read_to_its_end_is_no_free_room(folder: Path) -> None:
-    pid, start, boot = process.identity()
-    folder.mkdir()
-    head = f"comborun-leases 1\nrun=other user=ada dispatcher={pid} start={start} boot={boot}\n"
-    (folder / "other.lease").write_text(head + "env_a\t0\t1000\t0")
-    leases = Leases("mine")
-    assert leases.enter() == "what the run other has promised can't be read to its end"
-    assert leases.lock() == "", "it may tell its own all the same: two of them would wait for each other"
-    leases.leave()
-    (folder / "other.lease").write_text(head.replace(start, "1") + "env_a\t0\t1000\t0")
-    assert leases.enter() == "", "a dead one writes nothing any more"
-    leases.leave()
 
 
 def test_a_folder_that_others_may_write_is_none(folder: Path) -> None:
@@ -267,7 +264,7 @@ class Desk:
 
     def ask(self, name: str, gpus: int, mib: int, program: str = "p") -> None:
         Path(self.at(name)).mkdir(parents=True, exist_ok=True)
-        self.admission.ask(name, gpus, (str(mib), "0", "0", "-", "-", "0", "0", "-", "-", program))
+        self.admission.ask(name, Request(gpus=gpus, gpu_memory=mib), program)
 
     def pick(self, *names: str, running: int = 0) -> Pick | None:
         self.admission.round(running)
@@ -281,7 +278,7 @@ class Desk:
 
     def fail(self, name: str, failure: str, gpus: tuple[int, ...] = (0,)) -> bool:
         self.admission.give_back(name)
-        return self.admission.ended(name, gpus, self.at(name), End(failure))
+        return self.admission.ended(name, gpus, self.at(name), failure)
 
     def waits(self, *names: str, running: int = 0) -> list[str]:
         assert self.pick(*names, running=running) is None
@@ -296,8 +293,9 @@ def desk(tmp_path: Path, folder: Path) -> Desk:
 def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folder: Path) -> None:
     desk.ask("a", 1, 4000)
     assert desk.start("a") == "0"
-    assert "a\t0\t4000\t0\t" in (folder / "run.lease").read_text()
-    assert desk.admission.grant("a", (0,)) == ["gpus=0", "uuids=GPU-0"]
+    (promise,) = json.loads((folder / "run.lease").read_text())["promises"]
+    assert (promise["who"], promise["gpus"], promise["request"]["gpu_memory"]) == ("a", [0], 4000)
+    assert desk.admission.grant("a", (0,)) == {"gpus": "0", "uuids": "GPU-0"}
     desk.admission.give_back("a")
     desk.admission.flush()
     assert not (folder / "run.lease").exists()
@@ -322,7 +320,7 @@ def test_who_ran_out_of_memory_beside_others_asks_for_twice_as_much_then_for_the
     desk.fail("c", "")
     desk.measure({})
     assert desk.start("a") == "0"
-    assert desk.admission.promises.made["a"].alone
+    assert desk.admission.promises.made["a"].request.alone
 
 
 def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) -> None:
@@ -338,7 +336,7 @@ def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) 
     assert desk.admission.promises.made["a"].request.gpu_memory == 6000
     assert desk.admission.promises.room.most == {0: 1}
     desk.admission.give_back("a")
-    desk.admission.hurry("a")
+    desk.admission.forget("a")
     desk.measure({})
     desk.start("a")
     assert desk.admission.promises.made["a"].request.gpu_memory == 3000, "a person asked for it"
@@ -393,7 +391,7 @@ def test_the_grant_tells_the_next_dispatcher_who_runs_alone(desk: Desk) -> None:
     desk.start("a")
     desk.fail("a", "host_memory", ())
     assert desk.pick("a")
-    assert desk.admission.grant("a", ()) == ["gpus=", "alone=run"]
+    assert desk.admission.grant("a", ()) == {"gpus": "", "alone": "run"}
     desk.begin()
     desk.ask("a", 0, 0)
     desk.ask("b", 0, 0)
@@ -406,7 +404,7 @@ def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path,
     for name, program in (("a", "p"), ("b", "p"), ("c", "q")):
         desk.ask(name, 0, 0, program)
     desk.start("a")
-    assert desk.admission.grant("a", ())[-1] == "await=1"
+    assert desk.admission.grant("a", ())["await"] == 1
     pick = desk.pick("b", "c")
     assert pick
     assert pick.name == "c"
@@ -450,7 +448,7 @@ def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) 
     other = Leases("other")
     at = attempt(tmp_path, "other", "env_x")
     assert other.enter() == ""
-    assert other.write([Promise("env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
+    assert other.write([Promise("other", "env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
     other.leave()
     found = desk.admission.take("a", desk.at("a"))
     assert isinstance(found, Lack)

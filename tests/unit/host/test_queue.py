@@ -9,23 +9,18 @@ import pytest
 
 from comborun.host import engines, news
 from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
+from comborun.rules.placement import Request
 
 
-def test_rows_are_read_and_what_is_no_row_is_passed_over() -> None:
-    text = "env_one\t0\nenv_two\t2\tsmoke\t100\n\nbad name\t0\nenv_x\tmany\nenv_three\t1\tdropped\nenv_four\t1\t-\t9"
-    found = [(row.name, row.gpus, row.flag, row.columns) for row in rows(text)]
-    assert found == [
-        ("env_one", 0, "", ()),
-        ("env_two", 2, "smoke", ("100",)),
-        ("env_three", 1, "dropped", ()),
-        ("env_four", 1, "", ("9",)),
-    ]
-
-
-def test_a_session_that_asks_a_model_server_is_known_by_its_row() -> None:
-    columns = "\t".join(["-", *"000", "-", "-", "0", "0", "-"])
-    served, alone, odd = rows(f"a\t0\t{columns}\tpolicy,critic\tk\nb\t0\t{columns}\t-\tk\nc\t0\t{columns}\tNo Server\n")
-    assert (served.served, alone.served, odd.served) == (True, False, False)
+def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None:
+    asked = "9\t2\t7\tray,vulkan\tkitchen\t1\t3\t0,1\tpolicy,critic\tk"
+    text = f"env_one\t0\nenv_two\t2\tsmoke\t{asked}\n\nbad name\t0\nenv_x\tmany\nenv_three\t1\tdropped\t-\tx\n"
+    (tmp_path / "queue.tsv").write_text(text)
+    one, two, three = rows(str(tmp_path / "queue.tsv"))
+    assert (one.name, one.flag, one.request, one.servers, one.program) == ("env_one", "", Request(), (), "all")
+    assert (two.flag, two.servers, two.program) == ("smoke", ("policy", "critic"), "k")
+    assert two.request == Request(2, 9, 2, 7, ("ray", "vulkan"), "kitchen", 1, 3, (0, 1))
+    assert (three.flag, three.request) == ("dropped", Request(1))
 
 
 def test_what_is_left_and_which_slots_are_taken_follows_from_the_lives() -> None:
@@ -93,10 +88,9 @@ def test_a_window_is_named_after_its_session_and_its_run(attempt: int, expected:
     assert engines.window("stairs_flat", attempt, "bench-20260101T000000Z-9f3c") == expected
 
 
-def test_the_multiplexer_is_the_one_that_is_wanted_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_multiplexer_is_one_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = tmp_path / "screen"
     screen.write_text("#!/bin/sh\n")
     screen.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert engines.choose() == "screen"
-    assert engines.choose("tmux") == ""

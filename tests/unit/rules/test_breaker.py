@@ -1,10 +1,10 @@
-"""Rows of failures on a GPU and on the host, and which of them are long enough."""
+"""Rows of failures on a GPU and on the host, which of them are long enough, and how many failures halt a run."""
 
 from __future__ import annotations
 
 import pytest
 
-from comborun.rules.breaker import HOST, Breaker
+from comborun.rules.breaker import HOST, Breaker, too_many
 
 
 def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:
@@ -64,3 +64,23 @@ def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> No
     assert after.quarantine == {"7": "lost"}
     assert trips(after, "stalled", 0) == [("0", "stalled", 3)]
     assert after.quarantined("9.5") == "7\tlost\t9.5\n0\tstalled\t9.5\n"
+
+
+# Fail-fast
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "limit", "percent", "expected"),
+    [
+        (1, 6, 2, 0, ""),
+        (2, 6, 2, 0, "2 of 6 sessions ended without success; the limit is 2"),
+        (2, 6, 0, 30, "2 of 6 sessions ended without success; the limit is 30 %"),
+        (1, 6, 0, 30, ""),
+        (3, 6, 2, 30, "3 of 6 sessions ended without success; the limit is 30 %"),
+        (6, 6, 0, 0, ""),
+        (0, 0, 0, 30, ""),
+        (0, 0, 0, 100, ""),
+    ],
+)
+def test_a_number_or_a_share_is_enough(count: int, total: int, limit: int, percent: int, expected: str) -> None:
+    assert too_many(count, total, limit, percent) == expected

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from comborun.rules.notices import Span, Throttle, contents, finished, last_lines, sums
+from comborun.rules.notices import Span, Throttle, finished, last_lines, sums
 
 
 def test_news_of_a_kind_wait_and_are_named_with_the_next_of_it() -> None:
@@ -79,18 +79,6 @@ def test_where_all_lines_beyond_the_plan_are_alike_the_successes_are_known() -> 
 def test_the_last_lines_of_a_log_hold_what_is_seen(data: bytes, expected: list[str]) -> None:
     assert last_lines(data) == expected
     assert json.loads(json.dumps(last_lines(data))) == expected
-
-
-def test_a_notice_names_the_run_its_grid_and_what_was_held_back() -> None:
-    run = {"id": "a-b-20260101T000000Z-9f3c", "host": "box", "at": "now", "directory": "/r", "resume": "bash x"}
-    told = contents("failed", run, {"session": "env_one"}, {"records": 3}, ["env_two", "-"])
-    assert (told["schema"], told["kind"], told["run"], told["grid"]) == (1, "failed", run["id"], "a-b")
-    assert (told["suppressed"], told["sessions"], told["session"], told["records"]) == (
-        2,
-        ["env_two", "-"],
-        "env_one",
-        3,
-    )
 
 
 @pytest.mark.parametrize(("total", "expected"), [(1, "1 of 1 session succeeded"), (3, "1 of 3 sessions succeeded")])

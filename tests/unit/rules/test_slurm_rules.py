@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from comborun.rules import slurm
 from comborun.rules.slurm import (
-    Standing,
     accounts,
     is_held,
     is_silence,
@@ -100,8 +100,7 @@ def test_a_new_array_waits_for_the_one_that_leaves_it_a_place() -> None:
 
 def standing(life: str, cause: str = "", *facts: str) -> str:
     """The word for an attempt of which these facts are true."""
-    names = ("forgot", "restarts", "sent", "handed")
-    return Standing(life, cause, *(name in facts for name in names)).word
+    return slurm.life(life, cause, facts)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from comborun.rules.breaker import Past, failures, restart_wait_s
+from comborun.rules.order import Fewer, Spacing, WarmUp, ask_for_more
 from comborun.rules.placement import Request
-from comborun.rules.restarts import Past, failures, wait_s
-from comborun.rules.starts import Fewer, Spacing, WarmUp, ask_for_more
 
 
 def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
@@ -91,4 +91,4 @@ def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_
 
 
 def test_the_wait_for_a_server_doubles() -> None:
-    assert [wait_s(count, 2.0) for count in (0, 1, 2, 3, 8, 99)] == [0.0, 2.0, 4.0, 8.0, 256.0, 256.0]
+    assert [restart_wait_s(count, 2.0) for count in (0, 1, 2, 3, 8, 99)] == [0.0, 2.0, 4.0, 8.0, 256.0, 256.0]

@@ -1,0 +1,210 @@
+"""What the ends of sessions mean for their run, whichever engine starts them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from comborun.host import files
+from comborun.host.attempts import Due, outcome_of
+from comborun.host.holds import HALTED, Hold, Holds
+from comborun.host.notices import Notices
+from comborun.host.queue import DROPPED, SMOKE
+from comborun.rules import notices
+from comborun.rules.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.names import AFTER
+from comborun.rules.tally import proven
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping, Sequence
+
+    from comborun.host.attempts import RunDirectory
+    from comborun.host.queue import Known
+
+_COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed")
+
+
+def word_of(end: Mapping[str, Any]) -> str:
+    """An outcome as one word, as the journal and `done` have it."""
+    return outcome_of(end).replace(" ", "_")
+
+
+def failure_of(end: Mapping[str, Any]) -> str:
+    """The class of a failure; empty for what succeeded, was stopped or is not needed."""
+    return "" if word_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
+
+
+class Overseer:
+    """Retries, holds, the breaker, fail-fast, the smoke test, `after` and the end of one run."""
+
+    def __init__(self, attempts: RunDirectory) -> None:
+        """Raises OSError."""
+        self.attempts = attempts
+        self.layout = attempts.layout
+        self.holds = Holds(self.layout)
+        self.hold = Hold()
+        self.notices = Notices(attempts, self.journal)
+        self.breaker = Breaker(0)
+        self.failed: set[str] = set()
+        """sessions that ended for good without success, and were not forgiven; as last looked at"""
+        self.halted_why = ""
+        """of a halt that could not be written yet"""
+        self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def read(self) -> None:
+        """The policy, and what was found and forgiven before."""
+        self.attempts.read_policy()
+        self.holds.read_resumed()
+        folder = self.layout.dispatch
+        rows, quarantine = files.read_text(f"{folder}/breaker"), files.read_text(f"{folder}/quarantine")
+        self.breaker = Breaker(self.policy("breaker"), rows, quarantine)
+        self.notices.open()
+
+    def policy(self, key: str) -> int:
+        value = self.attempts.policy.get(key, "")
+        return int(value) if value.isdecimal() else 0
+
+    def journal(self, words: str) -> None:
+        with contextlib.suppress(OSError):  # on a full disk; nothing is decided by the journal
+            os.write(self._journal, f"{time.time():.6f} {words}\n".encode("utf-8", "surrogateescape"))
+
+    # Holds
+
+    def look_at_hold(self) -> Hold:
+        self.hold = self.holds.look()
+        if self.halted_why and not self.hold.kind:  # on a full disk it is in memory only, until there is room
+            if self.holds.halt(self.halted_why):
+                self.halted_why = ""
+            self.hold = Hold(HALTED, self.halted_why)
+        return self.hold
+
+    def halt(self, why: str) -> None:
+        """Nothing new starts until a person says `resume`; the first reason stays."""
+        hold = self.holds.look()
+        if self.halted_why or hold.halted:
+            return
+        if not self.holds.halt(why) and not hold.kind:
+            self.halted_why = why
+        self.hold = hold if hold.kind else Hold(HALTED, why)
+        self.journal(f"halted {why}")
+        ordered = f"{hold.kind}, and " if hold.kind else ""
+        self.notices.tell("host", "", f"the run is {ordered}halted: {why}")
+
+    # One end
+
+    def follows(self, session: Known, person: bool = False) -> Due | None:
+        """The attempt that follows its latest one; None: that was the last.
+
+        `person`: somebody has just started the run, and so asks for what was cancelled or lost.
+        """
+        name, number = session.name, session.attempt
+        asked = self.attempts.asked(name) >= number
+        if not asked and person and word_of(session.end) in ("cancelled", "lost"):
+            self.attempts.ask(name, number)
+            asked = True
+        return Due("", 0.0) if asked else self.attempts.due(name, number)
+
+    def tell_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
+        """Once for each attempt."""
+        told = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
+        self.journal(" ".join(map(str, ("ended", *told))))
+        if failure_of(end) == "disk_full":
+            self.notices.tell("host", name, "its disk is full")
+
+    def tell_failure(self, session: Known) -> None:
+        """It has ended for good."""
+        outcome = word_of(session.end)
+        if outcome in FAILED:
+            self.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
+
+    def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
+        """Tell the breaker; whether it closed a GPU."""
+        if word_of(end) == "succeeded":
+            if self.breaker.succeeded(gpus):
+                self._write_breaker()
+            return False
+        closed = False
+        where, note = "" if self.attempts.nodes else " on this host", end.get("note", "")
+        for trip in self.breaker.heed(failure_of(end), gpus):
+            if trip.where == HOST:
+                why = f"{trip.failure} {trip.times} times in a row{where}"
+                self.halt(f"{why}, at last: {note}" if note else why)
+                continue
+            closed = True
+            files.write_text(f"{self.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
+            self.journal(f"quarantine {trip.where} {trip.failure} {trip.times}")
+            why = f"{trip.failure} {trip.times} times in a row there"
+            self.notices.tell("host", "", f"GPU {trip.where} gets no new sessions: {why}")
+        self._write_breaker()
+        return closed
+
+    def _write_breaker(self) -> None:
+        files.write_text(f"{self.layout.dispatch}/breaker", self.breaker.rows())
+
+    # All of them
+
+    def too_many_failed(self, sessions: Iterable[Known]) -> str:
+        """Why the run is to be halted, by fail-fast; empty: no reason."""
+        kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
+        self.failed = {one.name for one in kept if one.over and word_of(one.end) in FAILED and not self._forgiven(one)}
+        return too_many(len(self.failed), len(kept), self.policy("fail_fast"), self.policy("fail_fast_percent"))
+
+    def _forgiven(self, session: Known) -> bool:
+        """Whether it had ended when a person last said that the run may go on."""
+        return self.holds.forgiven(session.end.get("ended", ""))
+
+    def smoke_passed(self, sessions: Iterable[Known]) -> bool:
+        """Whether those that try every combo first have all left a record; halts the run where one never will."""
+        smokes = [session for session in sessions if session.flag == SMOKE]
+        if not all(session.over for session in smokes):
+            return False
+        missing = [self._with_why(session) for session in smokes if not self._proven(session)]
+        if missing:
+            self.halt(f"the smoke test left no record: {', '.join(missing)}")
+        elif smokes:
+            self.journal("smoke passed")
+        return not missing
+
+    def _proven(self, session: Known) -> bool:
+        ends = (self.attempts.end(session.name, number) for number in range(session.attempt, 0, -1))
+        return self._forgiven(session) or any(map(proven, ends))
+
+    def _with_why(self, session: Known) -> str:
+        """Its name, and why the rows that it wrote don't count."""
+        why = session.end.get("why", "")
+        return f"{session.name} ({why})" if why else session.name
+
+    # The end of the run
+
+    def wants_after(self, sessions: Iterable[Known]) -> bool:
+        """Whether `after` is to run: once; again when it was lost or cancelled, or when sessions have ended since."""
+        if not os.path.exists(self.layout.script(AFTER)):
+            return False
+        number = self.attempts.latest(AFTER)
+        end = self.attempts.end(AFTER, number) if number else {}
+        if not end or word_of(end) in ("lost", "cancelled"):
+            return True
+        begun = _changed(self.attempts.at(AFTER, number).begin)
+        return any(_changed(self.attempts.at(one.name, one.attempt).end) > begun for one in sessions if one.attempt)
+
+    def record_done(self, sessions: Iterable[Known]) -> bool:
+        """Write that the run is done; False where that can't be written."""
+        outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
+        after = self.attempts.end(AFTER, self.attempts.latest(AFTER))
+        counts = [(one, outcomes.count(one)) for one in _COUNTED]
+        fields = [("at", round(time.time(), 6)), *counts, ("after", word_of(after) if after else "")]
+        return files.write(self.layout.done, fields)
+
+    def tell_done(self, sessions: Iterable[Known]) -> None:
+        outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
+        self.journal("done")
+        self.notices.tell("finished", "", notices.finished(outcomes.count("succeeded"), len(outcomes)))
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return -1.0
