@@ -104,8 +104,8 @@ class Seen:
         if self.end is not None:
             told |= {"life": "ended", "end": _filled(self.end)}
         else:
-            counts = {"records": self.counts[0], "successes": self.counts[1], "why": self.why}
-            counts |= {} if self.countable else {"countable": 0}
+            counts = {"records": self.counts[0], "verdicts": self.counts[0], "successes": self.counts[1]}
+            counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "counts": _filled(counts), "wrong_gpu": self.wrong_gpu}
             told |= {} if self.stalled is None else {"stalled": str(self.stalled)}
         if self.log is not None:
@@ -116,7 +116,7 @@ class Seen:
     def ended(self, cause: str = "exited", completeness: str = "complete", **fields: object) -> Seen:
         started = self.started
         end = {"attempt": self.attempt, "ended": NOW - 1, "cause": cause, "completeness": completeness}
-        base = {"started": "" if started is None else started, "code": "0", "signal": "", "note": ""}
+        base = {"started": "" if started is None else started, "code": "0", "verdicts": fields.get("records", "")}
         log = fields.pop("log", None)
         assert log is None or isinstance(log, bytes)
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
