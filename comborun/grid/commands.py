@@ -70,9 +70,13 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
     """What keeps commands from being run, and combos that have none."""
     all_uses = uses(draft)
     for use in all_uses:
-        yield from _problems(draft, use)
-    if draft.file.after is not None:
-        yield from _after_problems(draft, draft.file.after)
+        yield from draft.tried(use.path, "`command`", _check_words, use.text)
+        for name in dict.fromkeys(placeholders(use.text)):
+            yield from draft.tried(use.path, "`command`", check_filled, draft, use, name)
+    if (after := draft.file.after) is not None:
+        yield from draft.tried(("after",), "`after`", split_command, after)
+        for name in dict.fromkeys(placeholders(after)):
+            yield from draft.tried(("after",), "`after`", _check_after, name)
     runs = {id(combo) for use in all_uses for combo in use.combos}
     without = draft.where(lambda combo: id(combo) not in runs)
     if draft.broken & {"command", "overrides"} or (all_uses and not without):
@@ -82,18 +86,9 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
     yield draft.at(None, message, hint)
 
 
-def _problems(draft: Draft, use: Use) -> Iterator[Problem]:
-    checks: list[Callable[[], object]] = []
-    try:
-        checks += [lambda argument=argument: check_alone(argument) for argument in split_command(use.text)]  # type: ignore[misc]
-    except CommandError as error:
-        yield at_text(draft, use.path, error, use.text)
-    checks += [lambda name=name: check_filled(draft, use, name) for name in dict.fromkeys(placeholders(use.text))]  # type: ignore[misc]
-    for check in checks:
-        try:
-            check()
-        except CommandError as error:
-            yield at_text(draft, use.path, error, use.text)
+def _check_words(text: str) -> None:
+    for argument in split_command(text):
+        check_alone(argument)
 
 
 def check_filled(draft: Draft, use: Use, name: str) -> None:
@@ -156,26 +151,12 @@ def _need_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
     return f"has nothing to stand for: no `{key}`{where}", hint
 
 
-def _after_problems(draft: Draft, text: str) -> Iterator[Problem]:
-    try:
-        split_command(text)
-    except CommandError as error:
-        yield at_text(draft, ("after",), error, text)
-    for name in dict.fromkeys(placeholders(text)):
-        try:
-            check_argument(f"{{{name}}}", _AFTER_KNOWS)
-        except CommandError as error:
-            if name.partition(".")[0] in _OF_SESSIONS:
-                message = f"{{{name}}} belongs to one session, and `after` runs when all have ended"
-                hint = f"`after` knows {listed(f'{{{known}}}' for known in _AFTER_KNOWS)}"
-                error = CommandError(message, hint, error.text)
-            yield at_text(draft, ("after",), error, text)
-
-
-def at_text(draft: Draft, path: Path, error: CommandError, text: str, key: str = "") -> Problem:
-    """The problem, where the offending piece of the text stands if it can be found."""
-    piece = "" if error.text == text else error.text
-    return draft.at_value(path, f"`{key or path[-1]}`: {error.message}", error.hint, piece)
+def _check_after(name: str) -> None:
+    if name.partition(".")[0] in _OF_SESSIONS - {*_AFTER_KNOWS}:
+        message = f"{{{name}}} belongs to one session, and `after` runs when all have ended"
+        hint = f"`after` knows {listed(f'{{{known}}}' for known in _AFTER_KNOWS)}"
+        raise CommandError(message, hint, f"{{{name}}}")
+    check_argument(f"{{{name}}}", _AFTER_KNOWS)
 
 
 def command_warnings(draft: Draft) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
+from comborun.errors import UserError
 from comborun.grid.axes import AXES, Combo, combos_of, matching, some
 from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.shapes import Keys
@@ -76,7 +77,15 @@ class Read(Generic[K]):
     def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
         """A problem with the value at `path`; with `piece`, where that stands in it, if it can be found there."""
         tree = self.source.at(*path)
-        return self.at(self.source.locate(tree, piece) if isinstance(tree, Scalar) else tree.place, message, hint)
+        part = isinstance(tree, Scalar) and piece not in {"", tree.text}
+        return self.at(self.source.locate(tree, piece) if part else tree.place, message, hint)
+
+    def tried(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
+        """What `check` raises as a problem with the value at `path`, where the offending piece stands in it."""
+        try:
+            check(*arguments)
+        except UserError as error:
+            yield self.at_value(path, f"{label}: {error.message}", error.hint, getattr(error, "text", ""))
 
 
 @dataclass(frozen=True)

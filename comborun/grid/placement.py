@@ -209,11 +209,8 @@ def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
     for combo in placed:
         for name, needs in combo.settings.components.items():
             for count in ("copies", "videos"):
-                try:
-                    combo.number(getattr(needs, count))
-                except UserError as error:
-                    message = f"`{count}` of `{name}`: {error.message}"
-                    yield draft.at_key(("components", name), message, error.hint)
+                path = ("components", name)
+                yield from draft.tried(path, f"`{count}` of `{name}`", combo.number, getattr(needs, count))
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:

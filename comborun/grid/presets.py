@@ -94,22 +94,9 @@ class PresetText:
 
 
 @dataclass(frozen=True)
-class Preset:
-    found: PresetText
+class Preset(PresetText):
     about: AboutKeys
     source: Source
-
-    @property
-    def name(self) -> str:
-        return self.found.name
-
-    @property
-    def file(self) -> str:
-        return self.found.file
-
-    @property
-    def digest(self) -> str:
-        return self.found.digest
 
     @property
     def keys(self) -> Map:
@@ -119,7 +106,7 @@ class Preset:
     @property
     def settings_text(self) -> str:
         """Its keys of a grid as they are written, comments and all."""
-        lines = self.source.text.splitlines()
+        lines = self.text.splitlines()
         starts = sorted(written.place.line for written in self.source.root.written.values())
         about = self.source.key_place(ABOUT).line
         after = next((line for line in starts if line > about), len(lines) + 1)
@@ -160,12 +147,11 @@ def find_preset(wanted: str, beside: Path) -> PresetText:
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
-    except FileNotFoundError:
-        raise UserError(f"there is no preset file {path}", "a path is read from the grid file's folder") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: byte {error.start}", "save it as UTF-8") from None
     except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}", "") from None
+        hint = "a path is read from the grid file's folder"
+        raise UserError(f"the preset file {path} can't be read: {error.strerror}", hint) from None
 
 
 def read_preset(found: PresetText) -> Preset:
@@ -186,7 +172,7 @@ def read_preset(found: PresetText) -> Preset:
     problems += _lacking(source, about) if not own.problems else []
     if problems:
         raise GridError(tuple(problems))
-    return Preset(found, about, source)
+    return Preset(found.name, found.file, found.text, about, source)
 
 
 def _with_keys(root: Map, keys: Collection[str]) -> Map:
@@ -259,7 +245,7 @@ def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") 
 
 
 def _with_layer(source: Source, preset: Preset) -> Source:
-    return replace(source, layers=MappingProxyType({**source.layers, preset.file: preset.found.text}))
+    return replace(source, layers=MappingProxyType({**source.layers, preset.file: preset.text}))
 
 
 def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> Map:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from comborun.command import (
     FILE,
-    CommandError,
     FileText,
     JsonTree,
     Launcher,
@@ -158,40 +157,26 @@ def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Pr
         yield draft.at_key((*path, "workdir"), "`workdir`: `folder` and `link_from`", "leave one of them")
     elif workdir.exclude and not workdir.link_from:
         yield draft.at_key((*path, "workdir"), "`workdir`: `exclude` without `link_from`", "what would be linked?")
-    for section, name, text in _option_texts(layer):
-        try:
-            if split_command(text) and name == "arguments":
-                check_arguments(text)
-        except CommandError as error:
-            yield draft.at_value((*path, section, name), f"`{section}.{name}`: {error.message}", error.hint)
+    launcher, container = layer.launcher or LauncherKeys(), layer.container or ContainerKeys()
+    for section, name, text, check in (
+        ("launcher", "arguments", launcher.arguments, check_arguments),
+        ("launcher", "program", launcher.program, split_command),
+        ("container", "options", container.options, split_command),
+    ):
+        if text:
+            yield from draft.tried((*path, section, name), f"`{section}.{name}`", check, text)
     for name, content in layer.files.items():
         users = tuple(combo for combo in draft.combos if combo.settings.files.get(name) is content)
         use = Use((*path, "files", name), "", users)
         for asked in dict.fromkeys(content.asks):
-            try:
-                check_filled(draft, use, asked)
-            except CommandError as error:
-                yield draft.at_value(use.path, f"`files`: {name}: {error.message}", error.hint)
-
-
-def _option_texts(layer: SettingKeys) -> Iterator[tuple[str, str, str]]:
-    launcher, container = layer.launcher or LauncherKeys(), layer.container or ContainerKeys()
-    texts = (
-        ("launcher", "arguments", launcher.arguments),
-        ("launcher", "program", launcher.program),
-        ("container", "options", container.options),
-    )
-    yield from (one for one in texts if one[2])
+            yield from draft.tried(use.path, f"`files`: {name}", check_filled, draft, use, asked)
 
 
 def _launcher_problems(draft: Draft) -> Iterator[Problem]:
     combos = draft.where(lambda combo: combo.settings.launcher)
     for settings in _settings_of(combos):
-        try:
-            if settings.command and settings.launcher:
-                settings.launcher.command(settings.command)
-        except CommandError as error:
-            yield draft.at_key(("launcher",), f"`launcher`: {error.message}", error.hint)
+        if settings.command and settings.launcher:
+            yield from draft.tried(("launcher",), "`launcher`", settings.launcher.command, settings.command)
     idle = [combo for combo in combos if not combo.settings.ranks]
     hint = "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`"
     yield from draft.of(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)

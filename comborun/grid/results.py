@@ -93,11 +93,9 @@ def progress_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken & {"progress", "overrides", "policies", "environments"}:
         return
     for combo in draft.combos:
-        try:
-            combo.number(combo.settings.progress.each if combo.settings.progress else None)
-        except UserError as error:
-            path = draft.setter("progress", "each", combo=combo)
-            yield draft.at_key(path, f"`progress.each`: {error.message}", error.hint)
+        each = combo.settings.progress and combo.settings.progress.each
+        path = draft.setter("progress", "each", combo=combo)
+        yield from draft.tried(path, "`progress.each`", combo.number, each)
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

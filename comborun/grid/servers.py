@@ -194,11 +194,9 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
             hint = "such as `command: python serve.py --port {port}`, or `preset: vllm`"
             yield draft.at_key(("servers", name), f"`servers.{name}` has no `command`", hint)
         return
-    try:
-        split_command(keys.command)
-        _check_placeholders(keys.command, keys)
-    except CommandError as error:
-        yield draft.at_value(path, f"`servers.{name}.command`: {error.message}", error.hint, error.text)
+    label = f"`servers.{name}.command`"
+    if wrong := list(draft.tried(path, label, _check_placeholders, keys.command, keys)):
+        yield from wrong
         return
     told = (keys.command, keys.setup, *keys.variables.values())
     if not any("{port}" in text or START_TIME["port"] in text for text in told):
@@ -208,6 +206,7 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
 
 def _check_placeholders(command: str, keys: ServerKeys) -> None:
     """Raise CommandError for one that nothing fills."""
+    split_command(command)
     own = ("server", *(f"server.{attribute}" for attribute in keys.attributes))
     for name in placeholders(command):
         text = f"{{{name}}}"

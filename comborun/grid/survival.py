@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Combo, matching
-from comborun.grid.commands import at_text
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
 from comborun.grid.values import (
     TEXT,
@@ -33,14 +32,13 @@ from comborun.grid.values import (
     scalar_of,
 )
 from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.retry import LONGEST_WAIT_S
 from comborun.rules.words import Failure
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
 
-LONGEST_WAIT = 1800.0
-"""seconds; the dispatcher doubles waits up to it"""
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
 SHORT_SILENCE = 60
@@ -115,7 +113,7 @@ def _fail_fast(tree: object) -> FailFast:
 _FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
 FailureWord = Annotated[Failure, Reads(_failure, {"type": "string", "enum": list(Failure)})]
 SignatureWord = Annotated[str, Reads(_signature, {"type": "string", "enum": [*SEEN_IN_A_LOG, IGNORE]})]
-Wait = Annotated[float, duration(LONGEST_WAIT, "no retry waits longer than 30 min", "write 30 min, or less")]
+Wait = Annotated[float, duration(LONGEST_WAIT_S, "no retry waits longer than 30 min", "write 30 min, or less")]
 Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
 
 
@@ -203,21 +201,17 @@ def _notify_problems(draft: Draft) -> Iterator[Problem]:
     if notify.command is None:
         message = "`notify` without a `command`"
         yield draft.at_value(("notify",), message, "such as `command: python tell_me.py`")
-    elif error := _command_error(notify.command):
-        yield at_text(draft, ("notify", "command"), error, notify.command, "notify")
+    else:
+        yield from draft.tried(("notify", "command"), "`notify`", _check_unfilled, notify.command)
     if not notify.on:
         yield draft.at_value(("notify", "on"), "`notify.on` is empty", "remove it for all kinds")
 
 
-def _command_error(command: str) -> CommandError | None:
-    try:
-        split_command(command)
-    except CommandError as error:
-        return error
+def _check_unfilled(command: str) -> None:
+    split_command(command)
     for name in placeholders(command):
         hint = "the run and all else is in the JSON on standard input; {{ is a literal {"
-        return CommandError(f"{{{name}}} is not filled here", hint, f"{{{name}}}")
-    return None
+        raise CommandError(f"{{{name}}} is not filled here", hint, f"{{{name}}}")
 
 
 def survival_warnings(draft: Draft) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from comborun.grid import Grid, SettingKeys
     from comborun.plan import Plan, Session
-    from comborun.planner.knowledge import Knowledge
+    from comborun.planner.knowledge import Knowledge, Pace
     from comborun.resources import HostFacts
 
 
@@ -106,19 +106,16 @@ def _automatic(
 ) -> dict[str, int]:
     """How many shards pay, for each session that leaves that open."""
     asking = [one for one in sessions if settings[one.name].shards == "auto"]
-    paces = {one.name: known.pace(one) for one in sessions}
     slowdown = known.slowdown(slots)
-    uncut: list[Uncut] = []
-    for one in asking:
-        pace = paces[one.name]
-        seconds, start_up = (pace.seconds * slowdown, pace.start_up * slowdown) if pace else (None, 0.0)
-        uncut.append(Uncut(one.count, seconds, start_up))
-    others: list[float | None] = []
-    for one in sessions:
-        if one not in asking:
-            pace = paces[one.name]
-            others.append(pace.length(one.count) * slowdown if pace and one.count else None)
-    return dict(zip((one.name for one in asking), worthwhile(uncut, others, slots), strict=True))
+    paces = {one.name: known.pace(one) for one in sessions}
+    slowed = {name: pace and pace.times(slowdown) for name, pace in paces.items()}
+    others = [
+        pace.length(one.count) if (pace := slowed[one.name]) and one.count else None
+        for one in sessions
+        if one not in asking
+    ]
+    numbers = worthwhile([Uncut(one.count, slowed[one.name]) for one in asking], others, slots)
+    return dict(zip((one.name for one in asking), numbers, strict=True))
 
 
 _TURNS = (1, 2, 3, 4, 6, 8)
@@ -132,13 +129,11 @@ class Uncut:
     """A combo as far as cutting it goes."""
 
     episodes: int
-    seconds: float | None
-    """for an episode; None: not known"""
-    start_up: float
-    """seconds of every session before its first episode"""
+    pace: Pace | None
+    """None: not known"""
 
     def length(self, count: int) -> float:
-        return self.start_up + count * (self.seconds or 0.0)
+        return self.pace.length(count) if self.pace else 0.0
 
 
 def shards(session: Session, number: int) -> tuple[Session, ...]:
@@ -165,7 +160,7 @@ def worthwhile(combos: Sequence[Uncut], others: Sequence[float | None], slots: i
     """
     if not combos:
         return ()
-    if any(one.seconds is None for one in combos) or None in others:
+    if not all(one.pace for one in combos) or None in others:
         return _filling(combos, slots - len(others))
     known = [length for length in others if length is not None]
     best = tuple(1 for _ in combos)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -43,6 +43,9 @@ class Pace:
     def length(self, count: int) -> float:
         """Seconds that a session of `count` episodes takes alone."""
         return self.start_up + count * self.seconds
+
+    def times(self, slowdown: float) -> Pace:
+        return replace(self, seconds=self.seconds * slowdown, start_up=self.start_up * slowdown)
 
 
 @dataclass(frozen=True)

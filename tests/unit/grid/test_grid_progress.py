@@ -51,8 +51,8 @@ def test_an_override_of_progress_replaces_it_too() -> None:
 
 def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
     assert problems('each: "{environment.trials}"') == [
-        "grid.yaml:5:39: `progress.each`: {environment.trials} is not there for environment `goal`",
-        "grid.yaml:5:39: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
+        "grid.yaml:5:45: `progress.each`: {environment.trials} is not there for environment `goal`",
+        "grid.yaml:5:45: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
     ]
 
 
@@ -73,7 +73,7 @@ def test_an_attribute_has_to_be_a_positive_whole_number(trials: str, why: str) -
 def test_the_line_is_that_of_the_override_that_holds() -> None:
     own = "overrides:\n  - {when: {policy: act}, progress: {" + BAR + ', each: "{policy.trials}"}}\n'
     assert problems("each: 25", own) == [
-        "grid.yaml:7:65: `progress.each`: {policy.trials} is not there for policy `act`"
+        "grid.yaml:7:71: `progress.each`: {policy.trials} is not there for policy `act`"
     ]
 
 

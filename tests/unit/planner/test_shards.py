@@ -108,7 +108,7 @@ def test_auto_without_times_makes_no_more_shards_than_fill_the_slots() -> None:
 def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
     episodes: list[int], others: int, slots: int
 ) -> None:
-    numbers = worthwhile([Uncut(count, None, 0.0) for count in episodes], [None] * others, slots)
+    numbers = worthwhile([Uncut(count, None) for count in episodes], [None] * others, slots)
     room = max(len(episodes), slots - others)
     assert sum(numbers) == min(room, sum(episodes))
     longest = max(count / number for count, number in zip(episodes, numbers, strict=True))
@@ -118,7 +118,7 @@ def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
 
 
 def test_three_combos_on_four_slots_are_four_sessions() -> None:
-    assert worthwhile([Uncut(count, None, 0.0) for count in (10, 40, 10)], [], 4) == (1, 2, 1)
+    assert worthwhile([Uncut(count, None) for count in (10, 40, 10)], [], 4) == (1, 2, 1)
 
 
 def test_auto_on_slurm_fills_what_the_grid_allows_at_once_and_nothing_else() -> None:
@@ -140,7 +140,7 @@ def test_auto_cuts_the_straggler_and_leaves_what_its_start_up_would_cost_more_th
 def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int, float, float]]) -> None:
     from comborun.planner.arranging import _lengths, _makespan  # pyright: ignore[reportPrivateUsage]
 
-    uncut = [Uncut(*one) for one in combos]
+    uncut = [Uncut(count, Pace(*pace)) for count, *pace in combos]
     numbers = worthwhile(uncut, [50.0], 4)
     assert all(1 <= number <= one.episodes for number, one in zip(numbers, uncut, strict=True))
     whole = _makespan(_lengths(uncut, [1] * len(uncut)), [50.0], 4)
