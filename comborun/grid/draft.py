@@ -77,8 +77,9 @@ class Read(Generic[K]):
     def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
         """A problem with the value at `path`; with `piece`, where that stands in it, if it can be found there."""
         tree = self.source.at(*path)
-        part = isinstance(tree, Scalar) and piece not in {"", tree.text}
-        return self.at(self.source.locate(tree, piece) if part else tree.place, message, hint)
+        if isinstance(tree, Scalar) and piece != tree.text:
+            return self.at(self.source.locate(tree, piece), message, hint)
+        return self.at(tree.place, message, hint)
 
     def tried(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
         """What `check` raises as a problem with the value at `path`, where the offending piece stands in it."""
