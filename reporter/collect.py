@@ -45,7 +45,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
                 _take_attempt(shelf, directory, _context(history.session, attempt), unread)
     shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     shelf.show([video for history in histories for video in _videos(directory, history)])
-    collected = _collected(shelf, _text(directory / RUN.id).strip() or directory.resolve().name)
+    collected = shelf.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     usage, unread_usage = parse_usage(_text(directory / RUN.usage))
     known = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
@@ -80,8 +80,8 @@ def collect_folder(directory: Path) -> Collected:
             shelf.take(path, Context(name.as_posix(), attempt=_attempt_number(name)), asked=False)
     shelf.take_names(found, Context(path=""))
     shelf.settle_combos()
-    shelf.watch(found)
-    collected = _collected(shelf, directory.resolve().name)
+    shelf.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
+    collected = shelf.collected(directory.resolve().name)
     return replace(collected, defects=(*shelf.taken, *collected.defects))
 
 
@@ -127,23 +127,6 @@ def _take_attempt(shelf: Shelf, directory: Path, context: Context, unread: Mappi
 def _empty(path: Path) -> bool:
     """What holds nothing yet is no result."""
     return path.exists() and path.stat().st_size == 0
-
-
-def _collected(shelf: Shelf, name: str) -> Collected:
-    """What files say, before anything is known of who wrote them."""
-    return Collected(
-        name=name,
-        plan=None,
-        sessions=(),
-        records=shelf.records,
-        rejects=tuple(reject for reading in shelf.files for reject in reading.rejects),
-        defects=shelf.defects,
-        files=tuple(shelf.files),
-        done=MappingProxyType({}),
-        provenance=MappingProxyType({}),
-        aggregates=shelf.aggregates,
-        unpaired=MappingProxyType(shelf.unpaired),
-    )
 
 
 def _plan(directory: Path) -> Plan:

@@ -6,13 +6,13 @@ import os
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.reporter.adapters import formats, names, videos
 from comborun.reporter.adapters.reading import Context, Defect, Reading, RejectKind
+from comborun.reporter.collected import Collected
 from comborun.reporter.records.combos import settle
 from comborun.rules.episodes import DOCUMENT_MOST, JOB_ROWS, JSONL_ROWS, describe, rebuild
 from comborun.text import several
@@ -58,11 +58,6 @@ class Shelf:
         settle(self.files)
         self._told_apart = True
 
-    def watch(self, paths: Iterable[Path]) -> None:
-        """Look into the videos among the files, and give each record its own."""
-        found = (path.relative_to(self._directory).as_posix() for path in paths)
-        self.show(videos.index(self._directory, found))
-
     def show(self, found: Sequence[videos.Video]) -> None:
         """Give each record its video among these: its field `video` says where it lies."""
         if not found:
@@ -78,7 +73,7 @@ class Shelf:
         Early enders of one attempt and late ones of another would be no sample of anything.
         """
         ordered = [reading for reading in self.files if reading.by_ending]
-        wanted = _accepted_attempts(chain.from_iterable(reading.records for reading in ordered), planned)
+        wanted = _accepted_attempts((record for reading in ordered for record in reading.records), planned)
         for reading in ordered:
             kept = [record for record in reading.records if record.attempt == wanted[record.session]]
             if passed := [record for record in reading.records if record.attempt != wanted[record.session]]:
@@ -88,18 +83,29 @@ class Shelf:
 
     @property
     def records(self) -> tuple[EpisodeRecord, ...]:
-        return tuple(chain.from_iterable(reading.records for reading in self.files))
+        return tuple(record for reading in self.files for record in reading.records)
 
-    @property
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        return tuple(chain.from_iterable(reading.aggregates for reading in self.files))
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """Of the files, and what is to be known of them as a whole."""
-        told = chain.from_iterable(reading.defects for reading in self.files)
+    def collected(self, name: str) -> Collected:
+        """What files say, before anything is known of who wrote them."""
+        aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if self._told_apart else _collisions(self.files)
-        return (*told, *self.of_videos, *_contradictions(self.aggregates), *collisions)
+        defects = (defect for reading in self.files for defect in reading.defects)
+        unpaired = ((combo, one.unpaired) for one in self.files if one.unpaired for combo in one.combos)
+        return Collected(
+            name=name,
+            plan=None,
+            sessions=(),
+            records=self.records,
+            rejects=tuple(reject for reading in self.files for reject in reading.rejects),
+            defects=(*defects, *self.of_videos, *_contradictions(aggregates), *collisions),
+            files=tuple(self.files),
+            done=MappingProxyType({}),
+            provenance=MappingProxyType({}),
+            aggregates=aggregates,
+            unpaired=MappingProxyType(
+                {combo: one.unpaired for one in self.files if one.unpaired for combo in one.combos}
+            ),
+        )
 
     @property
     def taken(self) -> Iterator[Defect]:
@@ -111,15 +117,6 @@ class Shelf:
         for (name, why), paths in files.items():
             others = f", like {several(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
             yield Defect(paths[0], 0, f"read as {name}: {why}{others}")
-
-    @property
-    def unpaired(self) -> dict[tuple[str, str], str]:
-        """Combos whose indices and seeds say nothing of how their episodes started, and why."""
-        found: dict[tuple[str, str], str] = {}
-        for reading in self.files:
-            if reading.unpaired:
-                found |= dict.fromkeys(sorted(reading.combos), reading.unpaired)
-        return found
 
 
 def _read(path: Path, context: Context, unread: str) -> Reading:
