@@ -20,7 +20,7 @@ from comborun.reporter.comparing.canary import Canary
 from comborun.reporter.records.shelf import Shelf, walk
 from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
-from comborun.rules.names import RUN, AttemptLayout
+from comborun.rules.names import RUN
 from comborun.rules.records import parse
 from comborun.stopping import StopRule
 from comborun.work import combo_of
@@ -46,6 +46,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     shelf.show([video for history in histories for video in _videos(directory, history)])
     collected = shelf.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+    manifest = _manifest(directory)
     usage, unread_usage = parse_usage(_text(directory / RUN.usage))
     known = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
@@ -54,9 +55,9 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         plan=plan,
         sessions=histories,
         done=MappingProxyType(parse(_text(directory / RUN.done))),
-        provenance=MappingProxyType(_provenance(directory)),
+        provenance=MappingProxyType(dict(_flat(manifest.get("provenance") or {}))),
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
-        stop_early=_stop_rule(directory),
+        stop_early=_stop_rule(manifest.get("stop_early"), directory / RUN.manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
         usage=usage,
@@ -154,18 +155,15 @@ def _half(directory: Path, held: str, lacking: str) -> UserError:
 
 
 def _history(directory: Path, session: Session) -> SessionHistory:
-    return SessionHistory(session, _attempts(directory, session.name))
-
-
-def _attempts(directory: Path, name: str) -> tuple[Attempt, ...]:
-    folders = (directory / RUN.session(name)).glob("attempt-*")
+    folders = (directory / RUN.session(session.name)).glob("attempt-*")
     numbers = sorted(int(number) for folder in folders if (number := folder.name[len("attempt-") :]).isdecimal())
-    return tuple(_attempt(directory, RUN.attempt(name, number), number) for number in numbers)
+    return SessionHistory(session, tuple(_attempt(directory, session.name, number) for number in numbers))
 
 
-def _attempt(directory: Path, layout: AttemptLayout, number: int) -> Attempt:
-    begin, end = _text(directory / layout.begin), _text(directory / layout.end)
-    mine = bool(end) and own_end(_text(directory / layout.claim), end)
+def _attempt(directory: Path, session: str, number: int) -> Attempt:
+    at = RUN.attempt(session, number)
+    begin, end = _text(directory / at.begin), _text(directory / at.end)
+    mine = bool(end) and own_end(_text(directory / at.claim), end)
     return Attempt(number, Begin.parse(begin) if begin else None, End.parse(end) if mine else None)
 
 
@@ -174,14 +172,6 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _manifest(directory: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(_text(directory / RUN.manifest) or "{}")
-    except ValueError:
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def _canary(directory: Path) -> Canary | None:
@@ -194,24 +184,26 @@ def _canary(directory: Path) -> Canary | None:
         raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
 
 
-def _stop_rule(directory: Path) -> StopRule | None:
+def _manifest(directory: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(_text(directory / RUN.manifest) or "{}")
+    except ValueError:
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _stop_rule(told: Any, path: Path) -> StopRule | None:
     """Raises UserError for one that can't be read: to pass it over would make other claims than were planned."""
-    told = _manifest(directory).get("stop_early")
     try:
         return None if told is None else StopRule.from_data(told)
     except (ValueError, KeyError, TypeError) as error:
-        path = directory / RUN.manifest
         raise UserError(f"{path}: `stop_early` can't be read: {error!r}", "was it written by this version?") from None
 
 
-def _provenance(directory: Path) -> dict[str, str]:
-    """What run.json says beside the plan, flat: `{"git": {"commit": ...}}` becomes `git.commit`."""
-    return dict(_flat(_manifest(directory).get("provenance") or {}, ()))
-
-
-def _flat(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
+    """`{"git": {"commit": ...}}` becomes `git.commit`; what is empty is left out."""
     if isinstance(value, dict):
         for key, entry in value.items():
-            yield from _flat(entry, (*keys, str(key)))
+            yield from _flat(entry, *keys, str(key))
     elif value is not None and value not in ("", [], {}):
         yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -102,9 +102,7 @@ class Shelf:
             done=MappingProxyType({}),
             provenance=MappingProxyType({}),
             aggregates=aggregates,
-            unpaired=MappingProxyType(
-                {combo: one.unpaired for one in self.files if one.unpaired for combo in one.combos}
-            ),
+            unpaired=MappingProxyType(dict(unpaired)),
         )
 
     @property
