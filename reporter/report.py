@@ -17,12 +17,24 @@ from comborun.judging import FORMATS
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.figures import NAMES
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from comborun.reporter.comparing.between import Between
+    from comborun.reporter.counting.schedule import Schedule
+    from comborun.reporter.figures.plate import Beside
+    from comborun.reporter.summary import Report
+
+
+HTML = "report.html"
+MARKDOWN = "report.md"
+JSON = "final_benchmark_report.json"
+EPISODES = "episodes.csv"
+FIGURES = frozenset(f"figures/{name}.{ending}" for name in NAMES for ending in ("svg", "png", "pdf"))
+"""all that a report may have"""
 
 
 @dataclass(frozen=True)
@@ -67,22 +79,45 @@ def report_folder(directory: Path, output: Path) -> Summary:
 
 def write_report(collected: Collected, output: Path) -> ReportFiles:
     """Make every file of the report and put each in place whole."""
-    from comborun.reporter import render
-    from comborun.reporter.figures.press import second_press
+    from comborun.reporter.figures.plate import second_process
 
-    with second_press(len({record.combo for record in collected.records})) as press:
+    with second_process(len({record.combo for record in collected.records})) as beside:
         report = summarize(collected)
-        files = render.render(report, schedule(collected), press)
+        files = render(report, schedule(collected), beside)
     _publish(files, output)
-    _withdraw(render.FIGURES - files.keys(), output)
-    names = (render.HTML, render.MARKDOWN, render.JSON, render.EPISODES)
-    return ReportFiles(report.summary, *(output / name for name in names))
+    for name in FIGURES - files.keys():  # of an earlier report, which the records no longer support
+        with suppress(OSError):
+            (output / name).unlink()
+    return ReportFiles(report.summary, *(output / name for name in (HTML, MARKDOWN, JSON, EPISODES)))
+
+
+def render(report: Report, ran: Schedule, beside: Beside | None = None) -> Mapping[str, bytes]:
+    """Every file of the report, by name, and the same for the same records. `beside` helps to draw."""
+    from comborun.reporter.figures import plates
+    from comborun.reporter.figures.plate import draw_all
+    from comborun.reporter.pages import data, page
+    from comborun.reporter.pages.latex import latex
+
+    drawn = draw_all(plates(report, ran), beside)
+    sections = page.page(report.summary)
+    texts = {
+        HTML: page.html(sections, drawn),
+        MARKDOWN: page.markdown(sections),
+        "report.tex": latex(report.summary),
+        JSON: data.report_json(report.summary, ran),
+        data.SCHEMA_FILE: (page.TEMPLATES / data.SCHEMA_FILE).read_text("utf-8"),
+        "summary.csv": data.summary_csv(report.summary),
+        EPISODES: data.episodes_csv(report.episodes),
+    }
+    figures = {f"figures/{name}": content for one in drawn.values() for name, content in one.files.items()}
+    # Names from records may hold halves of UTF-16 pairs, which no encoding takes.
+    return {name: text.encode("utf-8", "replace") for name, text in texts.items()} | figures
 
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:
     """Compare two runs into the folder `output`."""
     from comborun.reporter.comparing.between import compare_runs
-    from comborun.reporter.pages.between_files import render_between
+    from comborun.reporter.pages.between import render_between
 
     between = compare_runs(before, after)
     _publish(render_between(between), output)
@@ -99,13 +134,6 @@ def _publish(files: Mapping[str, bytes], output: Path) -> None:
         raise UserError(
             f"the report can't be written to {output}: {error.strerror}", "give another folder, or make room"
         ) from error
-
-
-def _withdraw(names: Iterable[str], output: Path) -> None:
-    """Figures of an earlier report that the records no longer support."""
-    for name in names:
-        with suppress(OSError):
-            (output / name).unlink()
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -48,6 +48,18 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class Axes:
+    """Which axis of a grid goes where: the shorter one across, so that a large grid grows downwards."""
+
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    policies_across: bool
+
+    def combo(self, column: str, row: str) -> Combo:
+        return (column, row) if self.policies_across else (row, column)
+
+
+@dataclass(frozen=True)
 class Summary:
     run: str
     grid: str | None
@@ -67,6 +79,16 @@ class Summary:
     quality: Quality
     provenance: Mapping[str, str]
     canary: Canary | None = None
+
+    @property
+    def axes(self) -> Axes | None:
+        """Of the combos that are counted in episodes; None without any."""
+        combos = [combo for combo in self.combos if combo.counts]
+        policies = tuple(name for name in self.policies if any(combo.policy == name for combo in combos))
+        environments = tuple(name for name in self.environments if any(combo.environment == name for combo in combos))
+        if len(policies) <= len(environments):
+            return Axes(policies, environments, policies_across=True) if combos else None
+        return Axes(environments, policies, policies_across=False)
 
     @property
     def counts(self) -> Counts:

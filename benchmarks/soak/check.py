@@ -14,7 +14,7 @@ from evaluator import succeeds
 from scene import Scene
 
 from comborun.reporter.collect import collect_run
-from comborun.reporter.pages.exports import episodes_csv
+from comborun.reporter.pages.data import episodes_csv
 from comborun.reporter.summary import Report, summarize
 
 Key = tuple[str, str, int]

@@ -203,7 +203,7 @@ def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> Non
 
 def _tell_head(summary: Summary) -> None:
     """The report's first sentence, which is its gravest, and its claims as far as they have room."""
-    from comborun.reporter.pages.headline import sentences
+    from comborun.reporter.pages.words import sentences
 
     click.echo()
     for sentence in sentences(summary)[:1]:
@@ -251,7 +251,7 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
-    from comborun.reporter.pages.between_files import HEADS, NAMES, cells
+    from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:
         answer({"report": str(target), **json.loads((target / "comparison.json").read_text("utf-8"))})

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 from comborun.reporter.counting.measures import running
 from comborun.reporter.figures.curves import cumulative_success, time_to_success
 from comborun.reporter.figures.failures import failure_kinds
-from comborun.reporter.figures.forest import forest
-from comborun.reporter.figures.gantt import gantt
-from comborun.reporter.figures.heatmap import heat_map
-from comborun.reporter.figures.plate import Plate
+from comborun.reporter.figures.rates import forest, heat_map
+from comborun.reporter.figures.sessions import sessions
 
 if TYPE_CHECKING:
     from comborun.reporter.counting.schedule import Schedule
+    from comborun.reporter.figures.plate import Plate
     from comborun.reporter.summary import Report
-
-__all__ = ["NAMES", "Plate", "plates"]
 
 NAMES = ("success_rates", "intervals", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
 
@@ -33,6 +30,6 @@ def plates(report: Report, schedule: Schedule) -> tuple[Plate, ...]:
         cumulative_success(summary, running(report.episodes)),
         time_to_success(summary),
         failure_kinds(summary),
-        gantt(schedule),
+        sessions(schedule),
     )
     return tuple(plate for plate in drawn if plate)

@@ -6,16 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from comborun import __version__
-from comborun.reporter.pages.axes import Axes
-from comborun.reporter.pages.methods import methods
-from comborun.reporter.pages.page import letters
+from comborun.reporter.pages.words import methods
 from comborun.reporter.text import NOTHING, fraction, of
 from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.reporter.summary import ComboSummary, Summary
+    from comborun.reporter.summary import Axes, ComboSummary, Summary
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -58,7 +56,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     # A name could end a comment's line only with a newline, which printable() spells out.
     yield f"% {printable(summary.run)}: made by comborun {__version__}"
     yield r"% Needs \usepackage{booktabs,textcomp}; for names outside of Latin scripts xelatex or lualatex."
-    axes = Axes.of(summary)
+    axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
         return
@@ -74,9 +72,9 @@ def _table(summary: Summary, axes: Axes) -> Iterator[str]:
     yield r"\toprule"
     yield _row(["", *map(escape, axes.columns)])
     yield r"\midrule"
-    for row, name in enumerate(axes.rows):
-        cells = [_cell(combos.get(axes.combo(column, row)), summary) for column in range(len(axes.columns))]
-        yield _row([escape(name), *cells])
+    for row in axes.rows:
+        cells = [_cell(combos.get(axes.combo(column, row)), summary) for column in axes.columns]
+        yield _row([escape(row), *cells])
     yield from (r"\bottomrule", r"\end{tabular}")
 
 
@@ -92,7 +90,7 @@ def _cell(combo: ComboSummary | None, summary: Summary) -> str:
         return escape(NOTHING)
     low, high = map(fraction, combo.rate.interval)
     told = escape(f"{fraction(combo.rate.rate)} [{low}, {high}] ({of(combo.rate)})")
-    word = letters(combo, summary)
+    word = summary.comparisons.letters_of(*combo.key)
     mark = f"\\textsuperscript{{{escape(word)}}}" if word else ""
     return f"\\textbf{{{told}}}{mark}" if uniquely_best(combo, summary) else f"{told}{mark}"
 

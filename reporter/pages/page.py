@@ -1,22 +1,48 @@
-"""What the HTML and the Markdown report share: which sections there are, and their words. Pure."""
+"""The report for people: what the HTML and the Markdown report share, and both made from a template. Pure but for the
+templates' text."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comborun.reporter.counting.quality import Finding, Quality
-from comborun.reporter.pages.headline import sentences
+from comborun import __version__
+from comborun.reporter.comparing.claims import NOTHING_DECIDED
+from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.summary import describe_missing
-from comborun.reporter.text import claim, clock, duration, fraction
-from comborun.text import GIB
+from comborun.reporter.text import (
+    NOTHING,
+    claim,
+    clock,
+    duration,
+    fraction,
+    interval,
+    number,
+    of,
+    p_value,
+    points,
+    points_interval,
+    rate,
+    unbroken,
+)
+from comborun.text import GIB, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from comborun.reporter.comparing.comparisons import EnvironmentComparisons
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from comborun.reporter.counting.ending import Ending
+    from comborun.reporter.counting.quality import Quality
+    from comborun.reporter.figures.plate import Drawn, Plate
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
 
 FINDINGS_SHOWN = 200
 KINDS_SHOWN = 8
@@ -26,20 +52,18 @@ GAPS = ("environments missing", "not complete")
 OPEN_LENGTH = 3000
 """signs: about a screen of what is not decided"""
 
+_MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
+"""an underscore inside a word is only an underscore"""
+
 
 @dataclass(frozen=True)
 class Page:
-    """Everything in reading order, still as values."""
+    """Everything that a template needs beside the summary, still as values."""
 
     summary: Summary
     sentences: tuple[str, ...]
-    decided: tuple[str, ...]
-    """what the comparisons decide, a sentence each"""
-    undecided: tuple[str, ...]
-    """what they leave open, a sentence per environment"""
     folded: bool
-    """whether that is too much to stand open in front of everything else"""
-    compared: tuple[EnvironmentComparisons, ...]
+    """whether what is not decided is too much to stand open in front of everything else"""
     lettered: bool
     """whether any combo has a letter"""
     groups: tuple[tuple[str, tuple[ComboSummary, ...]], ...]
@@ -56,44 +80,106 @@ class Page:
     failed: tuple[ComboSummary, ...]
     """combos whose records say how episodes failed"""
     tallies: tuple[tuple[str, int], ...]
-    findings: tuple[Finding, ...]
     unshown: int
+    """findings beyond those that have room"""
     provenance: tuple[tuple[str, str], ...]
+    method: str
 
 
 def page(summary: Summary) -> Page:
-    found = summary.quality.findings
+    combos = summary.combos
+    groups = {name: tuple(combo for combo in combos if combo.environment == name) for name in summary.environments}
+    measured = ((name, tuple(combo for combo in group if combo.metrics)) for name, group in groups.items())
+    kinds = Counter[str]()
+    for combo in combos:
+        kinds.update(dict(combo.failures.counts) if combo.failures else {})
     return Page(
         summary=summary,
         sentences=sentences(summary),
-        decided=summary.claims.decided,
-        undecided=summary.claims.left_open,
         folded=sum(map(len, summary.claims.undecided)) > OPEN_LENGTH,
-        compared=summary.comparisons.environments,
         lettered=any(group.letters for group in summary.comparisons.environments),
-        groups=tuple(_groups(summary)),
-        rated=any(combo.counts for combo in summary.combos),
-        denominators=any(combo.counts.completed != combo.counts.planned for combo in summary.combos if combo.counts),
-        metrics=tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics)),
-        measured=tuple(_measured(summary)),
-        kinds=tuple(_kinds(summary)),
-        failed=tuple(combo for combo in summary.combos if combo.failures and combo.failures.field),
+        groups=tuple(groups.items()),
+        rated=any(combo.counts for combo in combos),
+        denominators=any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
+        metrics=tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
+        measured=tuple((name, group) for name, group in measured if group),
+        kinds=tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
+        failed=tuple(combo for combo in combos if combo.failures and combo.failures.field),
         tallies=tuple(_tallies(summary.quality)),
-        findings=found[:FINDINGS_SHOWN],
-        unshown=max(0, len(found) - FINDINGS_SHOWN),
+        unshown=max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
         provenance=tuple(_provenance(summary)),
+        method=methods(summary),
     )
+
+
+def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
+    """One page that needs nothing but itself; every text from records is escaped."""
+    from markupsafe import Markup
+
+    figures = {
+        plate.name: (plate, [Markup(svg) for svg in one.svgs])  # noqa: S704 - its text was escaped when it was written
+        for plate, one in drawn.items()
+    }
+    width = 2 + 7 * sections.rated + 3 * sections.summary.planned + sections.lettered
+    return rendered("report.html.j2", **vars(sections), figures=figures, width=width)
+
+
+def markdown(sections: Page) -> str:
+    """GitHub-flavoured, readable as plain text too."""
+    return rendered("report.md.j2", **vars(sections))
+
+
+def rendered(template: str, **values: object) -> str:
+    common = {"css": _css(), "early": EARLY, "gaps": GAPS, "nothing_decided": NOTHING_DECIDED, "version": __version__}
+    return _environment().get_template(template).render(common, **values)
+
+
+def _css() -> Markup:
+    from markupsafe import Markup
+
+    return Markup((TEMPLATES / "report.css").read_text("utf-8"))  # noqa: S704 - our own file
+
+
+@cache
+def _environment() -> Environment:
+    """Where HTML escapes names from records by itself, and numbers are written as everywhere."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    numbers = (claim, clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate)
+    words = (means, printable, shortfall, unbroken)
+    environment.filters.update({function.__name__: function for function in (*numbers, *words)})
+    environment.filters.update(
+        planned=_planned, tag=_tag, tallies=tallies_of, width=lambda share: f"{100 * share:.2f}%"
+    )
+    environment.filters.update(md=escape)
+    environment.globals.update(nothing=NOTHING, findings_shown=FINDINGS_SHOWN)
+    return environment
+
+
+def escape(text: str) -> str:
+    """Text from records as Markdown that shows it: on one line, without markup or table cells of its own.
+
+    GitHub makes links of bare addresses all the same.
+    """
+    shown = _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# -- words of tables --------------------------------------------------------------------------------------------------
 
 
 def means(combo: ComboSummary, names: tuple[str, ...]) -> tuple[MetricMean | None, ...]:
     """The combo's means in the order of `names`."""
     found = {mean.name: mean for mean in combo.metrics}
     return tuple(found.get(name) for name in names)
-
-
-def letters(combo: ComboSummary, summary: Summary) -> str:
-    """Those of the combo among the policies of its environment; empty without comparisons."""
-    return summary.comparisons.letters_of(combo.policy, combo.environment)
 
 
 def tallies_of(combo: ComboSummary, names: tuple[str, ...]) -> tuple[int, ...]:
@@ -104,7 +190,7 @@ def tallies_of(combo: ComboSummary, names: tuple[str, ...]) -> tuple[int, ...]:
     return (*(counts.get(name, 0) for name in names), other, combo.failures.untold, combo.failures.errored)
 
 
-def planned_words(combo: ComboSummary) -> str:
+def _planned(combo: ComboSummary) -> str:
     spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
     return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
 
@@ -125,22 +211,11 @@ def shortfall(combo: ComboSummary) -> str:
     return "; ".join(parts)
 
 
-def _groups(summary: Summary) -> Iterator[tuple[str, tuple[ComboSummary, ...]]]:
-    for environment in summary.environments:
-        yield environment, tuple(combo for combo in summary.combos if combo.environment == environment)
-
-
-def _measured(summary: Summary) -> Iterator[tuple[str, tuple[ComboSummary, ...]]]:
-    for environment, combos in _groups(summary):
-        if measured := tuple(combo for combo in combos if combo.metrics):
-            yield environment, measured
-
-
-def _kinds(summary: Summary) -> Iterator[str]:
-    totals = Counter[str]()
-    for combo in summary.combos:
-        totals.update(dict(combo.failures.counts) if combo.failures else {})
-    yield from (kind for kind, _ in totals.most_common(KINDS_SHOWN))
+def _tag(ending: Ending) -> str:
+    """The style of an outcome: one with a warning must not look like one without."""
+    if ending.outcome is None:
+        return ""
+    return f"{ending.outcome} warned" if ending.outcome == "succeeded" and ending.warnings else str(ending.outcome)
 
 
 def _tallies(quality: Quality) -> Iterator[tuple[str, int]]:
@@ -173,9 +248,6 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
     for name, span in (("first start to last end", timing.makespan), ("sum of session times", timing.sequential)):
         if span is not None:
             yield name, duration(span)
-    yield from ((name, _sized(name, value)) for name, value in sorted(summary.provenance.items()))
-
-
-def _sized(name: str, value: str) -> str:
-    """A size in bytes as a person reads it; the JSON has the bytes."""
-    return f"{int(value) / GIB:.1f} GiB" if name == "host.memory" and value.isdecimal() else value
+    for name, value in sorted(summary.provenance.items()):
+        sized = name == "host.memory" and value.isdecimal()  # the JSON has the bytes
+        yield name, f"{int(value) / GIB:.1f} GiB" if sized else value

@@ -31,7 +31,7 @@ _FORKS.set_forkserver_preload(
         ),
         *(
             "comborun.remote.ssh.shell",
-            "comborun.reporter.render",
+            "comborun.reporter.pages.page",
             "comborun.reporter.report",
             "paramiko",
             "jinja2",

@@ -14,8 +14,7 @@ from rich.cells import cell_len
 
 from comborun.cli.report import tell_report
 from comborun.reporter.collect import collect_run
-from comborun.reporter.pages.page import page
-from comborun.reporter.render import html
+from comborun.reporter.pages.page import html, page
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:

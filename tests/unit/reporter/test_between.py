@@ -14,7 +14,7 @@ from comborun.cli import combo
 from comborun.errors import UserError
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import Between, compare_runs
-from comborun.reporter.pages.between_files import NAMES, render_between
+from comborun.reporter.pages.between import NAMES, render_between
 
 Marks = dict[tuple[str, str], str]
 

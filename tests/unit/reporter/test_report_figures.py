@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from report_runs import RunDirectory, row
+from report_runs import RUN, START, RunDirectory, row
 
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures import NAMES, plates
-from comborun.reporter.figures.colours import BLACK, ink_on, look
-from comborun.reporter.figures.frame import ticks
-from comborun.reporter.figures.inline import View, parts
-from comborun.reporter.figures.plate import Drawn
+from comborun.reporter.figures import NAMES, plate, plates
+from comborun.reporter.figures.plate import Drawing, Drawn, Plate, View, draw_all, parts, second_process
+from comborun.reporter.figures.sheet import BLACK, Sheet, ink_on, look, ticks
 from comborun.reporter.pages.latex import escape
 from comborun.reporter.summary import summarize
 
 
-def drawn(run: Path) -> dict[str, Drawn]:
+def everything(run: Path) -> tuple[Plate, ...]:
     collected = collect_run(run)
-    return {plate.name: plate.draw() for plate in plates(summarize(collected), schedule(collected))}
+    return plates(summarize(collected), schedule(collected))
+
+
+def drawn(run: Path) -> dict[str, Drawn]:
+    return {plate.name: plate.draw() for plate in everything(run)}
 
 
 def words(svg: str) -> list[str]:
@@ -30,8 +34,8 @@ def words(svg: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawn]:
-    """Of a run that has everything that there is a figure for."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has everything that there is a figure for."""
     run = RunDirectory(tmp_path_factory.mktemp("run"))
     for policy, successes in (("flat", 2), ("rough", 18)):
         for environment in ("grass", "stairs"):
@@ -40,7 +44,13 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawn]:
                 for i in range(20)
             )
             run.attempt(run.session(policy, environment, count=20), rows)
-    return drawn(run.write())
+    run.put(RUN.usage, f"{START + 5}\t1\t2\t9\t4\t0:1:8:50\n")
+    return run.write()
+
+
+@pytest.fixture(scope="module")
+def figures(whole: Path) -> dict[str, Drawn]:
+    return drawn(whole)
 
 
 def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, Drawn]) -> None:
@@ -114,6 +124,58 @@ def test_ticks_are_round_and_whole_where_they_count(limit: float, least: float, 
 def test_looks_differ_and_ink_is_legible() -> None:
     assert len({(colour, str(dashes)) for colour, dashes in map(look, range(28))}) == 28
     assert (ink_on((0, 0, 0.3, 1)), ink_on((1, 1, 0, 1))) == ("#ffffff", BLACK)
+
+
+@pytest.fixture
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plate, "_processors", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_second_process_draws_the_same_bytes_and_costs_no_figure_if_it_is_killed(
+    whole: Path, figures: dict[str, Drawn], monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    there: list[int] = []
+    answers = plate._answers
+    monkeypatch.setattr(plate, "_answers", lambda beside: there.append(len(found := answers(beside))) or found)
+    with second_process(1000) as beside:
+        assert beside
+        assert os.getsid(beside.pid) != os.getsid(0), "Ctrl-C is not for it"
+        if killed:
+            os.kill(beside.pid, signal.SIGKILL)
+            beside.wait(30)
+        found = draw_all(everything(whole), beside)
+    assert there == ([] if killed else [3])
+    assert beside.returncode is not None
+    assert {one.name: made for one, made in found.items()} == figures
+    assert tuple(one.name for one in found) == NAMES
+
+
+def _broken(sheet: Sheet, x: float, y: float) -> None:
+    raise ValueError(f"nothing can be drawn at {x:.2f}, {y:.2f}")
+
+
+def _nothing(sheet: Sheet, x: float, y: float) -> None:
+    """An empty drawing."""
+
+
+@pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("named", [True, False])
+def test_an_error_is_told_as_without_a_second_process(named: bool) -> None:
+    def unnamed(sheet: Sheet, x: float, y: float) -> None:  # no other process can be told of it
+        _broken(sheet, x, y)
+
+    fine = Plate("fine", "", "", (Drawing(2.0, 2.0, _nothing),))
+    with second_process(1000) as beside, pytest.raises(ValueError, match=r"nothing can be drawn at 0\.15, 0\.15"):
+        draw_all((fine, Plate("broken", "", "", (Drawing(1.0, 1.0, _broken if named else unnamed),))), beside)
+
+
+def test_a_small_report_and_a_single_processor_get_no_second_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for processors, combos in ((2, 2), (1, 1000)):
+        monkeypatch.setattr(plate, "_processors", lambda count=processors: count)
+        with second_process(combos) as beside:
+            assert beside is None
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,9 @@ from comborun.errors import UserError
 from comborun.judging import FORMATS, ResultRules
 from comborun.reporter import report_folder, report_run, write_report
 from comborun.reporter.collect import collect_run
-from comborun.reporter.figures.heatmap import heat_map
-from comborun.reporter.figures.names import fit
-from comborun.reporter.figures.sheet import drawing, measure
-from comborun.reporter.pages.exports import COLUMNS, SUMMARY_COLUMNS
+from comborun.reporter.figures.rates import heat_map
+from comborun.reporter.figures.sheet import drawing, fit, measure
+from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.summary import summarize
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"

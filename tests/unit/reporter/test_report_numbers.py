@@ -17,8 +17,8 @@ from comborun.judging import ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs
-from comborun.reporter.pages.between_files import render_between
-from comborun.reporter.pages.numbers import limits, scaled, significant
+from comborun.reporter.pages.between import render_between
+from comborun.reporter.pages.data import limits, scaled, significant
 from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_value, unbroken
 

@@ -9,7 +9,7 @@ from report_runs import START, RunDirectory, row, troubled_run
 
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.schedule import Schedule, Stay, schedule
-from comborun.reporter.figures.gantt import gantt
+from comborun.reporter.figures.sessions import sessions
 from comborun.rules.words import Outcome
 
 
@@ -49,11 +49,11 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
-    plate = gantt(schedule(collect_run(run.write())))
+    plate = sessions(schedule(collect_run(run.write())))
     assert plate
     assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in plate.note
     assert "in 8 slots takes less than 1 min 30 s" in plate.note
 
 
 def test_without_a_plan_there_are_no_sessions_to_show() -> None:
-    assert gantt(Schedule((), None)) is None
+    assert sessions(Schedule((), None)) is None

@@ -10,7 +10,7 @@ from report_runs import START, RunDirectory, row
 from comborun.judging import EvidenceRules, ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.pages.headline import sentences
+from comborun.reporter.pages.words import sentences
 from comborun.reporter.summary import ComboSummary, Summary, summarize
 from comborun.reporter.text import fraction
 from comborun.rules.words import Outcome

@@ -15,9 +15,8 @@ from report_runs import RUN, START, RunDirectory, row
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures.gantt import gantt
 from comborun.reporter.figures.plate import Drawn
-from comborun.reporter.figures.strips import strips
+from comborun.reporter.figures.sessions import sessions, strips
 from comborun.reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
 
 LINE = "1778312125.25\t3.5\t16\t1000\t400\t0:20:80:90\t3:::\n"
@@ -105,7 +104,7 @@ def test_the_schedule_holds_what_was_seen_between_the_first_start_and_the_last_e
 
 
 def test_the_figure_has_a_strip_for_load_memory_and_each_gpu(tmp_path: Path) -> None:
-    plate = gantt(schedule(collect_run(a_run(tmp_path, "".join(usage(second) for second in range(0, 60, 5))))))
+    plate = sessions(schedule(collect_run(a_run(tmp_path, "".join(usage(second) for second in range(0, 60, 5))))))
     assert plate
     words = words_of(plate.draw())
     assert {"Load, % of 16 CPUs", "GPU 0: memory, % of 80 GiB; utilization, %", "memory in use"} <= {*words}
@@ -116,7 +115,7 @@ def test_a_time_in_which_nobody_looked_is_a_gap_in_the_line(tmp_path: Path) -> N
     whole = [usage(second, "8\t16\t\t") for second in range(60)]
     lines = {}
     for name, kept in (("whole", whole), ("gap", whole[:20] + whole[40:])):
-        plate = gantt(schedule(collect_run(a_run(tmp_path / name, "".join(kept)))))
+        plate = sessions(schedule(collect_run(a_run(tmp_path / name, "".join(kept)))))
         assert plate
         drawn = plate.draw().svgs[-1]
         lines[name] = sum(part.tag.endswith("path") for part in ET.fromstring(drawn).iter())
@@ -124,7 +123,7 @@ def test_a_time_in_which_nobody_looked_is_a_gap_in_the_line(tmp_path: Path) -> N
 
 
 def test_without_the_file_the_figure_shows_sessions_alone(tmp_path: Path) -> None:
-    plate = gantt(schedule(collect_run(a_run(tmp_path, ""))))
+    plate = sessions(schedule(collect_run(a_run(tmp_path, ""))))
     assert plate
     assert "machine" not in plate.note
     assert "memory in use" not in words_of(plate.draw())

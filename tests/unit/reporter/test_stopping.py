@@ -20,8 +20,7 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import Standing, Stopping, decide_run, not_needed, side_level, standings
 from comborun.reporter.merge import merge
-from comborun.reporter.pages.headline import sentences
-from comborun.reporter.pages.methods import methods
+from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.statistics.sequential import Rule, decide
 from comborun.reporter.summary import Summary, summarize
 from comborun.stopping import PlannedComparison, StopRule

@@ -1,0 +1,325 @@
+"""The report for programs: final_benchmark_report.json (a JSON Schema is beside it), episodes.csv, summary.csv. Pure.
+
+docs/report.md documents all three. Ten digits are more than anybody needs, and fewer than versions of scipy may differ
+in.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from functools import lru_cache
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+from comborun.reporter.records.usage import busy
+from comborun.reporter.summary import describe_missing
+from comborun.reporter.text import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from comborun.attempt import EpisodeRecord, JsonValue
+    from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.comparing.comparisons import Comparison
+    from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.counting.schedule import Schedule, Stay
+    from comborun.reporter.records.usage import Busy
+    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+
+SCHEMA = 1
+SCHEMA_FILE = "final_benchmark_report.schema.json"
+DIGITS = 10
+COUNTED = ("completed", "successes", "errored", "missing")
+
+Pair = tuple[float, float]
+
+
+def significant(value: float) -> float:
+    """Ten significant digits, so that no p is rounded to 0."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def limits(interval: Pair | None) -> Pair | None:
+    """Of rates and of differences between rates, whose scale is 1: ten decimals."""
+    return interval and (round(interval[0], DIGITS), round(interval[1], DIGITS))
+
+
+def scaled(interval: Pair | None) -> Pair | None:
+    """Of what has any unit: ten decimals, and where both are small ten digits of the larger one."""
+    size = max(map(abs, interval)) if interval else 0
+    decimals = DIGITS + max(0, -1 - floor(log10(size))) if size else DIGITS
+    return interval and (round(interval[0], decimals), round(interval[1], decimals))
+
+
+def rounded(value: float | None, decimals: int) -> float | None:
+    return None if value is None else round(value, decimals)
+
+
+def as_json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def report_json(summary: Summary, ran: Schedule) -> str:
+    timing, counts, quality, comparisons = summary.timing, summary.counts, summary.quality, summary.comparisons
+    document = {
+        "$schema": SCHEMA_FILE,
+        "schema": SCHEMA,
+        "run": summary.run,
+        "grid": summary.grid,
+        "started": _moment(timing.started),
+        "finished": _moment(timing.finished),
+        "makespan_seconds": rounded(timing.makespan, 3),
+        "sequential_seconds": rounded(timing.sequential, 3),
+        "bound_seconds": rounded(ran.bound, 3),
+        "policies": summary.policies,
+        "environments": summary.environments,
+        "combos": [_combo(combo, summary) for combo in summary.combos],
+        "totals": {
+            "combos": len(summary.combos),
+            **_told(counts, "planned", *COUNTED),
+            "attempts": sum(combo.ending.attempts for combo in summary.combos),
+        },
+        "family": comparisons.size,
+        "claims": summary.claims.decided,
+        "undecided": summary.claims.left_open,
+        "comparisons": [_comparison(one) for one in comparisons.all],
+        "detectable": [
+            {
+                "environment": group.environment,
+                "n": group.detectable.n,
+                "alone": rounded(group.detectable.alone, 4),
+                "in_family": rounded(group.detectable.in_family, 4),
+            }
+            for group in comparisons.environments
+        ],
+        "means": [_mean(mean) for mean in summary.macro_means],
+        "attempts": [_stay(stay) for stay in ran.stays],
+        "usage": _usage(busy(ran.usage)),
+        "quality": {**vars(quality), "findings": [vars(finding) for finding in quality.findings]},
+        **({"canary": _canary(summary.canary)} if summary.canary else {}),
+        "provenance": dict(sorted(summary.provenance.items())),
+    }
+    return as_json(document)
+
+
+def _canary(canary: Canary) -> dict[str, Any]:
+    return {"run": canary.run, "combos": [vars(combo) for combo in canary.combos]}
+
+
+def _combo(combo: ComboSummary, summary: Summary) -> dict[str, Any]:
+    counts, rate, planned, ending = combo.counts, combo.rate, combo.rate_of_planned, combo.ending
+    failures, time, balanced = combo.failures, combo.time_to_success, combo.balanced
+    return {
+        **_told(combo, "policy", "environment", "unit", "planned"),
+        **_told(counts, *COUNTED),
+        "missing_episodes": describe_missing(counts) if counts else None,
+        "success_rate": rate.rate if rate else None,
+        "interval": limits(rate.interval) if rate else None,
+        "success_rate_of_planned": planned.rate if planned else None,
+        "interval_of_planned": limits(planned.interval) if planned else None,
+        "bounds": limits(combo.bounds),
+        "balanced": balanced
+        and {
+            "success_rate": balanced.rate.rate,
+            "interval": limits(balanced.rate.interval),
+            **_told(balanced.rate, "successes", "n"),
+            **_told(balanced, "copies", "each"),
+        },
+        "letters": summary.comparisons.letters_of(*combo.key) or None,
+        "retried": combo.retried if counts else None,
+        "outcome": ending.outcome,
+        "cause": ending.cause or None,
+        "warnings": ending.warnings,
+        "attempts": ending.attempts,
+        "seconds": rounded(ending.seconds, 3),
+        "peak_memory_kib": _kib(ending.peak_memory),
+        "metrics": {mean.name: _metric(mean) for mean in combo.metrics},
+        "failures": failures
+        and {"field": failures.field, "kinds": dict(failures.counts), **_told(failures, "other", "untold")},
+        "time_to_success": time
+        and {**_told(time, "field", "unit"), "median": time.curve.median, "untimed": time.untimed},
+        **({"not_needed": combo.not_needed} if combo.not_needed else {}),
+    }
+
+
+def _metric(mean: MetricMean) -> dict[str, Any]:
+    shown = {"interval": scaled(mean.interval), "percentiles": scaled(mean.percentiles)}
+    return {**_told(mean, "mean", "n"), **shown}
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    planned = one.sequential
+    test = planned and {"n_max": planned.n_max, "stopped_early": planned.stopped, "alpha": planned.alpha}
+    return {
+        **_told(one, "environment", "a", "b"),
+        "successes_a": one.rate_a.successes,
+        "n_a": one.rate_a.n,
+        "successes_b": one.rate_b.successes,
+        "n_b": one.rate_b.n,
+        "difference": significant(one.difference),
+        "interval": limits(one.interval),
+        **_told(one, "interval_method", "test"),
+        "p": significant(one.p),
+        "p_holm": significant(one.p_holm),
+        **_told(one, "better", "paired", "pairing"),
+        **({"sequential": test} if test else {}),
+        **({"prevented": one.prevented} if one.prevented else {}),
+    }
+
+
+def _mean(mean: MacroMean) -> dict[str, Any]:
+    return {
+        **_told(mean, "policy", "environments", "episodes", "mean"),
+        "interval": limits(mean.interval),
+        **_told(mean, "missing", "partial"),
+        **({"early": mean.early} if mean.early else {}),
+    }
+
+
+def _stay(stay: Stay) -> dict[str, Any]:
+    return {
+        **_told(stay, "session", "policy", "environment", "attempt"),
+        "started": _moment(stay.started),
+        "ended": _moment(stay.ended),
+        **_told(stay, "outcome", "gpus"),
+        "peak_memory_kib": _kib(stay.peak_memory),
+    }
+
+
+def _usage(found: Busy | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        **_told(found, "samples", "cpus"),
+        "mean_load": rounded(found.mean_load, 2),
+        "memory_kib": found.memory_kib,
+        "peak_memory_kib": found.peak_kib,
+        "gpus": [
+            {
+                "gpu": gpu.index,
+                "memory_mib": gpu.total_mib,
+                "peak_memory_mib": gpu.peak_mib,
+                "mean_utilization": rounded(gpu.mean_utilization, 1),
+            }
+            for gpu in found.gpus
+        ],
+    }
+
+
+def _told(value: object, *names: str) -> dict[str, Any]:
+    """Attributes under their own names; null for all of them where there is no value."""
+    return {name: getattr(value, name) if value else None for name in names}
+
+
+def _kib(memory: int | None) -> int | None:
+    return None if memory is None else memory // 1024
+
+
+def _moment(timestamp: float | None) -> str | None:
+    moment = instant(timestamp)
+    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- CSV --------------------------------------------------------------------------------------------------------------
+
+COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")
+_PAIRS = {
+    "interval": ("low", "high"),
+    "interval_of_planned": ("low_of_planned", "high_of_planned"),
+    "bounds": ("worst", "best"),
+}
+_SUMMARY = (
+    *("policy", "environment", "unit", "planned", *COUNTED, "retried", "success_rate", "interval"),
+    *("success_rate_of_planned", "interval_of_planned", "bounds", "letters"),
+    *("outcome", "attempts", "seconds", "peak_memory_kib"),
+)
+"""keys of a combo in the JSON; a pair has two columns"""
+SUMMARY_COLUMNS = tuple(column for key in _SUMMARY for column in _PAIRS.get(key, (key,)))
+FIELD_LIMIT = 200
+"""columns for fields of the records; beyond it they share the last column, as JSON"""
+
+_PLAIN = frozenset((float, int, type(None)))
+"""most cells of a large run: what needs no second look"""
+_STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+"""what a terminal acts upon; tabs and ends of lines stay, a cell may hold them"""
+
+
+def episodes_csv(episodes: Sequence[EpisodeRecord]) -> str:
+    """One row per episode that counts; a field of the records per column, metrics first, each kind by name."""
+    names = _field_names(episodes)
+    shown, rest = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
+    header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
+    return _csv([*header, "other"] if rest else header, (_episode(record, shown, rest) for record in episodes))
+
+
+def _episode(record: EpisodeRecord, shown: Sequence[str], rest: frozenset[str]) -> list[JsonValue]:
+    fields = {**record.extra, **record.metrics}
+    cells = [
+        *(record.policy, record.environment, record.episode, record.seed, record.verdict.value),
+        *(record.success, record.session, record.attempt, record.source),
+        *map(fields.get, shown),
+    ]
+    if rest:
+        cells.append({name: fields[name] for name in sorted(fields.keys() & rest)} or None)
+    return cells
+
+
+def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:
+    metrics, others = set[str](), set[str]()
+    for record in episodes:
+        metrics.update(record.metrics)
+        others.update(record.extra)
+    return sorted(metrics) + sorted(others - metrics)
+
+
+def summary_csv(summary: Summary) -> str:
+    """One row per combo; after the fixed columns four for each metric."""
+    metrics = tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
+    header = [*SUMMARY_COLUMNS, *(f"{name}.{part}" for name in metrics for part in ("mean", "low", "high", "n"))]
+    return _csv(header, (_summarized(_combo(combo, summary), metrics) for combo in summary.combos))
+
+
+def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonValue]:
+    for key in _SUMMARY:
+        yield from (combo[key] or (None, None)) if key in _PAIRS else (combo[key],)
+    for name in metrics:
+        found = combo["metrics"].get(name)
+        yield from (found["mean"], *(found["interval"] or (None, None)), found["n"]) if found else (None,) * 4
+
+
+def _csv(header: Iterable[str], rows: Iterable[Iterable[JsonValue]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_cell, header))
+    for cells in rows:
+        writer.writerow([cell if type(cell) in _PLAIN else _cell(cell) for cell in cells])
+    return buffer.getvalue()
+
+
+def _cell(value: JsonValue) -> JsonValue:
+    """A cell that no spreadsheet runs as a formula and no terminal obeys: the first kind of text gets an apostrophe in
+    front, control characters become escapes."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return _text(json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return value
+
+
+@lru_cache(maxsize=1024)
+def _text(value: str) -> str:
+    plain = value if value.isprintable() else _CONTROL.sub(_escaped, value)
+    return f"'{plain}" if plain.startswith(_STARTS_A_FORMULA) else plain
+
+
+def _escaped(control: re.Match[str]) -> str:
+    return control[0].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,187 @@
+"""What a report says of the run as a whole: sentences before any table, and the paragraph on methods. Pure.
+
+What the comparisons decide is told by claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from comborun.reporter.comparing.comparisons import ALPHA
+from comborun.reporter.text import duration
+from comborun.rules.words import Completeness, Outcome
+from comborun.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.reporter.comparing.comparisons import Sequential
+    from comborun.reporter.summary import Summary
+
+
+def sentences(summary: Summary) -> tuple[str, ...]:
+    """The state of the whole run, the gravest first."""
+    return (
+        *_canary(summary),
+        *(() if summary.ended else ("Not all sessions had ended when this report was made.",)),
+        *_episodes(summary),
+        *_early(summary),
+        *_sessions(summary),
+        *_times(summary),
+    )
+
+
+def _canary(summary: Summary) -> Iterator[str]:
+    """A warning before all else; and that all is well where that was looked at."""
+    found = summary.canary
+    if found is None or not found.combos:
+        return
+    compared = sum(combo.compared for combo in found.combos)
+    if found.differing:
+        yield (
+            f"Warning: of {several(compared, 'episode')} that {'was' if compared == 1 else 'were'} run alone once more,"
+            f" some went otherwise in {len(found.differing)} of {several(len(found.combos), 'combo')}: the program is"
+            " not repeatable, or sessions that run side by side change each other's results."
+        )
+    elif compared:
+        yield f"{several(compared, 'episode')} run alone once more went the same."
+
+
+def _episodes(summary: Summary) -> Iterator[str]:
+    counted = [combo.counts for combo in summary.combos if combo.counts]
+    counts = summary.counts
+    if not counted:
+        return
+    if not summary.planned:
+        errored = f" and {several(counts.errored, 'errored one')}" if counts.errored else ""
+        yield (
+            f"{several(counts.completed, 'completed episode')}{errored} of {several(len(counted), 'combo')};"
+            " no plan says how many there should be."
+        )
+        return
+    whole = sum(one.completeness is Completeness.COMPLETE for one in counted)
+    among = "" if len(counted) == len(summary.combos) else " counted in episodes"
+    state = f"{whole} of {len(counted)} combos{among} {'is' if whole == 1 else 'are'}"
+    if whole == len(counted) > 1:
+        state = f"All {len(counted)} combos{among} are"
+    short = [f"{count} {word}" for count, word in ((counts.errored, "errored"), (counts.missing, "missing")) if count]
+    rest = f" ({', '.join(short)})" if short else ""
+    yield f"{state} complete: {counts.completed} of {counts.planned} planned episodes have a verdict{rest}."
+
+
+def _early(summary: Summary) -> Iterator[str]:
+    """What stopping early has spared; nothing about runs that could not."""
+    found = [one.sequential for one in summary.comparisons.all if one.sequential]
+    if found:
+        spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
+        yield (
+            f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} decided before the last pair"
+            f" of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
+        )
+
+
+def _sessions(summary: Summary) -> Iterator[str]:
+    """Outcomes other than success, and training, which has nothing but an outcome."""
+    outcomes = Counter(combo.ending.words for combo in summary.combos)
+    bad = [f"{count} {words}" for words, count in outcomes.items() if words != Outcome.SUCCEEDED]
+    if summary.planned and bad:
+        yield f"Outcomes other than succeeded: {', '.join(bad)}."
+    if steps := sum(combo.unit == "step" for combo in summary.combos):
+        yield f"{several(steps, 'combo')} counted in steps: outcome and duration, no rate."
+
+
+def _times(summary: Summary) -> Iterator[str]:
+    timing = summary.timing
+    if timing.makespan is not None:
+        known = timing.sequential is not None
+        total = f"; the session times add up to {duration(timing.sequential)}" if known else ""
+        yield f"From the first start to the last end: {duration(timing.makespan)}{total}."
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+
+
+def methods(summary: Summary) -> str:
+    """Ready to paste: of what this report holds, and nothing else."""
+    counting = (
+        "An episode counts at most once: its record of the lowest attempt with a verdict, whatever the verdict; the"
+        " first such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran,"
+        " but their program gave none; missing ones were planned and left no record. Neither enters the rate."
+    )
+    outcomes = "A session's outcome follows from its records, not from its exit code."
+    return " ".join((counting, *_rates(summary), *_comparisons(summary), *_graded(summary), outcomes))
+
+
+def _rates(summary: Summary) -> Iterator[str]:
+    if any(combo.rate for combo in summary.combos):
+        yield (
+            "Intervals of success rates are exact binomial (Clopper-Pearson) at 95 %, each for its combo alone and"
+            " assuming independent episodes."
+        )
+
+
+def _comparisons(summary: Summary) -> Iterator[str]:
+    found = summary.comparisons.all
+    if not found:
+        yield "No policies were compared."
+        return
+    sequential = [one.sequential for one in found if one.sequential]
+    if sequential:
+        yield _sequential(sequential, len(found), summary.comparisons.size)
+    if prevented := sum(bool(one.prevented) for one in found):
+        yield (
+            f"{_share(prevented, len(found))} of policies {'was' if prevented == 1 else 'were'} planned to be tested"
+            " after every pair of episodes, and could not be, for the reasons under data quality: nothing stopped early"
+            f" for {'it' if prevented == 1 else 'them'}, and all episodes count."
+        )
+    paired = sum(one.paired for one in found) - len(sequential)
+    if paired:
+        yield (
+            f"{_share(paired, len(found))} of policies used the episodes that both completed, paired because the"
+            " records show equal seeds or initial states: exact McNemar test, Bonett-Price interval of the difference."
+        )
+    if unpaired := len(found) - paired - len(sequential):
+        yield (
+            f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
+            " Newcombe interval of the difference."
+        )
+    yield (
+        f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
+        f" decided at {ALPHA:g}. Intervals of differences are at 95 % for each alone. Policies that share a letter are"
+        " not told apart, which does not mean that they are equal."
+    )
+
+
+def _sequential(planned: Sequence[Sequential], printed: int, family: int) -> str:
+    return (
+        f"{_share(len(planned), printed)} of policies {'was' if printed == 1 else 'were'} tested after every pair of"
+        " episodes, in the order of their index, by a conditional alpha-spending McNemar test (CASM) of at most"
+        f" {max(one.n_max for one in planned)} pairs with linear spending; {planned[0].alpha:g} two-sided is shared"
+        f" equally among {several(family, 'comparison')}, and all of this was fixed before the first episode. Pairs"
+        " start from equal seeds or initial states and are taken as independent of each other. p-values are"
+        " sequential, the smallest of a fixed list of levels, and valid whenever one stops; intervals join"
+        " Clopper-Pearson limits at 97 % by square and add. Estimates after an early stop lean away from zero. Episodes"
+        " after a decision are kept, and not used in that comparison."
+    )
+
+
+def _share(some: int, total: int) -> str:
+    if some == total:
+        return "The comparison" if total == 1 else f"All {total} comparisons"
+    return f"{some} of {total} comparisons"
+
+
+def _graded(summary: Summary) -> Iterator[str]:
+    if any(mean.interval for combo in summary.combos for mean in combo.metrics):
+        yield (
+            "Metrics are means over completed episodes with a 95 % bootstrap interval (BCa, seeded by the data), and"
+            " the 5th and 95th percentiles of the episodes."
+        )
+    if any(combo.time_to_success for combo in summary.combos):
+        yield "Time to success is cumulative incidence over all completed episodes: failures stay in the denominator."
+    if any(mean.mean is not None for mean in summary.macro_means):
+        yield (
+            "Means over environments are unweighted, with the environments taken as fixed and a bootstrap stratified by"
+            " environment; no mean is given where an environment is missing."
+        )
