@@ -17,6 +17,7 @@ from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
 from comborun.resources import BashWord
+from comborun.rules.tally import marked
 from comborun.text import MIB
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC
@@ -104,7 +105,7 @@ class Seen:
         if self.end is not None:
             told |= {"life": "ended", "end": _filled(self.end)}
         else:
-            counts = {"records": self.counts[0], "verdicts": self.counts[0], "successes": self.counts[1]}
+            counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "counts": _filled(counts), "wrong_gpu": self.wrong_gpu}
             told |= {} if self.stalled is None else {"stalled": str(self.stalled)}
@@ -113,10 +114,17 @@ class Seen:
             told["log"] = {"size": size, "changed": self.changed, "tail": len(self.log[-TAIL:])}
         return told
 
+    def _counted(self, records: int, successes: int) -> dict[str, object]:
+        """What a host writes of so many records, the first of which are successes."""
+        verdicts = {self.first + at: at < successes for at in range(records)}
+        counts = {"records": records, "successes": successes, "verdicts": records}
+        return counts | {"marks": marked(verdicts, (self.first, records))}
+
     def ended(self, cause: str = "exited", completeness: str = "complete", **fields: object) -> Seen:
         started = self.started
         end = {"attempt": self.attempt, "ended": NOW - 1, "cause": cause, "completeness": completeness}
-        base = {"started": "" if started is None else started, "code": "0", "verdicts": fields.get("records", "")}
+        counts = self._counted(int(str(fields.get("records", 0))), int(str(fields.get("successes", 0))))
+        base = {"started": "" if started is None else started, "code": "0", **counts}
         log = fields.pop("log", None)
         assert log is None or isinstance(log, bytes)
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
