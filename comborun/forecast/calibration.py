@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,10 +45,6 @@ class Measured:
     """kept busy, on average; None: not measured"""
 
     @property
-    def sizes(self) -> tuple[float, ...]:
-        return self.start_up_s, self.episode_s, self.memory_mib, self.gpu_memory_mib, self.cores or 0.0
-
-    @property
     def pace(self) -> Pace:
         return Pace(self.episode_s, self.start_up_s, self.memory_mib, self.gpu_memory_mib)
 
@@ -68,10 +64,6 @@ class Step:
     one_by_one_s: float = 0.0
     """seconds that the same sessions take one after another"""
 
-    @property
-    def sizes(self) -> tuple[float, ...]:
-        return self.at_once, self.seconds, self.speed, self.episodes, self.one_by_one_s
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -90,30 +82,33 @@ class Calibration:
     stopped: str
     """why no more were tried side by side"""
 
+    @property
+    def host(self) -> tuple[str, int, tuple[str, ...]]:
+        return self.hostname, self.cpus, self.gpus
+
     def is_of(self, host: HostFacts) -> bool:
-        return (self.hostname, self.cpus, self.gpus) == (host.hostname, host.cpus, gpu_names(host))
+        return self.host == (host.hostname, host.cpus, gpu_names(host))
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what no calibration says."""
-        found = cls(
-            hostname=str(data["hostname"]),
-            cpus=int(data["cpus"]),
-            gpus=tuple(map(str, data["gpus"])),
-            at=str(data["at"]),
-            comborun=str(data["comborun"]),
-            combos=tuple(Measured(**entry) for entry in data["combos"]),
-            steps=tuple(Step(**entry) for entry in data["steps"]),
-            best=int(data["best"]),
-            stopped=str(data["stopped"]),
-        )
-        sizes = [size for one in found.combos for size in one.sizes]
-        sizes += [size for step in found.steps for size in step.sizes]
-        if not all(math.isfinite(size) and size >= 0 for size in (*sizes, found.best)):
-            raise ValueError("a number below 0, or none at all")
-        if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):
+        combos = tuple(Measured(**entry) for entry in data["combos"])
+        steps = tuple(Step(**entry) for entry in data["steps"])
+        found = cls(**{**data, "gpus": tuple(map(str, data["gpus"])), "combos": combos, "steps": steps})
+        parts: tuple[Measured | Step | Calibration, ...] = (found, *combos, *steps)
+        for part in parts:
+            _check_numbers(part)
+        if any(step.speed <= 0 or step.at_once < 1 for step in steps):
             raise ValueError("sessions side by side that did nothing")
         return found
+
+
+def _check_numbers(part: Measured | Step | Calibration) -> None:
+    for one in fields(part):
+        value = getattr(part, one.name)
+        number = one.type in {"int", "float"} or (one.type == "float | None" and value is not None)
+        if number and not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{one.name} is {value}")
 
 
 def calibration_path(grid: Path) -> Path:
@@ -138,8 +133,7 @@ def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
 
 def text_of(found: Sequence[Calibration], new: Calibration) -> str:
     """The file with a new measurement in the place of the host's last one."""
-    others = [one for one in found if (one.hostname, one.cpus, one.gpus) != (new.hostname, new.cpus, new.gpus)]
-    hosts = [asdict(one) for one in (*others, new)]
+    hosts = [asdict(one) for one in (*(one for one in found if one.host != new.host), new)]
     return json.dumps({"schema": SCHEMA, "about": _ABOUT, "hosts": hosts}, indent=1, ensure_ascii=False) + "\n"
 
 
