@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
@@ -26,12 +25,9 @@ def read_text(path: str, most: int = RECORD_MOST) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return ""
+    data = b""
     try:
-        data = os.read(fd, most + 1)
-        while data and len(data) <= most:
-            more = os.read(fd, most + 1 - len(data))
-            if not more:
-                break
+        while len(data) <= most and (more := os.read(fd, most + 1 - len(data))):
             data += more
     except OSError:
         return ""
@@ -164,13 +160,14 @@ def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
     while True:
         try:
             fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EINTR, errno.EAGAIN) or time.monotonic() >= deadline:
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
                 os.close(fd)
-                if error.errno in (errno.EWOULDBLOCK, errno.EINTR, errno.EAGAIN):
-                    return -1
-                raise
+                return -1
             time.sleep(_LOCK_PAUSE_S)  # flock(2) itself has no limit, and an alarm would be the whole process's
+        except OSError:
+            os.close(fd)
+            raise
         else:
             return fd
 

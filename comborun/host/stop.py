@@ -118,8 +118,10 @@ class Stopping:
             self._end_dispatcher()
             dismiss(self.layout.dispatch)
             names = _folders(self.layout.sessions)
-        if self.cluster:
-            self._take_back(None if everything else names)
+        if self.cluster and self.cluster.silence:
+            complain("stop: Slurm does not answer")
+        elif self.cluster:  # what waits in its queue goes first
+            self.cluster.cancel_waiting(None if everything else names)
         clean = self._round(names, named=not everything)
         if everything:
             self.family = SERVERS
@@ -178,14 +180,12 @@ class Stopping:
             life, note = attempts.QUEUED, "while it waited for another attempt"
         if life == attempts.QUEUED:
             number += 1
-        if life in (attempts.QUEUED, attempts.STARTING) and self._forestall(name, number, note):
+        begins = life in (attempts.QUEUED, attempts.STARTING)
+        if begins and self.attempts.forestall(name, number, "stopped", note, self.family):
             self._tell(name, number)
             _say(f"{name}: cancelled {note}")
             return
         self._mark_begun(name, number)
-
-    def _forestall(self, name: str, number: int, note: str) -> bool:
-        return self.attempts.forestall(name, number, "stopped", note, self.family)
 
     def _mark_begun(self, name: str, number: int) -> None:
         """The mark names who stops it: without its stopper it says nothing."""
@@ -220,13 +220,6 @@ class Stopping:
                 if process.named(claim, "supervisor"):
                     process.send(int(claim["supervisor"]), signal.SIGKILL)
             _until(_BURIED_S, changes, self._all_ended)
-
-    def _take_back(self, names: list[str] | None) -> None:
-        """What waits in Slurm's queue goes first."""
-        if self.cluster and self.cluster.silence:
-            complain("stop: Slurm does not answer")
-        elif self.cluster:
-            self.cluster.cancel_waiting(names)
 
     def _signal(self, number: int, word: str) -> None:
         """To the command's group, if it still is that command; to a supervisor on another node through Slurm."""
@@ -264,8 +257,6 @@ class Stopping:
             return
         records = int(end.get("records") or 0)
         _say(f"{name}: {attempts.outcome_of(end)}, {_several(records, 'record')}")
-
-    # What is left
 
     def _sweep(self, everything: bool) -> bool:
         """End what carries a marker even now; whether nothing does any more."""

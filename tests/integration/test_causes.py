@@ -38,18 +38,12 @@ def went_on(*lines: str, constants: tuple[str, ...] = ()) -> Script:
 CASES = {
     "error": (session("echo ValueError >&2; exit 2"), "exited", "error"),
     "no_result": (session("exit 0"), "exited", "no_result"),
-    "short_of_one": (session(TWO_OF_THREE), "exited", "no_result"),
     "crashed": (session("kill -SEGV $$"), "signal", "crashed"),
-    "aborted": (session("kill -ABRT $$"), "signal", "crashed"),
     "killed": (session("kill -KILL $$"), "signal", "killed"),
-    "told_to_end": (session("kill -TERM $$"), "signal", "killed"),
     "no_program": (Script(("no-such-program",)), "launch_failed", "launch_failed"),
     "no_such_setup": (session("true", setup="return 3"), "launch_failed", "launch_failed"),
     "torch": (says("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), "gpu_memory", "gpu_memory"),
-    "torch_caught": (says("CUDA out of memory", "exit 0"), "gpu_memory", "gpu_memory"),
-    "jax": (says("RESOURCE_EXHAUSTED: Out of memory while trying", "kill -ABRT $$"), "gpu_memory", "gpu_memory"),
     "vulkan": (says("VkResult: ERROR_DEVICE_LOST"), "gpu_fault", "gpu_fault"),
-    "ray": (says("ray.exceptions.RayActorError: died"), "server_lost", "server_lost"),
     "port": (
         session("echo 'OSError: [Errno 98] Address already in use'; exit 1"),
         "launch_failed",
@@ -62,11 +56,6 @@ CASES = {
         "launch_failed",
     ),
     "survived": (went_on("CUDA out of memory. Trying half of the batch", "[  9/40] stairs FELL"), "exited", "error"),
-    "survived_twice": (
-        went_on("Connection refused", "[  9/40] stairs FELL", "CUDA out of memory"),
-        "gpu_memory",
-        "gpu_memory",
-    ),
     "quoted": (
         went_on(
             "Namespace(hint='No space left on device')", "done with 9", constants=("progress_line='done with (\\d+)'",)
@@ -74,18 +63,7 @@ CASES = {
         "exited",
         "error",
     ),
-    "drawn_again": (
-        went_on(" 9/40 |# | 9/40 [00:12<00:40, 1.2s/it]", "CUDA out of memory", " |# | 9/40 [00:13<00:41, 1.3s/it]"),
-        "gpu_memory",
-        "gpu_memory",
-    ),
-    "quota": (says("OSError: [Errno 122] Disk quota exceeded"), "disk_full", "disk_full"),
     "python_limit": (python(GREEDY, setup="ulimit -v 400000"), "host_memory", "host_memory"),
-    "cpp_limit": (
-        says("terminate called after throwing an instance of 'std::bad_alloc'", "kill -ABRT $$"),
-        "host_memory",
-        "host_memory",
-    ),
     "noise": (says("[Error] vkCreateInstance failed. CUDA out of memory"), "exited", "error"),
     "bar": (session("printf '10%%|#   |\\rCUDA error: out of memory\\r20%%'; exit 1"), "gpu_memory", "gpu_memory"),
     "binary": (session("head -c 9000 /dev/urandom; echo; echo 'GPU is lost'; exit 1"), "gpu_fault", "gpu_fault"),
@@ -94,17 +72,11 @@ CASES = {
         "exited",
         "killed",
     ),
-    "own_cause": (
-        says("Kit: licence server busy", "exit 1", "signatures=('server_lost licence')"),
-        "server_lost",
-        "server_lost",
-    ),
     "own_ignore": (
         says("CUDA out of memory (retrying)", "exit 1", "signatures=('ignore retrying')"),
         "exited",
         "error",
     ),
-    "own_first": (says("CUDA out of memory", "exit 1", "signatures=('error out of memory')"), "exited", "error"),
     "no_pattern": (says("CUDA out of memory", "exit 1", "signatures=('error (')"), "gpu_memory", "gpu_memory"),
 }
 

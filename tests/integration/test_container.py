@@ -12,7 +12,6 @@ import pytest
 from box import until
 from desk import CHECKOUT, Desk, desk
 
-from comborun.host import container
 from comborun.rules.records import parse
 
 __all__ = ["desk"]
@@ -122,26 +121,3 @@ def test_stop_ends_a_container_that_no_search_finds(desk: Desk, docker: Path, cl
 def until_there(docker: Path) -> Path:
     until(lambda: [*docker.glob("comborun-*/pid")], "its container runs")
     return next(docker.glob("comborun-*"))
-
-
-@pytest.mark.parametrize(
-    ("runtime", "code", "said", "told"),
-    [
-        (
-            "docker",
-            125,
-            "docker: no daemon?\n\nRun 'docker run --help'",
-            "docker could not start the container: docker: no daemon?",
-        ),
-        ("docker", 126, "", "docker could not run the program in the image"),
-        ("docker", 1, "", ""),
-        ("apptainer", 127, "", ""),
-        ("apptainer", 255, "FATAL:   no image", "apptainer could not start the container: FATAL:   no image"),
-    ],
-)
-def test_a_code_of_the_runtime_means_what_it_says(
-    tmp_path: Path, runtime: str, code: int, said: str, told: str
-) -> None:
-    log = tmp_path / "log"
-    log.write_text(f"{said}\n" if said else "")
-    assert container.why(str(log), runtime, code) == told

@@ -205,7 +205,7 @@ def test_a_look_at_a_large_run_costs_few_bytes(box: Box) -> None:
     rows = "".join(f'{{"episode": {i}, "success": true}}\n' for i in range(40))
     box.plan({name: bash("true", results=("*.jsonl",)) for name in names})
     for i, name in enumerate(names[: running + ended]):
-        box.write(f"sessions/{name}/attempt-1/claim", '{"count": 100, "results": ["*.jsonl"], "success": "true"}\n')
+        box.write(f"sessions/{name}/attempt-1/claim", '{"count": 100, "files": ["*.jsonl"]}\n')
         told = {"attempt": 1, "started": time.time(), "host": "gpu-box-with-a-name", "multiplexer": "tmux"}
         told |= {"address": f"{name}_ab12", "gpus": "0", "first": 0, "count": 100}
         box.write(f"sessions/{name}/attempt-1/begin", identity(**told))

@@ -9,6 +9,7 @@ from box import Box, Script, bash
 from recorded import record
 
 from comborun.attempt import Begin
+from comborun.host import chain
 from comborun.host.attempts import RunDirectory
 
 RANGED = ("ranged=1", "episode=episode")
@@ -30,7 +31,7 @@ def tail(box: Box) -> str:
 
 
 def accepted(box: Box) -> list[int]:
-    return RunDirectory(str(box.directory)).accepted("one")
+    return chain.accepted(RunDirectory(str(box.directory)), "one")
 
 
 def link(box: Box) -> None:
@@ -48,7 +49,7 @@ def past(box: Box, number: int, first: int, count: int, rows: str | list[int], *
         rows = "".join(f'{{"episode": {episode}, "success": true}}\n' for episode in rows)
     told = dict(rule.split("=", 1) for rule in rules or RANGED)
     at = f"sessions/one/attempt-{number}"
-    box.write(f"{at}/claim", record(first=first, count=count, results=["*.jsonl"], **told))
+    box.write(f"{at}/claim", record(first=first, count=count, files=["*.jsonl"], **told))
     box.write(f"{at}/out/records.jsonl", rows)
     box.write(f"{at}/end", f'{{"completeness": "partial", "cause": "signal", "records": "{len(rows.splitlines())}"}}\n')
 

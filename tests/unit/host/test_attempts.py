@@ -147,6 +147,11 @@ def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
     (folder / "stop").write_text(record(by="stop", pid=1, start="never", signalled=1))
     assert attempts.stopping(at)
     pid, start, _ = process.identity()
+    (folder / "stop").write_text("")
+    assert attempts.stopping(at), "a full disk left no room for a name"
+    old = time.time() - attempts.NAMELESS_S - 1
+    os.utime(folder / "stop", (old, old))
+    assert not attempts.stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=pid, start=start))
     assert attempts.stopping(at)
     assert run.bury("s", 1)

@@ -22,6 +22,14 @@ RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})
 """
 
+MOVES = """for i in range(50):
+    draft = os.environ['OUT'] + f'/{i}'
+    open(draft, 'w').close()
+    os.utime(draft, (1e9, 1e9))
+    os.rename(draft, draft + '.jsonl')
+    time.sleep(0.1)
+"""
+
 
 class Supervisor:
     """Starts a program of Python that is to make three episodes, and asks a watch about it until one of them ends."""
@@ -101,9 +109,10 @@ def test_a_program_that_does_nothing_is_stalled_and_it_is_on_record(supervise):
         "end = time.monotonic() + 5\nwhile time.monotonic() < end: pass",
         "for i in range(50): print('step', i, 'of 50'); time.sleep(0.1)",
         RECORD.format(50, 0.1),
+        MOVES,
         "for i in range(10): os.spawnl(os.P_WAIT, '/bin/sh', 'sh', '-c', 'timeout 0.5 sh -c \"while :; do :; done\"')",
     ],
-    ids=["computes", "chats", "saves", "has children that compute"],
+    ids=["computes", "chats", "saves", "moves its results into place", "has children that compute"],
 )
 def test_a_program_that_works_in_whatever_way_is_not_stalled(supervise, program):
     assert supervise(program, stall_s=3).verdict(60) is None

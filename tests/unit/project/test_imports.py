@@ -121,3 +121,13 @@ def test_help_loads_nothing_that_it_does_without(arguments: list[str], heavy: se
     found = json.loads(loaded)
     assert found["collects"], "garbage is collected again when a command runs"
     assert not heavy & set(found["modules"])
+
+
+SLOW = {"dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", "argparse", "logging", "asyncio"}
+
+
+def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
+    """One starts for each session, and a slot that became free waits for it."""
+    script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); import comborun.host.session; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert not SLOW & set(done.stdout.split())
