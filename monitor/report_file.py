@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
@@ -32,24 +31,20 @@ class Reported:
         return ended and (session.name, session.attempt) in self.attempts
 
 
-def last_report(host: str, run: str, directory: str) -> Reported | None:
-    """The latest report of a run that is on this machine; None where there is none that can be read."""
-    from comborun.remote.fetch import mirror_directory
+def as_reported(seen: RunStatus, source: Path) -> RunStatus:
+    """The run with the outcomes and numbers of its latest report where that came to others.
 
-    source = Path(directory) if host == LOCAL else mirror_directory(host, run)
+    `source` is the run's copy on this machine; a report that can't be read changes nothing.
+    """
     try:
         document = json.loads((source.expanduser() / _REPORT).read_text("utf-8"))
         combos = {(one["policy"], one["environment"]): one for one in document["combos"]}
-        seen = {(one["session"], one["attempt"]) for one in document["attempts"] if one["ended"]}
+        attempts = {(one["session"], one["attempt"]) for one in document["attempts"] if one["ended"]}
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return Reported(combos, frozenset(seen)) if document.get("run") == run else None
-
-
-def as_reported(seen: RunStatus, report: Reported | None) -> RunStatus:
-    """The run with the outcomes and numbers of its report where that came to others."""
-    if report is None or not seen.finished:
         return seen
+    if document.get("run") != seen.run:
+        return seen
+    report = Reported(combos, frozenset(attempts))
     return replace(seen, sessions=tuple(_as_reported(one, report) for one in seen.sessions))
 
 

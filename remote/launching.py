@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from comborun import __version__
 from comborun.again.amend import amend, check_rule, compare
 from comborun.again.notes import change_lines, change_notes, cut_kept, policies_kept, rule_kept, taken_over
-from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
+from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.grid import parse_grid
 from comborun.remote import control, slurm
@@ -178,6 +179,15 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         replaced=replaced(said),
         submitted=tuple(filter(None, map(str.strip, said.splitlines()))) if launched.plan.slurm else (),
     )
+
+
+def launch_canary(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:
+    """Start a run that repeats a few episodes of the run in `directory`; its manifest says so."""
+    root, _, run = directory.rpartition("/")
+    origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
+    publication = publish(transport, Draft(plan, f"# a canary of {run}; its grid is there\n", root, origin), "new")
+    control.revive(transport, publication.directory, plan)
+    return publication
 
 
 def replaced(said: str) -> tuple[str, ...]:

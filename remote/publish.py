@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from comborun.again.amend import Amended
 from comborun.again.amendment import amendment
 from comborun.bundle import bundle
 from comborun.errors import HostError
-from comborun.plan import Plan
+from comborun.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.program import library_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from comborun.again.amend import Amended
     from comborun.bundle import File
     from comborun.remote.transport import Transport
 
@@ -116,6 +117,15 @@ def amend(transport: Transport, publication: Publication, amended: Amended, draf
     files = amendment(found.plan, amended.plan, found.number, draft.grid_text)
     answer = _send(transport, "amend", order, files, draft.python)
     return tuple(answer["running"]) if answer["state"] == "amended" else None
+
+
+def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:
+    """Add sessions to a run whose newest plan, with its number, is `before`. False: it is another one by now."""
+    plan = replace(before[0], sessions=(*before[0].sessions, *added))
+    found = Found(*before, before[0].digest, ended=False, whole=False, held=False)
+    publication = Publication("resumed", PurePosixPath(directory).name, directory, found)
+    draft = Draft(plan, "", publication.root, {})
+    return amend(transport, publication, Amended(plan, added, ()), draft) is not None
 
 
 def _found(answer: Mapping[str, Any]) -> Found:

@@ -12,10 +12,12 @@ import jsonlines
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
+from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from comborun.remote.mirror import Skipped
     from comborun.remote.transport import Transport
 
 
@@ -121,3 +123,25 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     if "/" in wanted:
         raise UserError(f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are")
     raise UserError(f"there is no run {wanted!r} on {host}", f"the newest is {runs[0].id}; combo runs lists all")
+
+
+def copy_of(host: str, run: str, directory: str) -> Path:
+    """Where the records of a run are on this machine: in the run itself, or in the mirror of a run elsewhere."""
+    if host == LOCAL:
+        return Path(directory)
+    from comborun.remote.fetch import mirror_directory
+
+    return mirror_directory(host, run)
+
+
+def bring(transport: Transport, run: str, directory: str, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
+    """Where the records of a run are on this machine, as new as on its host, and what could not be brought here.
+
+    `most` are the bytes that a mirror may hold, unless that is left to comborun.
+    """
+    copy = copy_of(transport.host, run, directory)
+    if transport.host == LOCAL:
+        return copy, ()
+    from comborun.remote.fetch import MOST, fetch
+
+    return copy, fetch(transport, directory, copy, most=MOST if most is None else most).skipped

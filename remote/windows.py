@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import libtmux
-from libtmux.exc import LibTmuxException
-
 from comborun.attempt import SLURM, Begin
 from comborun.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import PurePosixPath
+
+    import libtmux
 
 
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
@@ -37,12 +36,19 @@ def step_command(job: str, log: PurePosixPath, *, write: bool) -> list[str]:
 
     `job` is the task's own number: srun takes no `12_7`.
     """
-    there = ["bash", "-l"] if write else ["tail", "-n", "50", "-F", "--", str(log)]
+    there = ["bash", "-l"] if write else follow_command(log)
     return ["srun", f"--jobid={job}", "--overlap", "--pty", *there]
+
+
+def follow_command(log: PurePosixPath) -> list[str]:
+    """The command that shows a log as it grows."""
+    return ["tail", "-n", "50", "-F", "--", str(log)]
 
 
 def open_windows(socket: str) -> frozenset[str]:
     """The exact names of the tmux sessions on the server of this socket name; empty when no server runs."""
+    import libtmux
+
     server = libtmux.Server(socket_name=socket)
     if not server.is_alive():
         return frozenset()
@@ -55,6 +61,9 @@ def tile(name: str, panes: Mapping[str, str]) -> list[str]:
     Inside tmux it is a window of the session that the user is in, outside a session of its own. A pane closes with its
     command; the window closes with its last pane. Raises UserError when tmux says no.
     """
+    import libtmux
+    from libtmux.exc import LibTmuxException
+
     server = libtmux.Server()
     commands = iter(panes.items())
     title, first = next(commands)

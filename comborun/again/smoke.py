@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.planner import digest_of, distinct, first_episodes, smoke_session
-from comborun.text import shortened
+from comborun.text import several, shortened
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Ses
     return tuple(session for session in made if session.name not in taken)
 
 
-OF = "canary_of"
+CANARY_OF = "canary_of"
 """in the manifest's provenance: the run that a canary repeats"""
 
 
@@ -58,5 +58,11 @@ def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
         notify=None,
         replaces=(),
         stop_early=None,
-        digest=digest_of(OF, run, [session.digest for session in sessions]),
+        digest=digest_of(CANARY_OF, run, [session.digest for session in sessions]),
     )
+
+
+def told_size(plan: Plan) -> str:
+    """`3 episodes`, or `up to 3 episodes` where a combo has fewer than others."""
+    counts = {session.count for session in plan.sessions}
+    return ("up to " if len(counts) > 1 else "") + several(max(counts, default=0), "episode")

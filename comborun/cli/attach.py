@@ -1,4 +1,4 @@
-"""combo attach: the windows of sessions, or the log of a session that has none."""
+"""combo attach: the windows of sessions, or the log of a session that has none. It changes and ends nothing."""
 
 from __future__ import annotations
 
@@ -14,32 +14,28 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.attempt import SLURM
-from comborun.cli.options import Where, root_option, run_option, where_options
-from comborun.cli.terminal import print_log
+from comborun.cli.logs import print_log
+from comborun.cli.options import Target, of_run_option
 from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
-from comborun.remote.logs import Latest, begins, latest
-from comborun.remote.logs import follow as follow_log
+from comborun.remote.logs import Latest, begins, follow, latest
 from comborun.remote.transport import LOCAL
-from comborun.remote.windows import attach_command, step_command
+from comborun.remote.windows import attach_command, follow_command, open_windows, step_command, tile
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
     from comborun.attempt import Begin
     from comborun.monitor.status import SessionStatus
-    from comborun.remote.transport import Transport
 
 
 @click.command()
 @click.argument("session", required=False)
-@run_option
-@where_options
-@root_option
+@of_run_option
 @click.option("--all", "tiled", is_flag=True, help="A tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Let keys through: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(session: str | None, wanted: str | None, where: Where, root: str | None, **how: bool) -> None:
+def attach(session: str | None, target: Target, tiled: bool, write: bool, show: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
     screen has no read-only view: without --write its log is followed instead. On Slurm it goes to the session's node,
@@ -49,37 +45,37 @@ def attach(session: str | None, wanted: str | None, where: Where, root: str | No
     combo attach stairs_flat
     combo attach --all
     """
-    transport, found = where.find(wanted, root)
-    if how["tiled"]:
-        _attach_all(found.id, _panes(transport, found.directory), show=how["show"])
+    if tiled:
+        _attach_all(target, show=show)
         return
     if not session:
         raise UserError("name a session, or give --all", "combo status names them")
-    seen = latest(transport, RunLayout(found.directory), session)
+    host, seen = target.transport.host, latest(target.transport, RunLayout(target.directory), session)
     if seen.begin is None:
         raise UserError(f"{session} is only just starting", "try again in a moment")
     if seen.begin.multiplexer == SLURM:
-        command = step_command(_task(transport, found.directory, session), seen.log, write=how["write"])
+        command = step_command(_task(target, session), seen.log, write=write)
     else:
-        command = _view(transport.host, seen, write=how["write"])
-    instead = "" if how["show"] else _instead(transport, found.directory, session, seen.begin, write=how["write"])
-    if instead:
+        command = _view(host, seen, write=write)
+    if show:
+        click.echo(shlex.join(_way(host, command)))
+    elif instead := _instead(target, session, seen.begin, write=write):
         click.echo(instead, err=True)
-        print_log(follow_log(transport, seen.log, 50, on=True))
+        print_log(follow(target.transport, seen.log, 50, on=True))
     else:
-        _show_or_become(_way(transport.host, command), show=how["show"])
+        _become(_way(host, command))
 
 
-def _instead(transport: Transport, directory: str, session: str, begin: Begin, *, write: bool) -> str:
+def _instead(target: Target, session: str, begin: Begin, *, write: bool) -> str:
     """Why the log of a session is followed where its window can't be opened; empty where it can.
 
     Raises UserError where nothing of the session runs any more.
     """
     if begin.multiplexer == "screen" and not write:
         return "screen has no read-only view: this follows the log; --write opens the window"
-    if not _closed(transport.host, begin):
+    if not _closed(target.transport.host, begin):
         return ""
-    if _alive(transport, directory, session) is None:
+    if _alive(target, session) is None:
         raise UserError(f"the window of {session} is closed: it has ended", f"combo logs {session} shows its output")
     return f"the window of {session} is gone, but it still runs: this follows its log"
 
@@ -88,20 +84,13 @@ def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
     """What shows a session: its window, or its log where a window can't be shown read-only."""
     assert seen.begin
     if (seen.begin.multiplexer in ("screen", SLURM) and not write) or _closed(host, seen.begin):
-        return ["tail", "-n", "50", "-F", "--", str(seen.log)]
+        return follow_command(seen.log)
     return attach_command(seen.begin, _socket(host), write=write)
 
 
-def _show_or_become(command: list[str], *, show: bool) -> None:
-    if show:
-        click.echo(shlex.join(command))
-    else:
-        _become(command)
-
-
-def _task(transport: Transport, directory: str, session: str) -> str:
+def _task(target: Target, session: str) -> str:
     """The number of the job that runs a session. Raises UserError where none does, or Slurm does not tell."""
-    found = _alive(transport, directory, session)
+    found = _alive(target, session)
     if found is None:
         raise UserError(f"nothing of {session} runs: it has ended", f"combo logs {session} shows its output")
     if found.task is None or not found.task.id:
@@ -109,9 +98,9 @@ def _task(transport: Transport, directory: str, session: str) -> str:
     return found.task.id
 
 
-def _alive(transport: Transport, directory: str, session: str) -> SessionStatus | None:
+def _alive(target: Target, session: str) -> SessionStatus | None:
     """How a session stands; None where nothing of it runs any more."""
-    seen = once(Source(transport, load_run(transport, directory)))
+    seen = once(Source(target.transport, load_run(target.transport, target.directory)))
     return next((one for one in (*seen.sessions, seen.after) if one and one.name == session and one.alive), None)
 
 
@@ -139,39 +128,28 @@ def _way(host: str, command: list[str], *options: str) -> list[str]:
 
 def _closed(host: str, begin: Begin) -> bool:
     """Whether a session's window is gone: its session has ended, or the tmux server has, which ends no session."""
-    if host != LOCAL or begin.multiplexer != "tmux":
-        return False
-    from comborun.remote.windows import open_windows
-
-    return begin.address not in open_windows(_socket(host))
+    return host == LOCAL and begin.multiplexer == "tmux" and begin.address not in open_windows(_socket(host))
 
 
-def _panes(transport: Transport, directory: str) -> dict[str, str]:
-    """Session name -> what shows it, for every one that runs; a host is reached over one connection for all of them."""
-    status = once(Source(transport, load_run(transport, directory)))
+def _attach_all(target: Target, *, show: bool) -> None:
+    """A pane for every session that runs; a host is reached over one connection for all of them."""
+    host, layout = target.transport.host, RunLayout(target.directory)
+    status = once(Source(target.transport, load_run(target.transport, target.directory)))
     running = [session.name for session in status.sessions if session.alive]
-    layout = RunLayout(directory)
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}
-    for name, begin in begins(transport, layout, running).items():
+    for name, begin in begins(target.transport, layout, running).items():
         if begin.multiplexer != "none":
             seen = Latest(begin.attempt, PurePosixPath(layout.attempt(name, begin.attempt).log), begin)
-            view = _view(transport.host, seen, write=False)
-            panes[name] = "TMUX= " + shlex.join(_way(transport.host, view, *shared))
+            panes[name] = "TMUX= " + shlex.join(_way(host, _view(host, seen, write=False), *shared))
     if not panes:
         raise UserError("no session is running that has a window", "combo status shows them all")
-    return panes
-
-
-def _attach_all(run: str, panes: dict[str, str], *, show: bool) -> None:
-    from comborun.remote.windows import tile
-
     if show:
         click.echo("\n".join(panes.values()))
         return
     if not sys.stdout.isatty():
         raise UserError("a window needs a terminal, and there is none here", "--show prints the commands")
-    _become(tile(f"combo-{run[-4:]}", panes))
+    _become(tile(f"combo-{target.run[-4:]}", panes))
 
 
 def _control_folder() -> Path:

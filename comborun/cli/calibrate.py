@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun import __version__
-from comborun.cli.options import grid_argument, json_option, where_options
+from comborun.cli.options import grid_argument, host_options, json_option
 from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
 from comborun.forecast.calibrating import best, disturbed
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @grid_argument
-@where_options
+@host_options
 @click.option(
     "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Of each combo."
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.options import SLOTS, Where, json_option, root_option, run_argument, run_option, where_options
+from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.explain import server_names
@@ -20,22 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from comborun.monitor.observe import RunView
-    from comborun.remote.runs import Run
-    from comborun.remote.transport import Transport
 
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@run_option
-@where_options
-@root_option
+@repeatable()
+@of_run_option
 @click.option("--failed", is_flag=True, help="All that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All that were ended because they stalled.")
 @json_option
-@repeatable()
-def retry(
-    sessions: tuple[str, ...], wanted: str | None, where: Where, root: str | None, as_json: bool, **which: bool
-) -> int:
+def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: bool) -> int:
     """Start sessions again that have ended without success, whatever their retries say; a fresh budget for each.
 
     What runs or has succeeded is left alone, and said.
@@ -47,51 +41,40 @@ def retry(
     chosen = [f"--{word}" for word, given in which.items() if given]
     if len(chosen) + bool(sessions) != 1:
         raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
-    transport, found = where.find(wanted, root)
-    view = load_run(transport, found.directory)
+    view = load_run(target.transport, target.directory)
     check_names(view, sessions)
-    steered = steer(transport, found.directory, "retry", *chosen, *sessions)
-    note = _go_on(transport, view) if steered.done else ""
-    code = _say(found, steered, as_json, note)
+    steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
+    code = _say(target, steered, _go_on(target, view) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # that none has failed is no failure
 
 
 @click.command()
 @click.argument("count", metavar="N", type=SLOTS)
-@run_option
-@where_options
-@root_option
-@json_option
 @repeatable()
-def slots(count: int, wanted: str | None, where: Where, root: str | None, as_json: bool) -> int:
+@of_run_option
+@json_option
+def slots(count: int, target: Target, as_json: bool) -> int:
     """Let N sessions run at once from now on. With fewer than now nothing ends: less is started.
 
     \b
     combo slots 4
     """
-    transport, found = where.find(wanted, root)
-    return _say(found, steer(transport, found.directory, "slots", str(count)), as_json)
-
-
-_why_option = click.option("--why", default="", metavar="TEXT", help="One line that everybody who looks is shown.")
+    return _say(target, steer(target.transport, target.directory, "slots", str(count)), as_json=as_json)
 
 
 def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     """A command that lets nothing new start until `combo resume`."""
 
     @click.command(verb, help=text)
-    @run_argument
-    @where_options
-    @root_option
-    @_why_option
-    @json_option
     @repeatable()
-    def hold(run: str | None, where: Where, root: str | None, why: str, as_json: bool) -> int:
+    @of_run
+    @click.option("--why", default="", metavar="TEXT", help="One line that everybody who looks is shown.")
+    @json_option
+    def hold(target: Target, why: str, as_json: bool) -> int:
         line = " ".join(harmless(why).split())
-        transport, found = where.find(run, root)
-        steered = steer(transport, found.directory, verb, *([line] if line else []))
-        note = f"`{program()} resume {found.id}{where.options(transport.host)}` goes on"
-        return _say(found, steered, as_json, note if steered.done else "")
+        steered = steer(target.transport, target.directory, verb, *([line] if line else []))
+        note = f"`{target.command('resume')}` goes on" if steered.done else ""
+        return _say(target, steered, note, as_json=as_json)
 
     return hold
 
@@ -104,7 +87,6 @@ pause = _holding(
     combo pause --why "the training job needs the GPU until noon"
     """,
 )
-
 drain = _holding(
     "drain",
     """Start nothing new, let what runs come to its end, then leave; `combo resume` goes on later.
@@ -116,18 +98,15 @@ drain = _holding(
 
 
 @click.command()
-@run_argument
-@where_options
-@root_option
+@of_run
 @json_option
-def notify(run: str | None, where: Where, root: str | None, as_json: bool) -> int:
+def notify(target: Target, as_json: bool) -> int:
     """Send a test notice through the grid's `notify` command, on the host, and show what it prints.
 
     \b
     combo notify
     """
-    transport, found = where.find(run, root)
-    return _say(found, send_test_notice(transport, found.directory), as_json)
+    return _say(target, send_test_notice(target.transport, target.directory), as_json=as_json)
 
 
 def check_names(view: RunView, names: Iterable[str]) -> None:
@@ -143,24 +122,23 @@ def check_names(view: RunView, names: Iterable[str]) -> None:
             raise UserError(f"there is no session {name} in {view.id}", hint)
 
 
-def _go_on(transport: Transport, view: RunView) -> str:
+def _go_on(target: Target, view: RunView) -> str:
     """Start the dispatcher when it is gone and nobody wanted it so; what is to be said of it.
 
     Slurm has to be handed what is due anew, even while it has other tasks of the run.
     """
-    status = once(Source(transport, view))
+    status = once(Source(target.transport, view))
     if status.stopped or status.hold:
         how = f"is {status.hold.kind}" if status.hold else "was stopped"
         return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
     if status.dispatcher is None:
-        return revive(transport, view.directory, view.plan)
-    return settle(transport, view.directory) if view.plan.slurm else ""
+        return revive(target.transport, view.directory, view.plan)
+    return settle(target.transport, view.directory) if view.plan.slurm else ""
 
 
-def _say(run: Run, steered: Steered, as_json: bool, note: str = "") -> int:
+def _say(target: Target, steered: Steered, note: str = "", *, as_json: bool) -> int:
     if as_json:
-        answer({"run": run.id, "done": steered.done, "lines": list(steered.lines), "note": note or None})
+        answer({"run": target.run, "done": steered.done, "lines": list(steered.lines), "note": note or None})
     else:
-        for line in (*steered.lines, *([harmless(note)] if note else [])):
-            click.echo(line)
+        click.echo("\n".join((*steered.lines, *([harmless(note)] if note else []))))
     return 0 if steered.done else SOME_DID_NOT

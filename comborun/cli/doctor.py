@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.options import Where, json_option, root_option, where_options
+from comborun.cli.options import Where, json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
 from comborun.remote.doctor.examine import NOTHING_MORE, Examination, examine, wanted_by
@@ -32,11 +32,10 @@ _UNBROKEN = 10_000
 
 
 @click.command()
-@where_options
-@root_option
+@root_options
 @click.option("--grid", type=click.Path(path_type=Path), metavar="GRID", help="Look at the files that it names, too.")
 @json_option
-def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> int:
+def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
     """Look for what would hurt on a host: what each finding would cost, and the fix.
 
     Changes nothing there. The exit code is 1 when something keeps sessions from running or would end them.
@@ -49,7 +48,7 @@ def doctor(where: Where, root: str | None, grid: Path | None, as_json: bool) -> 
     transport = where.connect(checked.host if checked else None)
     checked = with_policies(checked, transport) if checked else None
     wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
-    examination = examine(transport, root or (checked.root if checked else DEFAULT_ROOT), wanted)
+    examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
     if as_json:
         answer(document(transport.host, examination))
     else:

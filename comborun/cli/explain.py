@@ -6,11 +6,11 @@ import shutil
 import sys
 import textwrap
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import Where, json_option, root_option, run_option, where_options
+from comborun.cli.options import Target, json_option, of_run_option
 from comborun.cli.terminal import answer, program
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
@@ -29,23 +29,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("session")
-@run_option
-@where_options
-@root_option
+@of_run_option
 @json_option
-def explain(session: str, wanted: str | None, where: Where, root: str | None, as_json: bool) -> None:
+def explain(session: str, target: Target, as_json: bool) -> None:
     """Say why a session isn't running, what it is doing, or how it ended; with numbers, and what would go on.
 
     \b
     combo explain stairs_flat
     combo explain vlm                    a model server
     """
-    transport, found = where.find(wanted, root)
-    told = _explained(transport, found.directory, session)
+    found = _explained(target.transport, target.directory, session)
     if as_json:
-        answer(to_document(told))
-        return
-    _tell(told, where.options(transport.host))
+        answer(to_document(found))
+    else:
+        _show(found, target.options)
 
 
 def _explained(transport: Transport, directory: str, session: str) -> Explanation:
@@ -58,43 +55,31 @@ def _explained(transport: Transport, directory: str, session: str) -> Explanatio
     history = Source(transport, view).fold(History())
     layout, status = RunLayout(directory), classify(view, history)
     if session in servers:
-        told = explain_server(view, status, session)
-        return (
-            _with_log(transport, told, PurePosixPath(layout.server_attempt(session, told.attempt).log))
-            if told.attempt
-            else told
-        )
-    told = explain_session(view, history, status, session)
-    attempts = history.of(session)
-    if not attempts or not attempts[-1].log_size:
-        return told
-    return _with_log(transport, told, PurePosixPath(layout.attempt(session, told.attempt).log))
+        found = explain_server(view, status, session)
+        log = layout.server_attempt(session, found.attempt).log if found.attempt else ""
+    else:
+        found, attempts = explain_session(view, history, status, session), history.of(session)
+        log = layout.attempt(session, found.attempt).log if attempts and attempts[-1].log_size else ""
+    return found.with_log(b"".join(follow(transport, PurePosixPath(log), 2 * MOST_LINES, on=False))) if log else found
 
 
-def _with_log(transport: Transport, told: Explanation, log: PurePosixPath) -> Explanation:
-    return told.with_log(b"".join(follow(transport, log, 2 * MOST_LINES, on=False)))
-
-
-def _tell(told: Explanation, options: str) -> None:
-    sign = SYMBOLS.get(told.state) or SERVER_SYMBOLS.get(told.state, "·")
-    state = click.style(f"{sign} {told.state}", **_style(STYLES.get(told.state, "dim")))
-    click.echo(f"{click.style(harmless(told.combo), bold=True)} ({told.session}) is {state}")
-    for reason in told.reasons:
+def _show(found: Explanation, options: str) -> None:
+    sign = SYMBOLS.get(found.state) or SERVER_SYMBOLS.get(found.state, "·")
+    style = STYLES.get(found.state, "dim")
+    state = click.style(f"{sign} {found.state}", dim=style == "dim" or None, fg=None if style == "dim" else style)
+    click.echo(f"{click.style(harmless(found.combo), bold=True)} ({found.session}) is {state}")
+    for reason in found.reasons:
         click.echo(_bullet(harmless(reason)))
-    if told.last_lines:
-        click.echo(f"\nThe end of its log (attempt {told.attempt}):")
-    for line in told.last_lines:
+    if found.last_lines:
+        click.echo(f"\nThe end of its log (attempt {found.attempt}):")
+    for line in found.last_lines:
         click.echo(f"  {click.style(line, dim=True)}")
-    if told.commands:
-        click.echo()
-    words = [f"{program()} {one.words}{options}" for one in told.commands]
+    words = [f"{program()} {one.words}{options}" for one in found.commands]
     width = max(map(len, words), default=0)
-    for line, one in zip(words, told.commands, strict=True):
+    if words:
+        click.echo()
+    for line, one in zip(words, found.commands, strict=True):
         click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")
-
-
-def _style(style: str) -> dict[str, Any]:
-    return {"dim": True} if style == "dim" else {"fg": style}
 
 
 def _bullet(sentence: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import grid_argument, where_options
+from comborun.cli.options import grid_argument, host_options
 from comborun.cli.terminal import warn
 from comborun.compose import compose_text
 from comborun.planner import lay_out
@@ -30,7 +30,7 @@ def export() -> None:
 
 @export.command()
 @grid_argument
-@where_options
+@host_options
 def compose(grid: Path, where: Where) -> None:
     """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
 

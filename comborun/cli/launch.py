@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.again.smoke import smoke_sessions
-from comborun.cli.options import SLOTS, Where, grid_argument, json_option, slurm_option, where_options
-from comborun.cli.status import Watching, watch_until_the_end
+from comborun.cli.options import SLOTS, Target, Where, grid_argument, host_options, json_option, slurm_option
+from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell, warn
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from comborun.monitor.status import SessionStatus
-    from comborun.remote.transport import Transport
 
 _OPTIONS = (
-    where_options,
+    host_options,
     slurm_option,
     click.option("--parallel", type=SLOTS, metavar="N", help="Sessions at once."),
     click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
@@ -100,19 +99,15 @@ def run(grid: Path, where: Where, interval: float | None, plain: bool, **options
         return 0
     if options["smoke"] and not smoke_test(told):
         return SOME_DID_NOT
-    publication = told.launched.publication
-    watching = Watching(publication.run, publication.directory, interval=interval, plain=plain)
-    return watch_until_the_end(told.transport, watching)
+    return watch_until_the_end(told.target, Shown(interval, plain))
 
 
 @dataclass(frozen=True)
 class Told:
     """A launch, and what is said with it."""
 
-    transport: Transport
+    target: Target
     launched: Launched
-    options: str
-    """what every later command needs to find the host, as it is typed"""
     waits: str = ""
     """what the first session waits for, `waits for ...`; empty when one has begun, or nobody looked"""
     lacks: str = ""
@@ -123,12 +118,10 @@ class Told:
         launched = self.launched
         if not launched.running:
             return launched.changes
-        stop = f"{program()} stop {launched.publication.run} {' '.join(launched.running)}{self.options}"
+        target = self.target
+        stop = f"{program()} stop {target.run} {' '.join(launched.running)}{target.options}"
         note = f"still running, though they count no more: {', '.join(launched.running)}. What ends them: {stop}"
         return (*launched.changes, note)
-
-    def command(self, verb: str, more: str = "") -> str:
-        return f"{program()} {verb} {more}{self.launched.publication.run}{self.options}"
 
 
 def start_run(path: Path, where: Where, request: Request) -> Told:
@@ -144,10 +137,11 @@ def start_run(path: Path, where: Where, request: Request) -> Told:
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
         remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
-        launched, options = start(prepared, launched), where.options(transport.host)
-        waits = await_beginning(transport, publication.directory, options) if launched.begins else ""
-        lacks = lacking(transport, publication.directory) if publication.state == "finished" else ""
-        return Told(transport, launched, options, waits, lacks)
+        target = Target(transport, run, publication.directory, where.options(transport.host))
+        launched = start(prepared, launched)
+        waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
+        lacks = lacking(transport, target.directory) if publication.state == "finished" else ""
+        return Told(target, launched, waits, lacks)
     except KeyboardInterrupt:
         click.echo(f"\nInterrupted. {_rest(request, run)}.", err=True)
         raise
@@ -184,7 +178,7 @@ def _record(told: Told) -> dict[str, Any]:
     launched, publication = told.launched, told.launched.publication
     return {
         "run": publication.run,
-        "host": told.transport.host,
+        "host": told.target.transport.host,
         "directory": publication.directory,
         "state": publication.state,
         "hold": dict(zip(("kind", "why"), launched.hold, strict=True)) if launched.hold else None,
@@ -209,11 +203,11 @@ def _show(told: Told) -> None:
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
         first = next(session.name for session in launched.plan.sessions if session.flag != "dropped")
-        rows["watch"] = told.command("monitor")
-        rows["attach"] = told.command("attach", f"{first} --run ")
-        rows["stop"] = told.command("stop")
+        rows["watch"] = told.target.command("monitor")
+        rows["attach"] = told.target.command("attach", first)
+        rows["stop"] = told.target.command("stop")
     elif told.lacks:
-        rows |= {verb: told.command(verb) for verb in ("resume", "report")}
+        rows |= {verb: told.target.command(verb) for verb in ("resume", "report")}
     tell(rows)
 
 
@@ -221,7 +215,7 @@ def _sentence(told: Told) -> str:
     launched = told.launched
     if launched.hold:
         kind, why = launched.hold
-        lifts = f"`{told.command('resume')}` lets it go on"
+        lifts = f"`{told.target.command('resume')}` lets it go on"
         return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
     tried = len(smoke_sessions(launched.plan))
     rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
@@ -248,17 +242,17 @@ def smoke_test(told: Told, *, quiet: bool = False) -> bool:
             click.echo(f"smoke test: {done} of {of} combos have left a record")
 
     try:
-        tried = await_smoke(told.transport, told.launched.publication.directory, progress)
+        tried = await_smoke(told.target.transport, told.target.directory, progress)
     except KeyboardInterrupt:
         click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
-        tell({"watch": told.command("monitor")}, err=True)
+        tell({"watch": told.target.command("monitor")}, err=True)
         raise
     failed = [one for one in tried if not recorded(one)]
     if not quiet:
         Console(highlight=False).print(smoke_table(tried))
     if failed and not quiet:
         click.echo("The rest was not started: mend what is wrong, and launch again.")
-        tell({"why": told.command("logs", f"{failed[0].name} --run "), "resume": told.command("resume")})
+        tell({"why": told.target.command("logs", failed[0].name), "resume": told.target.command("resume")})
     return not failed
 
 

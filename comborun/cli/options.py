@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the host that they name."""
+"""Arguments and options that commands share, and the host and the run that they name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.cli.terminal import program
 from comborun.remote.runs import Launch, Run, choose, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
@@ -22,17 +23,18 @@ if TYPE_CHECKING:
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
+    Command = Callable[..., Any]
 
 SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
 
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
-run_argument = click.argument("run", required=False, metavar="[RUN]")
-run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
-root_option = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
-_WHERE_OPTIONS = (
+_RUN_ARGUMENT = click.argument("wanted", required=False, metavar="[RUN]")
+run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
+_ROOT = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
+_HOST = (
     click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
@@ -40,13 +42,30 @@ _WHERE_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Where:
-    """The host that a person named, if they did."""
+class Target:
+    """A run, and the way to its host."""
 
-    host: str | None
-    transport: str | None
+    transport: Transport
+    run: str
+    directory: str
+    options: str = ""
+    """what a later command needs to find the host, as it is typed"""
+
+    def command(self, verb: str, session: str = "") -> str:
+        """A command about this run, or about a session of it, as the user can type it."""
+        which = f"{session} --run {self.run}" if session else self.run
+        return f"{program()} {verb} {which}{self.options}"
+
+
+@dataclass(frozen=True)
+class Where:
+    """The host that the user named, if any, and the folder of its runs."""
+
+    host: str | None = None
+    transport: str | None = None
     """ssh or openssh"""
-    accept_new: bool
+    accept_new: bool = False
+    root: str | None = None
 
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` when none was named. Closed when the command ends."""
@@ -68,18 +87,19 @@ class Where:
         way = self.way(host)
         return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "")
 
-    def find(self, wanted: str | None, root: str | None) -> tuple[Transport, Run]:
-        """The run that a person means, and its host: by id or its beginning, grid, directory; or the newest."""
+    def find(self, wanted: str | None) -> Target:
+        """The run that the user means: by id or its beginning, grid, directory; or the newest."""
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
-            return self.connect(), Run(directory.name, str(directory), {})
+            return Target(self.connect(), directory.name, str(directory))
         transport = self.connect(_host_of(wanted))
-        return transport, choose(self.runs(transport, root), wanted, transport.host)
+        run = choose(self.runs(transport), wanted, transport.host)
+        return Target(transport, run.id, run.directory, self.options(transport.host))
 
-    def runs(self, transport: Transport, root: str | None) -> tuple[Run, ...]:
+    def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every root that is known there."""
         memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
-        return list_runs(transport, (root,) if root else (DEFAULT_ROOT, *memory))
+        return list_runs(transport, (self.root,) if self.root else (DEFAULT_ROOT, *memory))
 
     def _open(self, host: str) -> ShellTransport:
         from comborun.remote.ssh.config import Options
@@ -90,16 +110,39 @@ class Where:
         return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
 
 
-def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def host_options(command: Command) -> Command:
     """Gives a command the options that name a host, as one argument `where`."""
 
     @functools.wraps(command)
     def with_where(*args: Any, host: str | None, transport: Any, accept_new: bool, **others: Any) -> Any:
-        return command(*args, where=Where(host, transport, accept_new), **others)
+        return command(*args, where=Where(host, transport, accept_new, others.pop("root", None)), **others)
 
-    for option in reversed(_WHERE_OPTIONS):
+    for option in reversed(_HOST):
         with_where = option(with_where)
     return with_where
+
+
+def root_options(command: Command) -> Command:
+    """The same with the folder of the runs on the host."""
+    return host_options(_ROOT(command))
+
+
+def of_run(command: Command) -> Command:
+    """Gives a command the argument and the options that name a run, as one argument `target`."""
+    return _RUN_ARGUMENT(root_options(_with_target(command)))
+
+
+def of_run_option(command: Command) -> Command:
+    """The same for commands whose arguments are something else: the run is an option."""
+    return run_option(root_options(_with_target(command)))
+
+
+def _with_target(command: Command) -> Command:
+    @functools.wraps(command)
+    def with_target(*args: Any, where: Where, wanted: str | None, **others: Any) -> Any:
+        return command(*args, target=where.find(wanted), **others)
+
+    return with_target
 
 
 def _close(opened: LocalTransport | ShellTransport) -> None:

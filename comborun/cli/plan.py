@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import grid_argument, json_option, slurm_option, where_options
+from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import answer, program, tell, warn
 from comborun.errors import HostError, UserError
 from comborun.forecast.outlook import outlook
@@ -49,7 +49,7 @@ _MOST = 3
 
 @click.command()
 @grid_argument
-@where_options
+@host_options
 @slurm_option
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @json_option

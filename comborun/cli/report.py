@@ -6,129 +6,32 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from comborun.cli.options import Where, json_option, root_option, where_options
+from comborun.cli.options import Target, Where, json_option, root_options
 from comborun.cli.terminal import answer, tell
 from comborun.errors import UserError
-from comborun.remote.transport import LOCAL
+from comborun.remote.runs import bring
 from comborun.rules.words import Life
 from comborun.text import clean, harmless, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from comborun.monitor.status import RunStatus
-    from comborun.remote.fetch import Fetched
     from comborun.remote.mirror import Skipped
-    from comborun.remote.transport import Transport
     from comborun.reporter.collected import Collected
+    from comborun.reporter.comparing.between import Between
     from comborun.reporter.summary import Summary
 
-    Patience = Callable[[Callable[[], Fetched]], Fetched]
-    """how a fetch is made: once, or until the host answers"""
-    from comborun.reporter.comparing.between import Between
-
-
-@click.command()
-@click.argument("run", required=False, metavar="[RUN|FOLDER]")
-@where_options
-@root_option
-@click.option(
-    "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
-)
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
-@click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
-@json_option
-def report(
-    run: str | None,
-    where: Where,
-    root: str | None,
-    *,
-    pair: tuple[str, str] | None,
-    output: Path | None,
-    max_size: str | None,
-    as_json: bool,
-) -> None:
-    """Report on a run, or on any folder of result files.
-
-    \b
-    combo report
-    combo report ~/old_results
-    combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
-    """
-    if pair:
-        if run:
-            raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
-        _compare(pair, where, root, output, as_json=as_json)
-        return
-    if run and _is_folder(run, where, root):
-        from comborun.reporter import report_folder
-
-        target = output or Path(run) / "report"
-        summary = report_folder(Path(run), target)
-    else:
-        transport, found = where.find(run, root)
-        summary, target = report_on(transport, found.id, found.directory, output, most=_size(max_size))
-    tell_report(summary, target, as_json=as_json)
-
-
-def _size(text: str | None) -> int | None:
-    """Bytes, as `2 GiB` tells them."""
-    if text is None:
-        return None
-    from comborun.grid.values import parse_size
-
-    return parse_size(text)
-
-
-def _compare(pair: tuple[str, str], where: Where, root: str | None, output: Path | None, *, as_json: bool) -> None:
-    """Report two runs, or folders of results, against each other."""
-    from comborun.reporter import report_between
-
-    (first, _), (second, source) = (_collect(word, where, root) for word in pair)
-    target = output or source / "report" / f"against-{clean(first.name)}"
-    between = report_between(first, second, target)
-    tell_between(between, target, as_json=as_json)
-
-
-def _collect(word: str, where: Where, root: str | None) -> tuple[Collected, Path]:
-    """All that a run or a folder holds, and where it is on this machine."""
-    from comborun.reporter.collect import collect_folder, collect_run
-
-    if _is_folder(word, where, root):
-        return collect_folder(Path(word)), Path(word)
-    transport, found = where.find(word, root)
-    source, skipped = bring(transport, found.id, found.directory)
-    return collect_run(source, dict(skipped)), source
-
-
-def _is_folder(word: str, where: Where, root: str | None) -> bool:
-    """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
-    folder = Path(word)
-    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
-        return False
-    if "/" in word or word in {".", ".."}:
-        return True
-    try:
-        _, run = where.find(word, root)
-    except UserError:
-        return True
-    return word not in {run.id, run.id.rsplit("-", 2)[0]}
-
-
 _MOST_SKIPPED = 5
-
-
 _CLAIM_LINES = 6
 """for what the comparisons say, so that the files below stay on the screen with it"""
-
-
 _PURPOSES = {
     "report.html": "for reading; one file, opens offline",
     "report.md": "for pasting",
@@ -140,65 +43,119 @@ _PURPOSES = {
 }
 
 
-def report_on(
-    transport: Transport,
-    run: str,
-    directory: str,
-    output: Path | None = None,
-    patience: Patience = lambda bring: bring(),
-    most: int | None = None,
-) -> tuple[Summary, Path]:
-    """The report of a run, made from its own directory on this machine, else from a mirror of it."""
+@click.command()
+@click.argument("run", required=False, metavar="[RUN|FOLDER]")
+@root_options
+@click.option(
+    "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
+)
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
+@click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
+@json_option
+def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
+    """Report on a run, or on any folder of result files.
+
+    \b
+    combo report
+    combo report ~/old_results
+    combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
+    """
+    if pair := how["pair"]:
+        if run:
+            raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
+        _compare(pair, where, output, as_json=as_json)
+        return
+    if run and _is_folder(run, where):
+        from comborun.reporter import report_folder
+
+        folder = output or Path(run) / "report"
+        summary = report_folder(Path(run), folder)
+    else:
+        summary, folder = report_on(where.find(run), output, _size(how["max_size"]))
+    tell_report(summary, folder, as_json=as_json)
+
+
+def report_on(target: Target, output: Path | None = None, most: int | None = None) -> tuple[Summary, Path]:
+    """The report of a run, made from its own directory on this machine, else from a mirror of it, and its folder."""
+    return make_report(*bring(target.transport, target.run, target.directory, most), output)
+
+
+def make_report(source: Path, skipped: Sequence[Skipped], output: Path | None = None) -> tuple[Summary, Path]:
     from comborun.reporter import report_run
 
-    source, skipped = bring(transport, run, directory, patience, most)
-    target = output or source / "report"
-    return report_run(source, target, dict(skipped)), target
+    tell_skipped(skipped)
+    folder = output or source / "report"
+    return report_run(source, folder, dict(skipped)), folder
 
 
-def bring(
-    transport: Transport,
-    run: str,
-    directory: str,
-    patience: Patience = lambda bring: bring(),
-    most: int | None = None,
-) -> tuple[Path, tuple[Skipped, ...]]:
-    """Where the records of a run are on this machine, and what could not be brought here; that is told too.
-
-    `most` are the bytes that may be kept of it here, unless that is left to comborun.
-    """
-    if transport.host == LOCAL:
-        return Path(directory), ()
-    from comborun.remote.fetch import MOST, fetch, mirror_directory
-
-    mirror = mirror_directory(transport.host, run)
-    skipped = patience(lambda: fetch(transport, directory, mirror, most=MOST if most is None else most)).skipped
-    _tell_skipped(skipped)
-    return mirror, skipped
+def tell_skipped(skipped: Sequence[Skipped]) -> None:
+    """Name what the report has to do without."""
+    for path, reason in skipped[:_MOST_SKIPPED]:
+        click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
+    if len(skipped) > _MOST_SKIPPED:
+        click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
 
 
-def _report_files(target: Path) -> Iterator[str]:
-    """Names relative to the report's folder, those of its own folders too."""
-    for name in _PURPOSES:
-        for path in sorted((target / name).iterdir()) if (target / name).is_dir() else [target / name]:
-            if path.is_file():
-                yield path.relative_to(target).as_posix()
+def _size(text: str | None) -> int | None:
+    """Bytes, as `2 GiB` tells them."""
+    if text is None:
+        return None
+    from comborun.grid.values import parse_size
+
+    return parse_size(text)
 
 
-def tell_report(summary: Summary, target: Path, *, as_json: bool = False) -> None:
+def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_json: bool) -> None:
+    """Report two runs, or folders of results, against each other."""
+    from comborun.reporter import report_between
+
+    (first, _), (second, source) = (_collect(word, where) for word in pair)
+    folder = output or source / "report" / f"against-{clean(first.name)}"
+    tell_between(report_between(first, second, folder), folder, as_json=as_json)
+
+
+def _collect(word: str, where: Where) -> tuple[Collected, Path]:
+    """All that a run or a folder holds, and where it is on this machine."""
+    from comborun.reporter.collect import collect_folder, collect_run
+
+    if _is_folder(word, where):
+        return collect_folder(Path(word)), Path(word)
+    target = where.find(word)
+    source, skipped = bring(target.transport, target.run, target.directory)
+    tell_skipped(skipped)
+    return collect_run(source, dict(skipped)), source
+
+
+def _is_folder(word: str, where: Where) -> bool:
+    """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
+    folder = Path(word)
+    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
+        return False
+    if "/" in word or word in {".", ".."}:
+        return True
+    try:
+        run = where.find(word).run
+    except UserError:
+        return True
+    return word not in {run, run.rsplit("-", 2)[0]}
+
+
+def tell_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
     """Say what a report says first, and where it is."""
     if as_json:
-        answer(
-            {
-                "run": summary.run,
-                "report": str(target),
-                "files": list(_report_files(target)),
-            }
-        )
+        answer({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
         return
     _tell_head(summary)
-    click.echo(f"\nReport: {click.style(str(target), bold=True)}")
-    tell({name: purpose for name, purpose in _PURPOSES.items() if (target / name).exists()})
+    click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
+    tell({name: purpose for name, purpose in _PURPOSES.items() if (folder / name).exists()})
+
+
+def _report_files(folder: Path) -> Iterator[str]:
+    """Names relative to the report's folder, those of its own folders too."""
+    for name in _PURPOSES:
+        for path in sorted((folder / name).iterdir()) if (folder / name).is_dir() else [folder / name]:
+            if path.is_file():
+                yield path.relative_to(folder).as_posix()
 
 
 def _tell_head(summary: Summary) -> None:
@@ -229,14 +186,6 @@ def _broken(sentence: str, lead: str = "") -> list[str]:
     return [f"{lead}{first.plain}".rstrip(), *(f"{indent}{line.plain}".rstrip() for line in others)]
 
 
-def _tell_skipped(skipped: Sequence[Skipped]) -> None:
-    """Name what the report has to do without."""
-    for path, reason in skipped[:_MOST_SKIPPED]:
-        click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
-    if len(skipped) > _MOST_SKIPPED:
-        click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
-
-
 def differences(seen: RunStatus, summary: Summary) -> list[str]:
     """Where the report, which reads every record, comes to another outcome than a session did: a sentence each."""
     outcomes = {combo.key: combo.ending.outcome for combo in summary.combos}
@@ -249,12 +198,12 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
     return lines
 
 
-def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
+def tell_between(between: Between, folder: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:
-        answer({"report": str(target), **json.loads((target / "comparison.json").read_text("utf-8"))})
+        answer({"report": str(folder), **json.loads((folder / "comparison.json").read_text("utf-8"))})
         return
     click.echo(harmless(f"{between.after} against {between.before}"))
     table = Table(box=None, pad_edge=False)
@@ -266,5 +215,5 @@ def tell_between(between: Between, target: Path, *, as_json: bool) -> None:
     Console(highlight=False).print(table)
     for sentence in (*between.sentences, *between.notes):
         click.echo(harmless(sentence))
-    click.echo(f"\nReport: {click.style(str(target), bold=True)}")
+    click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
     tell(dict(zip(NAMES, ("for reading; one file, opens offline", "for pasting", "for programs"), strict=True)))

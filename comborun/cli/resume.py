@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from comborun.again.amend import Amended
 from comborun.again.resumption import resumption, still_to_come
-from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
-from comborun.cli.report import bring
+from comborun.cli.options import Target, json_option, of_run
+from comborun.cli.report import tell_skipped
 from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
 from comborun.remote.control import revive, steer
-from comborun.remote.publish import Draft, Found, Publication, amend
+from comborun.remote.publish import add_sessions
+from comborun.remote.runs import bring
 from comborun.rules.words import Life
 from comborun.text import harmless
 from comborun.work import describe, size
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from comborun.again.resumption import Futile, Rejected, Resumption
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus
-    from comborun.remote.transport import Transport
-    from comborun.work import Combo, Spans
+    from comborun.work import Spans
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,11 @@ class _Going:
 
 
 @click.command()
-@run_argument
-@where_options
-@root_option
+@repeatable()
+@of_run
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @json_option
-@repeatable()
-def resume(run: str | None, where: Where, root: str | None, dry_run: bool, as_json: bool) -> None:
+def resume(target: Target, dry_run: bool, as_json: bool) -> None:
     """Go on with a run: what is missing runs, and no episode that is on record runs again.
 
     Lifts a hold. Sessions that ended without all of their records get another attempt; where episodes are missing in
@@ -74,51 +71,40 @@ def resume(run: str | None, where: Where, root: str | None, dry_run: bool, as_js
     combo resume                the newest run
     combo resume --dry-run      what it would do
     """
-    transport, found = where.find(run, root)
-    going = _look(transport, found.directory)
+    going = _look(target)
+    act = not dry_run and not going.nothing
     if as_json:
-        answer(_record(going, done=not dry_run and not going.nothing))
+        answer(_record(going, done=act))
     else:
         click.echo("\n".join(map(harmless, _lines(going))))
-    if not dry_run and not going.nothing:
-        said = _go_on(transport, going)
-        if not as_json and said:
-            click.echo(harmless(said))
+    said = _go_on(target, going) if act else ""
+    if said and not as_json:
+        click.echo(harmless(said))
 
 
-def _look(transport: Transport, directory: str) -> _Going:
-    view = load_run(transport, directory)
-    seen = once(Source(transport, view))
-    missing, rejected = _records(transport, view)
-    outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
-    what = resumption(view.plan, outcomes, missing, rejected)
-    return _Going(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
-
-
-def _records(transport: Transport, view: RunView) -> tuple[dict[Combo, Spans], dict[str, Rejected]]:
-    """The planned episodes without a record, and what was rejected of each session's, by what the host has now."""
+def _look(target: Target) -> _Going:
     from comborun.reporter.collect import collect_run
     from comborun.reporter.merge import missing, rejected
 
-    source, skipped = bring(transport, view.id, view.directory)
+    view = load_run(target.transport, target.directory)
+    seen = once(Source(target.transport, view))
+    source, skipped = bring(target.transport, target.run, target.directory)
+    tell_skipped(skipped)
     collected = collect_run(source, dict(skipped))
-    return missing(collected), rejected(collected)
+    outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
+    what = resumption(view.plan, outcomes, missing(collected), rejected(collected))
+    return _Going(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
 
 
-def _go_on(transport: Transport, going: _Going) -> str:
+def _go_on(target: Target, going: _Going) -> str:
     """Safe to repeat: gaps first, then the hold, then new attempts, then the dispatcher; what was said of that."""
-    view, added = going.view, going.what.added
-    if added:
-        plan = replace(view.plan, sessions=(*view.plan.sessions, *added))
-        found = Found(view.plan, view.number, view.plan.digest, ended=False, whole=False, held=going.held)
-        publication = Publication("resumed", view.id, view.directory, found)
-        draft = Draft(plan, "", publication.root, {})
-        if amend(transport, publication, Amended(plan, added, ()), draft) is None:
-            raise HostError(f"{view.id} was changed by a launch just now", "the same command again looks anew")
+    transport, view, what = target.transport, going.view, going.what
+    if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
+        raise HostError(f"{view.id} was changed by a launch just now", "the same command again looks anew")
     if going.held or going.kept:
         steer(transport, view.directory, "resume")
-    if going.what.again:
-        steer(transport, view.directory, "retry", *(one.name for one in going.what.again))
+    if what.again:
+        steer(transport, view.directory, "retry", *(one.name for one in what.again))
     return revive(transport, view.directory, view.plan)
 
 

@@ -4,44 +4,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from comborun.cli.options import Where, json_option, root_option, run_argument, where_options
-from comborun.cli.report import differences, report_on, tell_report
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, program, tell
+from comborun.cli.options import Target, json_option, of_run
+from comborun.cli.report import differences, make_report, tell_report
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, tell
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import load_run
-from comborun.monitor.report_file import as_reported, last_report
+from comborun.monitor.report_file import as_reported
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.remote.control import tell_decided
-from comborun.remote.transport import LOCAL
+from comborun.remote.runs import bring, copy_of
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.cli.report import Patience
     from comborun.monitor.status import Link, RunStatus
-    from comborun.remote.mirror import Skipped
-    from comborun.remote.transport import Transport
-    from comborun.reporter.comparing.stopping import Standing
+    from comborun.reporter.comparing.stopping import Decided, Standing
 
 
 @dataclass(frozen=True)
-class Watching:
-    """Which run to watch and how to show it."""
+class Shown:
+    """How a run is shown."""
 
-    run: str
-    directory: str
     interval: float | None = None
+    """seconds between two looks"""
     plain: bool = False
     as_json: bool = False
 
@@ -52,14 +47,12 @@ class Watching:
 
 
 @click.command()
-@run_argument
-@where_options
-@root_option
+@of_run
 @click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks [60].")
 @click.option("--once", "just_once", is_flag=True, help="Look once, show it, and end.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
 @json_option
-def monitor(run: str | None, where: Where, root: str | None, just_once: bool, **shown: Any) -> int:
+def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.
 
     Watching changes nothing: Ctrl-C leaves the sessions alone.
@@ -69,70 +62,75 @@ def monitor(run: str | None, where: Where, root: str | None, just_once: bool, **
     combo monitor --host h100            the newest run there
     combo monitor 4_env_test --once --json
     """
-    transport, found = where.find(run, root)
-    watching = Watching(found.id, found.directory, **shown)
     if just_once:
-        return _look_once(transport, watching)
-    return watch_until_the_end(transport, watching)
+        return _look_once(target, as_json=shown["as_json"])
+    return watch_until_the_end(target, Shown(**shown))
 
 
 @click.command()
-@run_argument
-@where_options
-@root_option
+@of_run
 @json_option
-def status(run: str | None, where: Where, root: str | None, as_json: bool) -> int:
+def status(target: Target, as_json: bool) -> int:
     """Show the table of a run once.
 
     \b
     combo status
     """
-    transport, found = where.find(run, root)
-    return _look_once(transport, Watching(found.id, found.directory, as_json=as_json))
+    return _look_once(target, as_json=as_json)
 
 
-def watch_until_the_end(transport: Transport, watching: Watching) -> int:
+def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run, report when it has ended; the exit code says whether all succeeded."""
     ended = None
     try:
-        source = Source(transport, load_run(transport, watching.directory))
-        settings = Settings(watching.interval or source.view.plan.poll)
-        heed = StopEarly(transport, watching.run, watching.directory) if source.view.plan.stop_early else None
-        ended = watch(source, watching.screen(), Clock(), settings, heed)
-        summary, target = report_on(transport, watching.run, watching.directory, patience=_patience(settings))
+        source = Source(target.transport, load_run(target.transport, target.directory))
+        settings = Settings(shown.interval or source.view.plan.poll)
+        stop_early = StopEarly(target) if source.view.plan.stop_early else None
+        ended = watch(source, shown.screen(), Clock(), settings, stop_early)
+        # a host that went away just when the report was to be made is waited for
+        copy = until_answered(lambda: _bring(target), Clock(), settings, _tell_link)
+        summary, folder = make_report(*copy)
     except KeyboardInterrupt:
-        _tell_how_to_come_back(watching, ended)
+        _tell_how_to_come_back(target, ended)
         return INTERRUPTED
     differing = differences(ended, summary)
-    if not watching.as_json:  # a stream of statuses stays one
-        if heed:
-            heed.tell(ended)
-        tell_report(summary, target)
+    if not shown.as_json:  # a stream of statuses stays one
+        if stop_early:
+            stop_early.tell(ended)
+        tell_report(summary, folder)
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
 
 
-def _patience(settings: Settings) -> Patience:
-    """A host that went away just when the report was to be made is waited for, and that is said once."""
-
-    def tell_link(link: Link) -> None:
-        if link.failures == 1:
-            why = f" ({harmless(link.complaint)})" if link.complaint else ""
-            since = f"! unreachable since {clock(link.since, None)}{why}"
-            click.echo(f"{since}; the report follows when the host answers", err=True)
-
-    return lambda bring: until_answered(bring, Clock(), settings, tell_link)
+def _bring(target: Target) -> tuple[Any, Any]:
+    return bring(target.transport, target.run, target.directory)
 
 
-def _look_once(transport: Transport, watching: Watching) -> int:
-    view = load_run(transport, watching.directory)
-    seen = once(Source(transport, view))
+def _tell_link(link: Link) -> None:
+    if link.failures == 1:
+        why = f" ({harmless(link.complaint)})" if link.complaint else ""
+        since = f"! unreachable since {clock(link.since, None)}{why}"
+        click.echo(f"{since}; the report follows when the host answers", err=True)
+
+
+def _tell_how_to_come_back(target: Target, ended: RunStatus | None) -> None:
+    if ended:
+        click.echo("\nNo longer waiting. All sessions have ended; there is no report of them yet.", err=True)
+    else:
+        click.echo("\nNo longer watching. The sessions go on.", err=True)
+    rows = {"report": "report"} if ended else {"watch": "monitor", "stop": "stop"}
+    tell({label: target.command(verb) for label, verb in rows.items()}, err=True)
+
+
+def _look_once(target: Target, *, as_json: bool) -> int:
+    view = load_run(target.transport, target.directory)
+    seen = once(Source(target.transport, view))
     if view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(transport, watching.run, watching.directory).undecided())
+        seen = replace(seen, undecided=StopEarly(target).look())
     if seen.finished:
-        seen = as_reported(seen, last_report(transport.host, watching.run, watching.directory))
-    if watching.as_json:
+        seen = as_reported(seen, copy_of(target.transport.host, target.run, target.directory))
+    if as_json:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
@@ -150,35 +148,29 @@ def exit_code(seen: RunStatus) -> int:
     return 0 if all(session.done_with for session in sessions) else SOME_DID_NOT
 
 
-def _tell_how_to_come_back(watching: Watching, ended: RunStatus | None) -> None:
-    if ended:
-        click.echo("\nNo longer waiting. All sessions have ended; there is no report of them yet.", err=True)
-        rows = {"report": f"{program()} report {watching.run}"}
-    else:
-        click.echo("\nNo longer watching. The sessions go on.", err=True)
-        rows = {"watch": f"{program()} monitor {watching.run}", "stop": f"{program()} stop {watching.run}"}
-    tell(rows, err=True)
-
-
 class StopEarly:
-    """What is called after each look at a run. A decision comes from the records alone, so nothing hangs on when it is
-    called, or how often, or by how many at once."""
+    """Fetches the records after each look that shows more of them, decides, and tells the host.
 
-    def __init__(self, transport: Transport, run: str, directory: str) -> None:
-        self._transport = transport
-        self._run = run
-        self._directory = directory
+    A decision comes from the records alone: nothing depends on when this is called, how often, or by how many at once.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._recorded = -1
         self._told = ""
         self._undecided = ""
 
     def __call__(self, seen: RunStatus) -> str:
-        """Why some of what is to be decided can't be; empty where nothing is in the way. Raises HostError when the host
-        can't be reached."""
+        """Why some comparisons can't be decided, or nothing. Raises HostError when the host can't be reached."""
         if seen.recorded == self._recorded:
             return self._undecided
         try:
-            self._decide(seen)
+            decided = self._decide()
+            queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
+            names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
+            if names or lines != self._told:
+                tell_decided(self._target.transport, self._target.directory, lines, names)
+                self._told = lines
         except HostError:
             raise
         except UserError as error:  # the run goes on without: it only takes longer
@@ -186,37 +178,13 @@ class StopEarly:
         self._recorded = seen.recorded
         return self._undecided
 
-    def undecided(self) -> str:
-        """The same for one look, by which nothing is decided: it changes nothing."""
-        from comborun.reporter.comparing.stopping import decide_run
-
+    def look(self) -> str:
+        """The same, but the host is told nothing."""
         try:
-            source, skipped = self._bring()
-            return undecidable(decide_run(source, dict(skipped)).standings)
+            self._decide()
         except UserError:  # a look tells what it can
             return ""
-
-    def _decide(self, seen: RunStatus) -> None:
-        from comborun.reporter.comparing.stopping import decide_run
-
-        source, skipped = self._bring()
-        decided = decide_run(source, dict(skipped))
-        self._undecided = undecidable(decided.standings)
-        queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
-        names = [name for name in decided.not_needed if name in queued]
-        lines = decided.lines()
-        if names or lines != self._told:
-            tell_decided(self._transport, self._directory, lines, names)
-            self._told = lines
-
-    def _bring(self) -> tuple[Path, tuple[Skipped, ...]]:
-        """Where the records are on this machine; of a run elsewhere in a copy that gets what is new."""
-        if self._transport.host == LOCAL:
-            return Path(self._directory), ()
-        from comborun.remote.fetch import fetch, mirror_directory
-
-        mirror = mirror_directory(self._transport.host, self._run)
-        return mirror, fetch(self._transport, self._directory, mirror).skipped
+        return self._undecided
 
     def tell(self, ended: RunStatus) -> None:
         """What was decided before its last pair, and what that has saved."""
@@ -227,6 +195,14 @@ class StopEarly:
             click.echo(f"{saved} of {sum(one.planned for one in ended.proper)} planned episodes were not needed.")
         if self._undecided:
             click.echo(f"! {harmless(self._undecided)}", err=True)
+
+    def _decide(self) -> Decided:
+        from comborun.reporter.comparing.stopping import decide_run
+
+        source, skipped = _bring(self._target)
+        decided = decide_run(source, dict(skipped))
+        self._undecided = undecidable(decided.standings)
+        return decided
 
 
 def undecidable(standings: Sequence[Standing]) -> str:

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from comborun.cli.control import check_names
-from comborun.cli.options import Where, json_option, root_option, run_option, where_options
+from comborun.cli.options import Target, Where, json_option, root_options, run_option
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
 from comborun.errors import HostError, UserError
-from comborun.monitor.observe import load_run
+from comborun.monitor.observe import RunView, load_run
 from comborun.monitor.watch import Source, once
 from comborun.remote.control import stop as stop_sessions
 from comborun.text import close_to, did_you_mean, several
-
-if TYPE_CHECKING:
-    from comborun.monitor.observe import RunView
-    from comborun.remote.runs import Run
-    from comborun.remote.transport import Transport
 
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[RUN] [SESSION]...")
 @run_option
-@where_options
-@root_option
+@root_options
 @click.option("--policy", metavar="P", help="Only sessions of this policy.")
 @click.option("--environment", metavar="E", help="Only sessions in this environment.")
 @json_option
-def stop(words: tuple[str, ...], wanted: str | None, where: Where, root: str | None, as_json: bool, **only: Any) -> int:
+def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **only: Any) -> int:
     """End a run, or single sessions of it, and everything that they started.
 
     INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
@@ -43,52 +37,51 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, root: str | N
     combo stop 4_env_test stairs_flat
     combo stop --policy flat
     """
-    transport, found, names = _meant(where, root, wanted, words)
+    target, names = _meant(where, wanted, words)
     if names or any(only.values()):
-        names = _chosen(load_run(transport, found.directory), names, **only)
+        names = _chosen(load_run(target.transport, target.directory), names, **only)
     try:
-        stopped = stop_sessions(transport, found.directory, names)
+        stopped = stop_sessions(target.transport, target.directory, names)
     except KeyboardInterrupt:
-        again = shlex.join(("stop", "--run", found.id, *names)) + where.options(transport.host)
-        _tell_interrupted(transport, found, names, again)
+        _tell_interrupted(target, names)
         return INTERRUPTED
     if as_json:
         ended = list(names or stopped.sessions)
-        answer({"run": found.id, "sessions": ended, "clean": stopped.clean, "lines": list(stopped.lines)})
+        answer({"run": target.run, "sessions": ended, "clean": stopped.clean, "lines": list(stopped.lines)})
     else:
-        click.echo("\n".join(stopped.lines) or f"{found.id}: nothing was running")
+        click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
 
 
-def _tell_interrupted(transport: Transport, found: Run, names: tuple[str, ...], again: str) -> None:
+def _tell_interrupted(target: Target, names: tuple[str, ...]) -> None:
     """What has not ended yet of what was to be stopped, and the command that goes on with it."""
-    click.echo(f"\nInterrupted. The host goes on with it; `{program()} {again}` waits for the end.", err=True)
-    seen = once(Source(transport, load_run(transport, found.directory)))
-    left = [one.name for one in seen.sessions if one.alive and (not names or one.name in names)]
-    ended = sum(not one.alive and one.attempt > 0 for one in seen.sessions if not names or one.name in names)
+    again = f"{program()} {shlex.join(('stop', '--run', target.run, *names))}{target.options}"
+    click.echo(f"\nInterrupted. The host goes on with it; `{again}` waits for the end.", err=True)
+    seen = once(Source(target.transport, load_run(target.transport, target.directory)))
+    meant = [one for one in seen.sessions if not names or one.name in names]
+    left = [one.name for one in meant if one.alive]
+    ended = sum(not one.alive and one.attempt > 0 for one in meant)
     starts = "; nothing new starts" if seen.stopped else ""
     click.echo(f"  {several(len(left), 'session')} not ended, {ended} ended{starts}", err=True)
     for name in left:
         click.echo(f"  {name}", err=True)
 
 
-def _meant(
-    where: Where, root: str | None, wanted: str | None, words: tuple[str, ...]
-) -> tuple[Transport, Run, tuple[str, ...]]:
+def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
     """The run, and the sessions of it: the first word is a run, or else a session of the newest run."""
     if wanted is not None or not words:
-        return (*where.find(wanted, root), words)
+        return where.find(wanted), words
     try:
-        return (*where.find(words[0], root), words[1:])
+        return where.find(words[0]), words[1:]
     except HostError:
         raise
     except UserError as error:
-        transport, newest = where.find(None, root)
-        names = load_run(transport, newest.directory).sessions
+        newest = where.find(None)
+        names = load_run(newest.transport, newest.directory).sessions
         if words[0] in names:
-            return transport, newest, words
+            return newest, words
         hint = did_you_mean(words[0], names) if close_to(words[0], names) else error.hint
-        raise UserError(f"{error.message}, and no session of that name in {newest.id}", hint) from error
+        raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
 
 
 def _chosen(view: RunView, names: tuple[str, ...], policy: str | None, environment: str | None) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import io
@@ -20,7 +19,7 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 _HINTS = {
@@ -143,15 +142,3 @@ def warn(*warnings: str) -> None:
     for warning in warnings:
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
         click.echo(harmless(warning), err=True)
-
-
-def print_log(pieces: Iterable[bytes]) -> None:
-    """A log on standard output: every byte as it is, or on a terminal without what would act on it."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-        return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays: progress bars draw over themselves
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)

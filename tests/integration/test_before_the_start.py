@@ -175,7 +175,7 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
-    where = Where(None, "ssh", accept_new=False)
+    where = Where(transport="ssh")
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):
         (desk.home / "grid.yaml").write_text(text)

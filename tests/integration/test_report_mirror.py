@@ -11,8 +11,9 @@ from box import put_library
 from click.testing import CliRunner
 from report_runs import RUN, RunDirectory, row
 
+from comborun.cli.options import Target
 from comborun.cli.report import report_on
-from comborun.cli.status import Watching, monitor, status, watch_until_the_end
+from comborun.cli.status import Shown, monitor, status, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
 from comborun.judging import ResultRules
@@ -79,19 +80,19 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summary, here = report_on(LocalTransport(), ID, str(run), tmp_path / "on the host")
+    summary, here = report_on(Target(LocalTransport(), ID, str(run)), tmp_path / "on the host")
     assert (summary.counts.completed, summary.counts.missing, summary.quality.files) == (8, 0, 10)
     reports = []
     for laptop in ("first", "second"):
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / laptop))
-        reports += [files(report_on(Laptop(), ID, str(run))[1]) for _ in range(2)]
+        reports += [files(report_on(Target(Laptop(), ID, str(run)))[1]) for _ in range(2)]
     assert reports == [files(here)] * 4
 
 
 def test_results_that_were_not_brought_are_named_in_the_report_and_on_the_terminal(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary, _ = report_on(Laptop(), ID, str(run))
+    summary, _ = report_on(Target(Laptop(), ID, str(run)))
     broken = [f"sessions/stairs_{policy}/attempt-1/out/{leaf}.jsonl" for policy in ("flat", "rough") for leaf in LOST]
     found = [finding.where for finding in summary.quality.findings if "leads nowhere" in finding.what]
     assert found == broken
@@ -104,7 +105,7 @@ def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
 ) -> None:
     for number in range(20):
         (run / f"sessions/stairs_flat/attempt-1/out/{number}.jsonl").symlink_to("nowhere")
-    report_on(Laptop(), ID, str(run))
+    report_on(Target(Laptop(), ID, str(run)))
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 6
     assert told[-1] == "and 19 more: the report names them all"
@@ -114,8 +115,8 @@ def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
 def test_a_link_that_is_cut_while_results_are_fetched_costs_time_and_no_report(
     run: Path, data: Path, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
-    watching = Watching(ID, str(run), interval=0.2, plain=True, as_json=as_json)
-    assert watch_until_the_end(Laptop(CUT, CUT), watching) == 0
+    target = Target(Laptop(CUT, CUT), ID, str(run))
+    assert watch_until_the_end(target, Shown(0.2, plain=True, as_json=as_json)) == 0
     assert (data / "comborun/gpubox" / ID / "report/report.html").is_file()
     said = capsys.readouterr()
     waiting = [line for line in said.err.splitlines() if "unreachable" in line]
@@ -127,8 +128,8 @@ def test_a_link_that_is_cut_while_results_are_fetched_costs_time_and_no_report(
 def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
     run: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    watching = Watching(ID, str(run), interval=0.2, plain=True)
-    assert watch_until_the_end(Laptop(CUT, KeyboardInterrupt()), watching) == INTERRUPTED
+    target = Target(Laptop(CUT, KeyboardInterrupt()), ID, str(run))
+    assert watch_until_the_end(target, Shown(0.2, plain=True)) == INTERRUPTED
     said = capsys.readouterr().err
     assert "All sessions have ended; there is no report of them yet." in said
     assert f"report {ID}" in said
@@ -152,4 +153,4 @@ def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, c
 
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:
     with pytest.raises(HostError, match="connection was lost"):
-        report_on(Laptop(CUT), ID, str(run))
+        report_on(Target(Laptop(CUT), ID, str(run)))

@@ -15,7 +15,7 @@ from comborun.cli.options import Where
 from comborun.cli.terminal import INTERRUPTED, guarded
 from comborun.remote.launching import Request
 
-WHERE = Where(None, None, accept_new=False)
+WHERE = Where()
 
 
 def interrupted(*_: object) -> Any:

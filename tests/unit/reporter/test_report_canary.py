@@ -7,9 +7,8 @@ from typing import Any
 
 from monitor_stage import a_plan, a_session
 
-from comborun.again.smoke import canary_plan
+from comborun.again.smoke import canary_plan, told_size
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.cli.canary import told_size
 from comborun.reporter.adapters.reading import Reject, RejectKind
 from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
 
