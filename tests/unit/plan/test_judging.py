@@ -1,4 +1,4 @@
-"""The class of a failure: one rule on both halves, and an end record that says it."""
+"""The class of a failure, an end record that says it, and what is tried again by default."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from recorded import record
 
 from comborun.attempt import End
+from comborun.judging import DEFAULT_RETRY
 from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of
 
 
@@ -48,3 +49,18 @@ def test_an_end_without_a_class_that_is_known_here_gets_that_of_its_cause(fields
 def test_an_end_whose_cause_is_of_a_later_version_is_still_read() -> None:
     told = end(cause="abducted")
     assert (told.cause, told.outcome) == (Cause.UNKNOWN, Outcome.PARTIAL)
+
+
+OF_THE_PROGRAM = {Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT}
+
+
+def test_by_default_an_error_of_the_program_is_not_tried_again() -> None:
+    times = {rule.failure: rule.times for rule in DEFAULT_RETRY}
+    assert {failure: times.get(failure, 0) for failure in OF_THE_PROGRAM} == dict.fromkeys(OF_THE_PROGRAM, 0)
+
+
+def test_by_default_what_the_machine_did_is_tried_again_later() -> None:
+    again = {rule.failure for rule in DEFAULT_RETRY if rule.times}
+    of_the_machine = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.KILLED, Failure.LOST}
+    assert of_the_machine <= again
+    assert len(DEFAULT_RETRY) == len({rule.failure for rule in DEFAULT_RETRY}), "a class has one rule"
