@@ -10,6 +10,7 @@ from comborun import __version__
 from comborun.jobs import policy_entries, texts
 from comborun.planner.laying import kind
 from comborun.rules.names import RUN
+from comborun.rules.records import render
 from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
 from comborun.servers import instances, table
 
@@ -54,7 +55,7 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
     if plan.replaces:
         yield File(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
     if plan.secrets:
-        yield File(RUN.wanted_secrets, wanted_secrets(plan))
+        yield File(RUN.wanted_secrets, render(plan.secrets))
     if plan.slurm:
         yield from (File(path, text) for path, text in texts(plan))
 
@@ -111,7 +112,7 @@ def _row(session: Session) -> tuple[object, ...]:
 
 
 def policy(plan: Plan) -> str:
-    """`dispatch/policy.tsv`: what the dispatcher goes by, as integers and clean words."""
+    """`dispatch/policy.json`: what the dispatcher goes by, as integers and clean words."""
     limits = plan.limits
     entries = {
         "parallel": limits.parallel,
@@ -119,7 +120,7 @@ def policy(plan: Plan) -> str:
         "stagger_ms": _milliseconds(limits.stagger),
         "warm_up_ms": _milliseconds(limits.warm_up),
         "attempts": limits.attempts,
-        "gpus": ",".join(map(str, plan.gpus)) or "-",
+        "gpus": ",".join(map(str, plan.gpus)),
         "reserve_gpu_mib": plan.reserve.gpu_memory,
         "reserve_memory_mib": plan.reserve.memory,
         "cpus": plan.cpus,
@@ -131,14 +132,7 @@ def policy(plan: Plan) -> str:
     }
     if plan.notify:
         entries |= {"notify_every_ms": _milliseconds(plan.notify.every), "notify_kinds": ",".join(plan.notify.kinds)}
-    return "".join(
-        f"{key}\t{min(value, MOST) if isinstance(value, int) else value}\n" for key, value in entries.items()
-    )
-
-
-def wanted_secrets(plan: Plan) -> str:
-    """`dispatch/secrets.tsv`: names of environment variables and where their values are."""
-    return "".join(f"{name}\t{source}\n" for name, source in plan.secrets)
+    return render((key, min(value, MOST) if isinstance(value, int) else value) for key, value in entries.items())
 
 
 def _retries(rules: Iterable[RetryRule]) -> dict[str, int]:

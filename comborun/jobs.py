@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from comborun.resources import Slurm
 from comborun.rules.names import RUN
+from comborun.rules.records import render
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -81,16 +82,15 @@ def texts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path below the run directory, and text, of all that Slurm needs besides the sessions."""
     slurm, found = _slurm(plan), kinds(plan)
     numbers = {kind: number for number, kind in enumerate(found, 1)}
-    rows = (f"{session.name}\t{numbers[kind_of(session, slurm)]}\n" for session in plan.sessions)
     yield RUN.engine, "slurm\n"
-    yield RUN.slurm_sessions, "".join(rows)
+    yield RUN.slurm_sessions, render((session.name, numbers[kind_of(session, slurm)]) for session in plan.sessions)
     for kind, number in numbers.items():
         yield RUN.array(number), array_script(kind, slurm)
     yield RUN.settle, settle_script(slurm, after=bool(plan.after))
 
 
 def policy_entries(plan: Plan) -> dict[str, int]:
-    """What dispatch/policy.tsv says of arrays."""
+    """What dispatch/policy.json says of arrays."""
     slurm = plan.slurm
     return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.bundle import File, policy, queue, serving, wanted_secrets
+from comborun.bundle import File, policy, queue, serving
 from comborun.errors import UserError
 from comborun.jobs import texts
 from comborun.rules.names import RUN
+from comborun.rules.records import render
 from comborun.script import notify_script, scripts, sheets
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
     yield File(RUN.queue, queue(after))
     yield File(RUN.policy, policy(after))
     if before.secrets != after.secrets:
-        yield File(RUN.wanted_secrets, wanted_secrets(after))
+        yield File(RUN.wanted_secrets, render(after.secrets))
     if after.slurm:
         yield from (File(path, text) for path, text in texts(after) if path != RUN.engine)
     if after.notify:

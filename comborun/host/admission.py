@@ -62,7 +62,7 @@ class Admission:
     # What is known beforehand
 
     def configure(self, policy: Mapping[str, str]) -> None:
-        """By dispatch/policy.tsv; again after an amendment."""
+        """By dispatch/policy.json; again after an amendment."""
         self.promises.configure(policy)
         self.spacing.seconds = number(policy, "stagger_ms") / 1000
         self.warm.seconds = number(policy, "warm_up_ms") / 1000

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _PLANS = ("plan-", "grid-")
 _TABLES = (
     "servers.tsv",
-    "secrets.tsv",
+    "secrets.json",
     "notify.sh",
     "queue.tsv",
-    "policy.tsv",
-    "slurm.sessions",
+    "policy.json",
+    "slurm.json",
 )
 
 

@@ -26,9 +26,9 @@ SESSIONS = "sessions"
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 NAMELESS_S = 900.0
 """a stop that a full disk left without a name counts for as long"""
-_KEY, _VALUE, _WORDS = re.compile("[a-z_]+"), re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,-]+")
+_VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
-    "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "-", "cpus": "0", "breaker": "3",
+    "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
     "reserve_gpu_mib": "0", "reserve_memory_mib": "0", "fail_fast": "0",
     "fail_fast_percent": "0", "notify_every_ms": "600000", "notify_kinds": "finished,failed,stalled,host",
 }  # fmt: skip
@@ -80,13 +80,11 @@ class RunDirectory:
         return cluster
 
     def read_policy(self) -> None:
-        """What the grid asks, a line per key. What is missing or no value has its default."""
+        """What the grid asks. What is missing or no value has its default."""
         self.policy = dict(_DEFAULTS)
-        for line in files.read_text(self.layout.policy).split("\n"):
-            key, _, value = line.partition("\t")
-            words = key in ("gpus", "notify_kinds") and _WORDS.fullmatch(value)
-            if _KEY.fullmatch(key) and (words or _VALUE.fullmatch(value)):
-                self.policy[key] = value if words else str(int(value))
+        for key, value in files.read(self.layout.policy).items():
+            if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
+                self.policy[key] = value
 
     def at(self, name: str, number: int, family: str = SESSIONS) -> AttemptLayout:
         layout = self.layout

@@ -123,7 +123,7 @@ class Promises:
         self._inner = machine.inner_pids()
 
     def configure(self, policy: Mapping[str, str]) -> None:
-        """By dispatch/policy.tsv; again after an amendment."""
+        """By dispatch/policy.json; again after an amendment."""
         room, gpus = self.room, policy.get("gpus", "").split(",")
         room.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
         room.per_gpu = number(policy, "per_gpu")
@@ -317,7 +317,7 @@ class Promises:
 
 
 def number(policy: Mapping[str, str], key: str) -> int:
-    """A value of policy.tsv."""
+    """A value of policy.json."""
     text = policy.get(key, "")
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
 

@@ -76,7 +76,7 @@ def newest_run(root: str, grid: str) -> str:
 
 def unreadable(directory: str) -> str:
     """What a run lacks without which nobody can go on with it, as after a power loss; empty when it is whole."""
-    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", "dispatch/queue.tsv", "dispatch/policy.tsv"]
+    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", "dispatch/queue.tsv", "dispatch/policy.json"]
     for path in (*wanted, *_programs(directory)):
         try:
             with open(f"{directory}/{path}", "rb") as file:

@@ -1,6 +1,6 @@
 """Environment variables whose values are in no file but one, dispatch/secrets, for as long as the run lasts.
 
-dispatch/secrets.tsv says which: a line each, name <TAB> host or laptop.
+dispatch/secrets.json says which, and whether the host or the laptop has each.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _OVER = b"comborun-over\0"
 
 def wanted(run: RunLayout) -> dict[str, str]:
     """Name -> `host` or `laptop`, of a run's secrets."""
-    rows = [line.split("\t") for line in files.read_text(run.wanted_secrets).splitlines()]
-    return {row[0]: "host" if row[1:2] == ["host"] else "laptop" for row in rows if _NAME.fullmatch(row[0])}
+    return {name: source for name, source in files.read(run.wanted_secrets).items() if _NAME.fullmatch(name)}
 
 
 def gather(run: RunLayout, given: bytes | None) -> None:

@@ -57,10 +57,10 @@ class RunLayout:
         self.python = f"{dispatch}/python"
         self.queue = f"{dispatch}/queue.tsv"
         self.server_table = f"{dispatch}/servers.tsv"  # there for a run with model servers alone
-        self.policy = f"{dispatch}/policy.tsv"
+        self.policy = f"{dispatch}/policy.json"
         self.replaces = f"{dispatch}/replaces"
         self.replaced = f"{dispatch}/replaced"
-        self.wanted_secrets = f"{dispatch}/secrets.tsv"
+        self.wanted_secrets = f"{dispatch}/secrets.json"
         self.secrets = f"{dispatch}/secrets"
         self.notify = f"{dispatch}/notify.sh"
         self.multiplexer = f"{dispatch}/multiplexer"
@@ -78,7 +78,7 @@ class RunLayout:
         self.out = f"{dispatch}/out"
         self.done = f"{dispatch}/done"
         self.engine = f"{dispatch}/engine"  # this and what follows: for a run on Slurm alone
-        self.slurm_sessions = f"{dispatch}/slurm.sessions"
+        self.slurm_sessions = f"{dispatch}/slurm.json"
         self.slurm = f"{at}slurm"
         self.settle = f"{at}slurm/settle.sh"
         self.jobs = f"{at}slurm/jobs"

@@ -43,7 +43,7 @@ class Budgets:
 
     @classmethod
     def of_policy(cls, policy: Mapping[str, str]) -> Budgets:
-        """As dispatch/policy.tsv says: `retry_CLASS` and `wait_CLASS_ms`."""
+        """As dispatch/policy.json says: `retry_CLASS` and `wait_CLASS_ms`."""
         numbers = {key: int(value) for key, value in policy.items() if value.isdecimal() and len(value) < 10}
         attempts = numbers.get("attempts", 1)
         times = {key[len("retry_") :]: value for key, value in numbers.items() if key.startswith("retry_")}

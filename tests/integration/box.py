@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from recorded import record
 
 from comborun.attempt import Begin, End
 from comborun.page import Page
@@ -176,17 +177,17 @@ class Box:
         per_gpu: int = 0,
         stagger_ms: int = 0,
         attempts: int = 2,
-        gpus: str = "-",
+        gpus: str = "",
         policy: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Write the run directory as a launch would; `policy` are further lines of policy.tsv."""
+        """Write the run directory as a launch would; `policy` are further fields of policy.json."""
         for name, script in sessions.items():
             self.lay(name, script)
         self.names = [name for name in sessions if name != "after"]
         self.write("dispatch/queue.tsv", "".join(_row(name, sessions[name]) for name in self.names))
         limits = {"parallel": parallel, "per_gpu": per_gpu, "stagger_ms": stagger_ms, "attempts": attempts}
         rows = {**limits, "gpus": gpus, **policy}
-        self.write("dispatch/policy.tsv", "".join(f"{key}\t{value}\n" for key, value in rows.items()))
+        self.write("dispatch/policy.json", record(**rows))
 
     def lay(self, name: str, script: Script, family: str = "sessions") -> None:
         """Write what a session, or a model server, consists of."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, kill, make_box
+from recorded import record
 from slurm import Slurm, Task, slurm_at
 
 from comborun.attempt import Begin, End
@@ -35,7 +36,7 @@ class SlurmBox(Box):
         """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
         self.plan(sessions, **limits)  # type: ignore[arg-type]
         self.write("dispatch/engine", "slurm\n")
-        self.write("dispatch/slurm.sessions", "".join(f"{name}\t1\n" for name in self.names))
+        self.write("dispatch/slurm.json", record(**dict.fromkeys(self.names, 1)))
         self.write("slurm/array-1.sh", array_script(kind, keys))
         self.write("slurm/settle.sh", SETTLE)
 

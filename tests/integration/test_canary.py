@@ -29,7 +29,7 @@ def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(
         ("maze_good_canary", 2),
         ("maze_poor_canary", 2),
     ]
-    assert "parallel\t1\n" in (canary / "dispatch/policy.tsv").read_text()
+    assert json.loads((canary / "dispatch/policy.json").read_text())["parallel"] == 1
 
     desk.combo("report", run.name)
     report = (run / "report/report.md").read_text().splitlines()

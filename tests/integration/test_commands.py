@@ -243,7 +243,7 @@ def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) ->
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
     assert "limits.stagger: 0 before, 1 now" in resumed.stdout
     assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
-    assert "stagger_ms\t1000\n" in (desk.runs[-1] / "dispatch/policy.tsv").read_text()
+    assert json.loads((desk.runs[-1] / "dispatch/policy.json").read_text())["stagger_ms"] == 1000
 
 
 def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(desk: Desk) -> None:

@@ -14,7 +14,7 @@ RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success
 
 
 def hook(box: Box, command: str = 'cat >>"$COMBORUN_RUN_DIR/notices"', *, every_ms: int = 600000) -> dict[str, Any]:
-    """Write dispatch/notify.sh as a launch would; returns the lines of policy.tsv."""
+    """Write dispatch/notify.sh as a launch would; returns fields of policy.json."""
     box.write(
         "dispatch/notify.sh",
         f"""#!/usr/bin/env bash

@@ -375,8 +375,7 @@ def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatch
     box.begun("env_q1")
     until(lambda: len(box.told("^ended")) == 2, "two have failed")
     assert box.fields("dispatch/hold") == {}
-    policy = box.directory / "dispatch/policy.tsv"
-    box.write("dispatch/policy.tsv", policy.read_text() + "fail_fast\t2\n")
+    box.write("dispatch/policy.json", record(**box.fields("dispatch/policy.json"), fail_fast=2))
     if dispatcher == "that lives":
         assert box.program("control", "slots", "2").returncode == 0
     else:

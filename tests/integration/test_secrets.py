@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from box import Box, bash, kill, until
 from desk import Desk, desk
+from recorded import record
 
 from comborun.errors import UserError
 from comborun.remote.control import StartOptions, laptop_secrets
@@ -99,7 +100,7 @@ def test_the_program_gets_the_planted_value_and_no_file_or_command_line_does(
     assert not kept.exists()
     assert not list(run.glob("dispatch/.secrets*"))
     assert leaks(desk.home) == []
-    assert "FIRST" in (run / "dispatch/secrets.tsv").read_text()
+    assert "FIRST" in (run / "dispatch/secrets.json").read_text()
 
 
 def test_neither_dispatcher_nor_supervisor_nor_window_has_them_in_its_environment(desk: Desk) -> None:
@@ -173,11 +174,11 @@ def test_stopping_one_session_leaves_them_to_the_others(desk: Desk) -> None:
 
 def test_a_start_that_fails_leaves_none(box: Box) -> None:
     box.plan({"env_one": bash("true")})
-    box.write("dispatch/secrets.tsv", "FIRST\thost\n")
+    box.write("dispatch/secrets.json", record(FIRST="host"))
     box.environment["FIRST"] = PLANTED
     box.write("lib/comborun_host/comborun/host/dispatch.py", "def main(arguments): return 66\n")
     assert box.start().returncode == 66
-    assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.tsv"]
+    assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.json"]
 
 
 def test_a_run_that_has_finished_gets_none(desk: Desk) -> None:

@@ -49,7 +49,7 @@ class Arrays:
         self.sent = 0
         self.complaint = ""
         self._lock = lock
-        self._policy = _pairs(self.layout.policy)
+        self._policy = files.read(self.layout.policy)
 
     @property
     def places(self) -> int:
@@ -58,7 +58,7 @@ class Arrays:
 
     def submit(self, starts: Iterable[Due]) -> None:
         """One array for those that ask for the same and may start at the same time."""
-        kinds = _pairs(self.layout.slurm_sessions)
+        kinds = files.read(self.layout.slurm_sessions)
         groups: dict[tuple[str, int], list[Due]] = {}
         for due in starts:
             groups.setdefault((kinds.get(due.name, "1"), due.wait_s), []).append(due)

@@ -21,7 +21,7 @@ FILES = [
     ["plan-1.json", "{}\n", False],
     ["run_parallel.sh", "#!/bin/bash\n", True],
     ["dispatch/queue.tsv", "e_p\t0\n", False],
-    ["dispatch/policy.tsv", "parallel\t1\n", False],
+    ["dispatch/policy.json", '{"parallel": 1}\n', False],
     ["sessions/e_p/session.sh", "#!/bin/bash\n", False],
 ]
 

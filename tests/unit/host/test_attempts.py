@@ -23,7 +23,9 @@ DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start":
 def run(tmp_path: Path) -> RunDirectory:
     (tmp_path / "dispatch").mkdir()
     (tmp_path / "id").write_text("run-1\n")
-    (tmp_path / "dispatch/policy.tsv").write_text("attempts\t3\nretry_error\t1\nwait_error_ms\t60000\nparallel\tmany\n")
+    (tmp_path / "dispatch/policy.json").write_text(
+        record(attempts=3, retry_error=1, wait_error_ms=60000, parallel="many")
+    )
     return RunDirectory(str(tmp_path))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import RUN, Cluster, cluster, task
+from recorded import record
 
 from comborun.host import files, settle
 from comborun.host.settle import Settling
@@ -22,8 +23,8 @@ def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
     queue(cluster, env_one="-", env_two="-")
-    policy = "attempts\t3\nretry_lost\t1\nretry_error\t1\nslurm_array\t500\n"
-    (cluster.run / "dispatch/policy.tsv").write_text(policy)
+    policy = record(attempts=3, retry_lost=1, retry_error=1, slurm_array=500)
+    (cluster.run / "dispatch/policy.json").write_text(policy)
     cluster.says("squeue")
     cluster.says("sbatch", "7\n")
     cluster.says("scancel")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import HOUR, RUN, Cluster, cluster, task
+from recorded import record
 
 from comborun.host import files
 from comborun.host.engines.arrays import Arrays, Due
@@ -135,8 +136,8 @@ def test_a_word_that_slurm_does_not_hear_is_told(cluster: Cluster) -> None:
 
 def test_a_submission_is_one_array_for_what_asks_for_the_same(cluster: Cluster) -> None:
     cluster.says("sbatch", "7;mine\n")
-    (cluster.run / "dispatch/slurm.sessions").write_text("env_one\t1\nenv_two\t1\nenv_three\t2\n")
-    (cluster.run / "dispatch/policy.tsv").write_text("slurm_array\t500\n")
+    (cluster.run / "dispatch/slurm.json").write_text(record(env_one=1, env_two=1, env_three=2))
+    (cluster.run / "dispatch/policy.json").write_text(record(slurm_array=500))
     arrays = Arrays(Slurm(RunLayout(str(cluster.run))))
     arrays.submit([Due("env_one", 1), Due("env_two", 2), Due("env_three", 1, 30)])
     first, second, *settles = cluster.told()
@@ -172,7 +173,7 @@ def test_a_new_array_has_its_share_of_the_places_of_the_whole_run(cluster: Clust
 
 def test_what_slurm_refuses_is_told_in_its_words(cluster: Cluster) -> None:
     cluster.says("sbatch", code=1, complaint="sbatch: error: Batch job submission failed: Invalid account\n")
-    (cluster.run / "dispatch/policy.tsv").write_text("slurm_array\t500\n")
+    (cluster.run / "dispatch/policy.json").write_text(record(slurm_array=500))
     arrays = Arrays(Slurm(RunLayout(str(cluster.run))))
     arrays.submit([Due("env_one", 1)])
     assert (arrays.sent, arrays.jobs) == (0, [])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import HOUR, RUN, Cluster, cluster, task
+from recorded import record
 
 from comborun.host import files
 from comborun.host import task as task_module
@@ -36,7 +37,7 @@ def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(os, "execvp", become)
     cluster.batch(1, "env_one")
     (cluster.run / "dispatch/queue.tsv").write_text("env_one\t0\t-\n")
-    (cluster.run / "dispatch/policy.tsv").write_text("attempts\t3\nretry_error\t1\n")
+    (cluster.run / "dispatch/policy.json").write_text(record(attempts=3, retry_error=1))
     cluster.answer(task("7_0", "RUNNING"))
     return cluster
 

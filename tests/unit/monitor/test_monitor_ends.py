@@ -168,7 +168,7 @@ def a_history(chance: random.Random) -> list[str]:
 def put(run: Path, plan: Plan, history: list[str]) -> None:
     (run / "dispatch").mkdir(parents=True)
     (run / "id").write_text("env-20260101T000000Z-abcd\n")
-    (run / "dispatch/policy.tsv").write_text(policy(plan))
+    (run / "dispatch/policy.json").write_text(policy(plan))
     for number, kind in enumerate(history, 1):
         at = run / f"sessions/env_one/attempt-{number}"
         at.mkdir(parents=True)

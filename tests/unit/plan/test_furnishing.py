@@ -201,8 +201,8 @@ def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:
 
 
 def test_the_dispatcher_is_told_how_long_to_warm_up() -> None:
-    for text, milliseconds in (("limits: {warm_up: 2 min}\n", "120000"), ("", "0")):
-        rows = dict(row.split("\t") for row in policy(plan(text)).splitlines())
+    for text, milliseconds in (("limits: {warm_up: 2 min}\n", 120_000), ("", 0)):
+        rows = json.loads(policy(plan(text)))
         assert rows["warm_up_ms"] == milliseconds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -82,7 +83,9 @@ def test_sessions_of_one_request_are_one_array() -> None:
     assert found["dispatch/engine"] == "slurm\n"
     assert "#SBATCH --time=120\n" in found["slurm/array-1.sh"]
     assert "#SBATCH --time=95\n" in found["slurm/array-2.sh"]
-    assert found["dispatch/slurm.sessions"] == "grass_flat\t1\nstairs_flat\t2\ngrass_rough\t1\nstairs_rough\t2\n"
+    assert json.loads(found["dispatch/slurm.json"]) == {
+        "grass_flat": 1, "stairs_flat": 2, "grass_rough": 1, "stairs_rough": 2
+    }  # fmt: skip
 
 
 def test_the_head_of_a_job_script_is_clean_words() -> None:
@@ -107,7 +110,7 @@ def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends
 def test_the_run_directory_of_a_plan_on_slurm_has_all_that_the_host_needs() -> None:
     names = {str(file.path): file.text for file in bundle(plan(FULL), "name: x\n", library_files(), {})}
     assert set(files(plan(FULL))) <= set(names)
-    assert "slurm_parallel\t8\nslurm_array\t500\n" in names["dispatch/policy.tsv"]
+    assert '"slurm_parallel": 8, "slurm_array": 500' in names["dispatch/policy.json"]
 
 
 def test_a_plan_for_the_local_dispatcher_has_none_of_it() -> None:
@@ -115,7 +118,7 @@ def test_a_plan_for_the_local_dispatcher_has_none_of_it() -> None:
     names = {str(file.path): file.text for file in bundle(local, "name: x\n", library_files(), {})}
     assert local.engine == "local"
     assert not any("slurm" in name and not name.startswith("lib/") for name in names)
-    assert "slurm" not in names["run_parallel.sh"] + names["dispatch/policy.tsv"]
+    assert "slurm" not in names["run_parallel.sh"] + names["dispatch/policy.json"]
 
 
 def test_the_engine_is_no_part_of_the_work() -> None:
@@ -139,7 +142,7 @@ def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
     now = replace(now, sessions=(*now.sessions, replace(now.sessions[0], name="new", environment="maze")))
     amended = amend(compare(before, now, ()), "rerun")
     told = {str(file.path): file.text for file in amendment(before, amended.plan, 1, "")}
-    assert told["dispatch/slurm.sessions"].splitlines()[-1].startswith("new\t")
+    assert [*json.loads(told["dispatch/slurm.json"])][-1] == "new"
     assert {"slurm/array-1.sh", "slurm/settle.sh"} <= set(told)
     assert "dispatch/engine" not in told
     assert PurePosixPath("dispatch/queue.tsv") in map(PurePosixPath, told)
