@@ -21,7 +21,7 @@ from comborun.command import (
 )
 from comborun.errors import Problem
 from comborun.grid.axes import AXIS_OF, Combo, found_by_glob, some
-from comborun.grid.display import UNCAPPED
+from comborun.grid.resources import UNCAPPED
 from comborun.servers import FIELDS
 from comborun.text import did_you_mean, listed
 

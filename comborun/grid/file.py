@@ -11,14 +11,13 @@ from pydantic import ConfigDict
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.axes import Combo, Found, axis_problems, axis_warnings, glob_of, with_policies
 from comborun.grid.commands import command_problems, command_warnings
-from comborun.grid.display import display_problems, display_warnings
 from comborun.grid.draft import Draft
 from comborun.grid.launch import Shipped, launch_problems
 from comborun.grid.model import GridFile
 from comborun.grid.placement import placement_problems, placement_warnings
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.program import program_problems, program_warnings
-from comborun.grid.resources import resource_problems, resource_warnings
+from comborun.grid.resources import display_problems, display_warnings, resource_problems, resource_warnings
 from comborun.grid.results import count_warnings, progress_problems
 from comborun.grid.servers import server_problems, server_warnings
 from comborun.grid.stopping import cut_problems, cut_warnings, stopping_problems

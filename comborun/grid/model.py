@@ -11,11 +11,10 @@ from pydantic_core import core_schema
 
 from comborun.command import takes_range
 from comborun.grid.axes import AxisEntries, Match
-from comborun.grid.display import DisplayOr, PinWord, Threads
 from comborun.grid.launch import SyncKeys
 from comborun.grid.placement import PlacedKeys, Placing, Taking, names_of
 from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
-from comborun.grid.resources import GpuIndexes, ReserveKeys, ResourceKeys
+from comborun.grid.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
 from comborun.grid.results import ProgressKeys, ResultKeys
 from comborun.grid.servers import Servers
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key

@@ -11,8 +11,7 @@ from pydantic import model_validator
 from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import AXIS_OF
-from comborun.grid.display import PinWord
-from comborun.grid.resources import GpuIndexes, ResourceKeys
+from comborun.grid.resources import GpuIndexes, PinWord, ResourceKeys
 from comborun.grid.shapes import OR_NONE, Also, Keys, key, or_just
 from comborun.grid.values import (
     AsWritten,

@@ -285,13 +285,6 @@ def whole(low: int) -> Reads:
 # Folders, patterns and names
 
 
-def _host(tree: object) -> str:
-    host = line_of(tree)
-    if host.startswith("-") or re.search(r"\s", host):
-        raise UserError(f"`{host}` is no host", "as for ssh: an alias of ~/.ssh/config, or user@address")
-    return host
-
-
 def _workdir(tree: object) -> str:
     folder = line_of(tree)
     if folder.startswith("~") and folder != "~" and not folder.startswith("~/"):
@@ -306,17 +299,16 @@ def _root(tree: object) -> str:
     return folder
 
 
-def _inside(tree: object, outside: tuple[str, ...], complaint: str, hint: str) -> str:
+def inside(outside: tuple[str, ...], complaint: str, hint: str) -> Reads:
     """A pattern for paths below a folder."""
-    pattern = line_of(tree)
-    if pattern.startswith(outside) or ".." in pattern.split("/"):
-        raise UserError(f"`{pattern}` {complaint}", hint)
-    return pattern
 
+    def read(tree: object) -> str:
+        pattern = line_of(tree)
+        if pattern.startswith(outside) or ".." in pattern.split("/"):
+            raise UserError(f"`{pattern}` {complaint}", hint)
+        return pattern
 
-_OUTPUT = "leads out of the session's output folder"
-_OUTPUT_HINT = "a pattern below {output_dir}, such as *.jsonl; have the command write there"
-_SHIPPED_HINT = "a name such as *.pt, or a path below `from` such as results/*"
+    return Reads(read, TEXT)
 
 
 def _secret_source(tree: object) -> str:
@@ -370,17 +362,19 @@ Size = Annotated[int, Reads(_size, {"anyOf": [{"type": "integer", "minimum": 1},
 _MEMORY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?B|B)$"}
 Memory = Annotated[int, Reads(_memory, {"anyOf": [{"const": 0}, _MEMORY]})]
 UnitWord = Annotated[Unit, one_of("unit", ("episode", "step"))]
-Host = Annotated[str, Reads(_host, {"type": "string", "pattern": r"^[^-\s]\S*$"})]
+Host = Annotated[str, matching(r"[^-\s]\S*", "is no host", "as for ssh: an alias of ~/.ssh/config, or user@address")]
 Workdir = Annotated[str, Reads(_workdir, TEXT)]
 Root = Annotated[str, Reads(_root, {"type": "string", "pattern": "^(/|~$|~/)"})]
-Glob = Annotated[str, Reads(partial(_inside, outside=("/", "~"), complaint=_OUTPUT, hint=_OUTPUT_HINT), TEXT)]
-Pattern = Annotated[
+Glob = Annotated[
     str,
-    Reads(
-        partial(_inside, outside=("/", "~", "!"), complaint="can match nothing that is shipped", hint=_SHIPPED_HINT),
-        TEXT,
+    inside(
+        ("/", "~"),
+        "leads out of the session's output folder",
+        "a pattern below {output_dir}, such as *.jsonl; have the command write there",
     ),
 ]
+_BELOW_FROM = "a name such as *.pt, or a path below `from` such as results/*"
+Pattern = Annotated[str, inside(("/", "~", "!"), "can match nothing that is shipped", _BELOW_FROM)]
 LogPattern = Annotated[str, Reads(lambda tree: log_pattern(line_of(tree)), TEXT)]
 Token = Annotated[str, Reads(_token, {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"})]
 SecretSourceWord = Annotated[SecretSource, Reads(_secret_source, {"enum": ["host", "laptop"]})]

@@ -164,27 +164,32 @@ def read_source(text: str, file: str, layer: str = "") -> Source:
     """
     text = text.removeprefix("\ufeff")
     node = _compose(text, file)
+    if node is None:
+        raise _refused(file, "is empty", "`combo init` writes a grid to start from")
     if not isinstance(node, MappingNode):
-        raise GridError((_no_mapping(node, file),))
+        message = "a grid is a map of keys: `policies: ...`, `environments: ...`, `command: ...`"
+        raise _refused(file, message, "`combo init` writes a grid to start from", *_place(node))
     reader = _Reader(file, layer)
     try:
         root = reader.mapping(node)
     except RecursionError:
-        raise GridError((Problem(file, 0, 0, *TOO_DEEP),)) from None
+        raise _refused(file, *TOO_DEEP) from None
     if reader.nodes > MAX_NODES:
         message = f"holds more than {MAX_NODES:,} values once its aliases are followed"
-        raise GridError((Problem(file, 0, 0, message, "a grid needs a few hundred: write it without them"),))
+        raise _refused(file, message, "a grid needs a few hundred: write it without them")
     return Source(file, text, root, tuple(reader.problems))
+
+
+def _refused(file: str, message: str, hint: str, line: int = 0, column: int = 0) -> GridError:
+    return GridError((Problem(file, line, column, message, hint),))
 
 
 def _compose(text: str, file: str) -> Node | None:
     if len(text) > MAX_CHARACTERS:
-        message = f"holds {len(text):,} characters, too many for a grid"
-        raise GridError((Problem(file, 0, 0, message, "is this the right file?"),))
+        raise _refused(file, f"holds {len(text):,} characters, too many for a grid", "is this the right file?")
     if directive := DIRECTIVE.match(text):
-        line = directive.group().count("\n") + 1
         message = "a line that begins with % is a YAML directive, which a grid needs none of"
-        raise GridError((Problem(file, line, 1, message, "remove it: grids are YAML 1.2"),))
+        raise _refused(file, message, "remove it: grids are YAML 1.2", directive.group().count("\n") + 1, 1)
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.composer.warn_double_anchors = False
     try:
@@ -192,15 +197,8 @@ def _compose(text: str, file: str) -> Node | None:
     except YAMLError as error:
         raise GridError((syntax_problem(error, text, file),)) from None
     except RecursionError:
-        raise GridError((Problem(file, 0, 0, *TOO_DEEP),)) from None
+        raise _refused(file, *TOO_DEEP) from None
     return node
-
-
-def _no_mapping(node: Node | None, file: str) -> Problem:
-    if node is None:
-        return Problem(file, 0, 0, "is empty", "`combo init` writes a grid to start from")
-    message = "a grid is a map of keys: `policies: ...`, `environments: ...`, `command: ...`"
-    return Problem(file, *_place(node), message, "`combo init` writes a grid to start from")
 
 
 def _joined(text: str) -> str:
@@ -239,7 +237,8 @@ class _Reader:
             if key.text == "<<" and not key.quoted:
                 merged += self._merged(value)
             elif key.text in tree:
-                self._duplicate(key, tree.written[key.text])
+                hint = f"the first is in line {tree.written[key.text].place.line}: keep one of them"
+                self._complain(key.place, f"the key `{key.text}` stands here a second time", hint)
             else:
                 tree[key.text], tree.written[key.text] = value, key
         for other in merged:
@@ -266,8 +265,7 @@ class _Reader:
     def _items(self, node: Node, place: Place) -> Items:
         assert isinstance(node, SequenceNode)
         items = Items(place)
-        for entry in node.value:
-            items.append(self._tree(entry, self._place(entry)))
+        items.extend(self._tree(entry, self._place(entry)) for entry in node.value)
         return items
 
     def _scalar(self, node: ScalarNode, place: Place) -> Scalar:
@@ -290,10 +288,6 @@ class _Reader:
         if not found or len(found) < len(maps):
             self._complain(value.place, "`<<` merges a map, or a list of maps", "name the anchor of a map")
         return found
-
-    def _duplicate(self, key: Scalar, first: Scalar) -> None:
-        message = f"the key `{key.text}` stands here a second time"
-        self._complain(key.place, message, f"the first is in line {first.place.line}: keep one of them")
 
     def _check_tag(self, node: Node, place: Place) -> None:
         tag = str(node.tag or "")
