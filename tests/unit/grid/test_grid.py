@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gridtext import HOST, plan
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, parse_grid
@@ -175,8 +176,7 @@ overrides:
   - {when: {policy: rough, environment: stairs}, progress: none}
 """
     )
-    here = HostFacts("local", "box", 4, 1 << 30, (), "5.2", "3.3a", "", ())
-    progress = {(one.policy, one.environment): one.progress for one in lay_out(grid, here).sessions}
+    progress = {(one.policy, one.environment): one.progress for one in lay_out(grid, HOST).sessions}
     assert progress == {
         ("flat", "grass"): ProgressRules(silent=True),
         ("flat", "stairs"): ProgressRules(silent=True),
@@ -186,11 +186,32 @@ overrides:
 
 
 def test_how_progress_is_read_is_not_part_of_what_is_run() -> None:
-    here = HostFacts("local", "box", 4, 1 << 30, (), "5.2", "3.3a", "", ())
     plain, other = (grid_of(HEAD + line) for line in ("", "progress: {pattern: '(x)'}\n"))
-    assert lay_out(plain, here).digest == lay_out(other, here).digest
-    assert Plan.from_json(lay_out(other, here).to_json()) == lay_out(other, here)
-    assert lay_out(other, here).sessions[0].progress == ProgressRules("(x)")
+    assert lay_out(plain, HOST).digest == lay_out(other, HOST).digest
+    assert lay_out(other, HOST).sessions[0].progress == ProgressRules("(x)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "servers: {vlm: {command: 'serve {port}', ready: [tcp, {line: ^up}, {path: /a, status: 204, text: b}],"
+            " warm_up: {path: /act, body: x}, resources: {gpus: 1, exclusive: ray}, use_gpus: [1, 2], per: host}}\n"
+            "variables: {URL: '{server.vlm.url}'}\n"
+        ),
+        'placement: {"env, rollout": "0-1"}\ncomponents: {env: {gpu_memory: 2 GiB, copies: 2}}\n',
+        (
+            "evidence: {line: a, files: b}\nfailures: {error: c}\nlimits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\n"
+            "retry: {lost: 0}\nnotify: tell ~/me\nworkdir: ~/w\nvariables: {A: b}\n"
+        ),
+        "secrets: {HF_TOKEN: host, KEY: laptop}\nreplaces: [old]\nresults: {from: log, format: log-lines}\n",
+        "block: 50\nseed: 1\nstop_early: {n_max: 20}\nprogress: {pattern: '(x)'}\ndisplay: xvfb\nafter: done {run}\n",
+    ],
+)
+def test_a_plan_comes_back_from_its_text(text: str) -> None:
+    command = HEAD.replace("{episodes}", "{first_episode} {episodes} {seed}" if "block" in text else "{episodes}")
+    laid = plan(command + text, HostFacts("h", "h", 4, 0, (0, 1, 2, 3), "5", "3", "", ()))
+    assert Plan.from_json(laid.to_json()) == laid
 
 
 def test_without_episodes_the_program_decides() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gridtext import mistakes, warnings
 
 from comborun.errors import GridError
 from comborun.grid import parse_grid
@@ -19,12 +20,6 @@ command: evaluate {policy} {environment} {episodes} {output_dir}
 """
 
 
-def mistakes(text: str) -> str:
-    with pytest.raises(GridError) as refused:
-        parse_grid(text, Path("grid.yaml"))
-    return "\n".join(map(str, refused.value.problems))
-
-
 def test_memory_of_a_gpu_that_nobody_is_granted_is_refused_and_for_some_combos_it_is_told() -> None:
     memory = HEAD + "resources: {gpu_memory: 4 GiB}\n"
     told = mistakes(memory)
@@ -32,10 +27,9 @@ def test_memory_of_a_gpu_that_nobody_is_granted_is_refused_and_for_some_combos_i
     assert "gpus: 1" in told
     server = "servers: {vlm: {command: 'serve {port}', resources: {gpu_memory: 4 GiB}}}\n"
     assert "the server `vlm` would get no GPU at all" in mistakes(HEAD + server)
-    some = parse_grid(memory + "overrides: [{when: {policy: flat}, resources: {gpus: 1}}]\n", Path("grid.yaml"))
-    assert any("`gpu_memory` without `gpus`" in one.message for one in some.warnings)
-    whole = parse_grid(HEAD + "resources: {gpus: 1, gpu_memory: 4 GiB}\n", Path("grid.yaml"))
-    assert not any("gpu_memory" in one.message for one in whole.warnings)
+    some = memory + "overrides: [{when: {policy: flat}, resources: {gpus: 1}}]\n"
+    assert "`gpu_memory` without `gpus`" in warnings(some)
+    assert "gpu_memory" not in warnings(HEAD + "resources: {gpus: 1, gpu_memory: 4 GiB}\n")
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
@@ -59,9 +53,7 @@ def test_warnings_are_the_golden_ones() -> None:
     ("text", "place", "words"),
     [
         ("", "grid.yaml: ", "is empty"),
-        ("# nothing\n", "grid.yaml: ", "is empty"),
         ("just words\n", "1:1", "a map of keys"),
-        ("- a\n- b\n", "1:1", "a map of keys"),
         ("a:\n\tb: 1\n", "2:1", "a tab"),
         ("command: 'python x\nepisodes: 3\n", "1:10", "a quote is opened here and never closed"),
         ('command: "C:\\x"\n', "1:15", "use single quotes"),
@@ -72,19 +64,14 @@ def test_warnings_are_the_golden_ones() -> None:
         ("policies: [a, b\nenvironments: [x]\n", "1:11", "lacks its `]`"),
         ("limits: {parallel: 1]\n", "1:9", "lacks its `}`"),
         ("command: {policy} x\n", "1:19", "put all of it in quotes"),
-        ("results: {files: *.jsonl}\n", "1:18", "needs quotes"),
         ("results:\n  files: *_episodes.jsonl\n", "2:10", "`*_episodes.jsonl` is read as an alias"),
         ("name: @x\n", "1:7", "can't begin with `@`"),
-        ("name: `x`\n", "1:7", "can't begin with ```"),
         ("setup: | x\n  y\n", "1:10", "stand alone on their line"),
         ("a: 1\n---\nb: 2\n", "2:1", "a second document begins here"),
         ("# c\n%YAML 1.1\n---\na: 1\n", "2:1", "YAML directive"),
-        ("%YAML 1.3\n---\na: 1\n", "1:1", "YAML directive"),
         ("command: !x!y z\n", "1:10", "can't begin with `!`"),
         ("name: a\nb\x07c\n", "2:2", "U+0007"),
-        ("name: \x00\n", "1:7", "U+0000"),
         ("policies: &a [*a]\n", "1:1", "an alias that holds itself"),
-        ("variables: &a {x: *a}\n", "1:16", "an alias that holds itself"),
         ("x: " + "[" * 5000, "grid.yaml: ", "nested too deeply"),
     ],
 )
@@ -122,12 +109,8 @@ def test_mistakes_are_told_in_the_order_of_the_file() -> None:
     ("wrong", "right"),
     [
         ("polices", "policies"),
-        ("enviroments", "environments"),
-        ("envs", "environments"),
         ("cmd", "command"),
-        ("num_episodes", "episodes"),
         ("Policies", "policies"),
-        ("work_dir", "workdir"),
         ("presets", "preset"),
     ],
 )
@@ -178,9 +161,7 @@ def test_a_message_never_carries_a_control_character_of_the_file() -> None:
 
 @pytest.mark.parametrize(("text", "meant"), [("4500", "4500 MiB"), ("4.5", "4.5 GiB"), ("80", "80 GiB")])
 def test_memory_without_a_unit_is_asked_for_in_the_unit_that_it_looks_like(text: str, meant: str) -> None:
-    with pytest.raises(GridError) as refused:
-        parse_grid(HEAD + f"resources: {{gpus: 1, gpu_memory: {text}}}\n", Path("grid.yaml"))
-    assert f"with a unit: {meant}" in str(refused.value)
+    assert f"with a unit: {meant}" in mistakes(HEAD + f"resources: {{gpus: 1, gpu_memory: {text}}}\n")
 
 
 def test_two_gpus_of_one_are_refused_before_they_are_waited_for() -> None:
@@ -212,11 +193,8 @@ def test_records_are_looked_for_below_the_output_folder_alone(pattern: str) -> N
     ("line", "words"),
     [
         ("host: a b", "is no host"),
-        ("host: -J", "is no host"),
         ("root: ~other/x", "another user's home"),
-        ("workdir: ~other/x", "another user's home"),
         ("variables: {1A: x}", "can't be the name of a variable"),
-        ("policies: [a", "lacks its `]`"),
         ("poll: 0.01", "would do nothing else"),
         ("results: {success: '  '}", "empty text"),
         ("unit: Episode", "did you mean `episode`?"),

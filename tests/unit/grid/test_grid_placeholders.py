@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from dataclasses import replace
 
+import gridtext
 import pytest
+from gridtext import HOST, grid
 
 from comborun.command import PLAN_TIME, START_TIME
-from comborun.errors import GridError
-from comborun.grid import Grid, parse_grid
+from comborun.grid import Grid
 from comborun.planner import lay_out
-from comborun.resources import HostFacts
 
 AXES = """\
 policies: {flat: {checkpoint: f.pt, lr: 1e-3}, rough: {checkpoint: r.pt}}
@@ -20,17 +21,15 @@ FULL = "seed: 1\nepisodes: 10\nresources: {gpus: 1}\ndisplay: xvfb\n"
 
 
 def parsed(text: str) -> Grid:
-    return parse_grid(AXES + text, Path("grid.yaml"))
+    return grid(AXES + text)
 
 
 def mistakes(text: str) -> list[str]:
-    with pytest.raises(GridError) as refused:
-        parsed(text)
-    return [problem.message for problem in refused.value.problems]
+    return re.findall(r"^grid.yaml(?::\d+:\d+)?: (.*)", gridtext.mistakes(AXES + text), re.MULTILINE)
 
 
 def warnings(text: str) -> str:
-    return "\n".join(map(str, parsed(text).warnings))
+    return gridtext.warnings(AXES + text)
 
 
 @pytest.mark.parametrize("name", [*PLAN_TIME, *START_TIME, "policy.checkpoint"])
@@ -150,7 +149,7 @@ def test_a_variable_that_hides_the_granted_gpu_is_warned_of() -> None:
 
 def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can_be_told() -> None:
     job = "files: {job.json: {first: '{first_episode}', count: '{episodes}', out: '{output_dir}'}}\n"
-    grid = parsed(FULL + job + "command: run {file.job.json}\nblock: 4\n")
-    assert "{episodes}" not in "\n".join(map(str, grid.warnings))
-    sessions = lay_out(grid, HostFacts("local", "h", 4, 0, (0,), "5", "3", "", ())).sessions
+    found = parsed(FULL + job + "command: run {file.job.json}\nblock: 4\n")
+    assert "{episodes}" not in "\n".join(map(str, found.warnings))
+    sessions = lay_out(found, replace(HOST, gpus=(0,))).sessions
     assert {(one.counted, one.ranged, one.count) for one in sessions} == {(True, True, 4), (True, True, 2)}

@@ -102,12 +102,6 @@ def test_another_placement_is_other_work_and_other_memory_is_not() -> None:
     assert len(digests) == 2
 
 
-def test_a_plan_keeps_its_components() -> None:
-    laid = plan(DEDICATED + COMPONENTS, host(4))
-    assert Plan.from_json(laid.to_json()) == laid
-    assert laid.sessions[0].components[0].processes == ((0,), (1,))
-
-
 def test_an_override_places_its_combos_elsewhere() -> None:
     text = 'overrides: [{when: {environment: trash}, placement: {env: "0", rollout: "1"}}]\n'
     laid = plan(

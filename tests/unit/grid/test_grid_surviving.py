@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
+import gridtext
 import pytest
 
 from comborun.bundle import policy, queue
-from comborun.errors import GridError
-from comborun.grid import Grid, parse_grid
+from comborun.grid import Grid
 from comborun.grid.survival import FailFast
 from comborun.judging import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from comborun.plan import Plan, Session
-from comborun.planner import lay_out
-from comborun.resources import HostFacts
 from comborun.rules.words import Failure
 from comborun.script import notify_script, session_data
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"
-HOST = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
 
 
 def grid(text: str) -> Grid:
-    return parse_grid(HEAD + text, Path("grid.yaml"))
+    return gridtext.grid(HEAD + text)
 
 
 def plan(text: str) -> Plan:
-    return lay_out(grid(text), HOST)
+    return gridtext.plan(HEAD + text)
 
 
 def mistakes(text: str) -> str:
-    with pytest.raises(GridError) as refused:
-        grid(text)
-    return "\n".join(map(str, refused.value.problems))
+    return gridtext.mistakes(HEAD + text)
 
 
 def both(text: str) -> tuple[Session, Session]:
@@ -106,16 +100,6 @@ def test_a_command_for_news_needs_no_map() -> None:
     assert (long.command, long.kinds, long.every) == (("tell", "me"), ("failed",), 3600.0)
 
 
-def test_the_plan_survives_its_json_with_all_of_it() -> None:
-    told = plan(
-        "evidence: {line: a, files: b}\nfailures: {error: c}\nlimits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\n"
-        "retry: {lost: 0}\nnotify: tell ~/me\nworkdir: ~/w\nvariables: {A: b}\n"
-    )
-    assert Plan.from_json(told.to_json()) == told
-    assert told.notify
-    assert told.notify.workdir == '"$HOME"/w'
-
-
 def test_the_dispatcher_is_told_of_every_budget_in_numbers() -> None:
     told = policy(
         plan("retry: {lost: {times: 1, wait: 1500 ms}, crashed: 0}\nnotify: {command: t, on: [host, failed]}\n")
@@ -133,8 +117,8 @@ def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     assert told.evidence.line == "so far: {episodes}$"
     assert json.loads(session_data(told))["judging"]["line"] == "so far: {episodes}$"
     assert "{episode} is no number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
-    with pytest.raises(GridError, match=r"counts \{episodes\}, and .* no number of them"):
-        parse_grid(HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n", Path("grid.yaml"))
+    uncounted = HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n"
+    assert "counts {episodes}, and" in gridtext.mistakes(uncounted)
 
 
 def test_no_number_is_longer_than_the_dispatcher_reads() -> None:

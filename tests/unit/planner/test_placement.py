@@ -6,7 +6,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comborun.errors import UserError
@@ -43,43 +43,28 @@ ACCEPTED: list[tuple[str | int, int, Placed]] = [
 
 REFUSED: list[tuple[str | int, int, RlinfError, str]] = [
     ("0-1,1-2", 8, "AssertionError", "GPU 1 stands in a part before it"),
-    ("0-0:0,1-1:2", 8, "AssertionError", "first process is 2, and 1 comes next"),
     ("0:0-1,1:1-2", 8, "AssertionError", "first process is 1, and 2 comes next"),
     ("3-1", 8, "AssertionError", "3 is above 1"),
     ("0:1-0", 8, "AssertionError", "1 is above 0"),
     ("0:all", 8, "AssertionError", "processes can't be `all`"),
-    ("0: ALL ", 8, "AssertionError", "processes can't be `all`"),
     ("8", 8, "AssertionError", "there is no GPU 8: the host has 8, numbered 0 to 7"),
-    ("6-8", 8, "AssertionError", "there is no GPU 8"),
-    (60, 8, "AssertionError", "there is no GPU 60"),
     ("2,1", 8, "AssertionError", "GPU 1 after 2"),
     ("0-1,all", 4, "AssertionError", "GPU 0 stands in a part before it"),
     ("0-2:0-1", 8, "AssertionError", "2 processes can't be dealt evenly to 3 GPUs"),
-    ("0-1:0-2", 8, "AssertionError", "3 processes can't be dealt evenly to 2 GPUs"),
     ("all:0-2", 8, "AssertionError", "3 processes can't be dealt evenly to 8 GPUs"),
     ("0:0:0", 8, "AssertionError", "more than one colon"),
-    ("", 8, "AssertionError", "places no process"),
     (" , ,", 8, "AssertionError", "places no process"),
     (":0", 8, "AssertionError", "names no GPU"),
     ("0:", 8, "AssertionError", "names no process"),
-    (":", 8, "AssertionError", "names no GPU"),
     ("all", 0, "AssertionError", "the host has none"),
-    ("0", 0, "AssertionError", "the host has none"),
     ("a", 8, "ValueError", "neither a number nor two with a dash"),
-    ("0-", 8, "ValueError", "neither a number"),
     ("-1", 8, "ValueError", "neither a number"),
-    ("-", 8, "ValueError", "neither a number"),
-    ("0-1-2", 8, "ValueError", "neither a number"),
     ("0--1", 8, "ValueError", "neither a number"),
-    ("0 1", 8, "ValueError", "neither a number"),
     ("1.0", 8, "ValueError", "neither a number"),
     ("1__0", 80, "ValueError", "neither a number"),
     ("0x1", 8, "ValueError", "neither a number"),
     ("²", 8, "ValueError", "neither a number"),
-    ("0;1", 8, "ValueError", "neither a number"),
-    ("0-all", 8, "ValueError", "neither a number"),
     ("all-all", 8, "ValueError", "neither a number"),
-    ("0:a", 8, "ValueError", "neither a number"),
     ("8:a", 8, "AssertionError", "there is no GPU 8"),  # RLinf reads the GPUs first
     ("a:all", 8, "ValueError", "neither a number"),
     ("9" * 5000, 8, "ValueError", "neither a number"),  # more digits than int() takes
@@ -193,44 +178,6 @@ SOUP = st.text(st.sampled_from("0123 9-:,+_alLx.\u00a0\n٣"), max_size=12)
 @example("0-3:0-1,4:2-3,5-7", 8)
 def test_an_independent_reading_of_the_rules_agrees(text: str, resources: int) -> None:
     assert answer(text, resources) == judged(text, resources)
-
-
-@st.composite
-def good_parts(draw: st.DrawFn) -> tuple[str, int, Placed]:
-    """A string built from what it is to mean."""
-    placed: Placed = {}
-    written: list[str] = []
-    gpu, process = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    for place in range(draw(st.integers(1, 4))):
-        several, sharing = draw(st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)]))
-        count = draw(st.integers(1, 3))
-        gpus = range(gpu, gpu + count * several)
-        processes = range(process, process + count * sharing)
-        if (several, sharing) == (1, 1) and (place or process == 0) and draw(st.booleans()):
-            written.append(f"{gpus[0]}-{gpus[-1]}")
-        else:
-            written.append(f"{gpus[0]}-{gpus[-1]}:{processes[0]}-{processes[-1]}")
-        for number, one in enumerate(processes):
-            first = gpu + (number // sharing) * several
-            placed[one] = list(range(first, first + several))
-        gpu, process = gpus[-1] + 1 + draw(st.integers(0, 2)), processes[-1] + 1
-    spaces = draw(st.sampled_from(["", " ", ",", " , "]))
-    return spaces + f",{spaces}".join(written), gpu + draw(st.integers(0, 3)), placed
-
-
-@given(good_parts())
-def test_a_string_means_what_it_was_built_from(built: tuple[str, int, Placed]) -> None:
-    text, resources, placed = built
-    assert parse_placement(text, resources) == placed
-    assert judged(text, resources) == placed
-
-
-@given(good_parts(), st.integers(0, 30), st.sampled_from(":-,ax9 "))
-def test_one_wrong_character_is_judged_alike(built: tuple[str, int, Placed], place: int, character: str) -> None:
-    text, resources, _ = built
-    assume(place <= len(text))
-    spoilt = text[:place] + character + text[place:]
-    assert answer(spoilt, resources) == judged(spoilt, resources)
 
 
 def test_every_short_string_is_judged_alike() -> None:

@@ -7,14 +7,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import gridtext
 import pytest
+from gridtext import mistakes
 
 from comborun.again.amendment import amendment
 from comborun.bundle import bundle, queue
-from comborun.errors import GridError, UserError
-from comborun.grid import Grid, parse_grid
+from comborun.errors import UserError
 from comborun.plan import Plan
-from comborun.planner import lay_out, pace_key
+from comborun.planner import pace_key
 from comborun.resources import HostFacts
 from comborun.script import server_script, session_data, session_script
 from comborun.servers import instances, table
@@ -28,18 +29,8 @@ def host(gpus: int = 4) -> HostFacts:
     return HostFacts("local", "box", 16, 64 << 30, tuple(range(gpus)), "5.2", "3.4", "4.9", ())
 
 
-def grid(text: str) -> Grid:
-    return parse_grid(text, Path("grid.yaml"))
-
-
 def plan(text: str, gpus: int = 4) -> Plan:
-    return lay_out(grid(text), host(gpus))
-
-
-def mistakes(text: str) -> str:
-    with pytest.raises(GridError) as refused:
-        grid(text)
-    return "\n".join(map(str, refused.value.problems))
+    return gridtext.plan(text, host(gpus))
 
 
 def asked(laid: Plan) -> dict[str, tuple[str, ...]]:
@@ -73,15 +64,6 @@ def test_a_plan_without_servers_is_what_it_was(tmp_path: Path) -> None:
     paths = [str(file.path) for file in bundle(plan(text), text, {}, {})]
     assert not [path for path in paths if "server" in path]
     assert "server" not in session_script(plan(text).sessions[0])
-
-
-def test_a_plan_comes_back_from_its_text() -> None:
-    text = (
-        "servers: {vlm: {command: 'serve {port}', ready: [tcp, {line: ^up}, {path: /a, status: 204, text: b}],"
-        " warm_up: {path: /act, body: x}, resources: {gpus: 1, exclusive: ray}, use_gpus: [1, 2], per: host}}\n"
-    )
-    laid = plan(HEAD + COMMAND + text)
-    assert Plan.from_json(laid.to_json()) == laid
 
 
 def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
@@ -145,7 +127,7 @@ def test_what_can_not_be_served_is_refused_with_its_place(text: str, told: str) 
 
 
 def test_a_server_that_nobody_asks_is_told() -> None:
-    warned = grid(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:")).warnings
+    warned = gridtext.grid(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:")).warnings
     assert [one.message for one in warned] == ["no session asks the server `other`, so it is never started"]
 
 

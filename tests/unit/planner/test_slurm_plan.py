@@ -125,13 +125,6 @@ def test_the_engine_is_no_part_of_the_work() -> None:
     assert plan("slurm: {partition: gpu}\n").digest == lay_out(grid(), LOGIN).digest
 
 
-def test_the_plan_comes_back_from_its_json() -> None:
-    laid = plan(FULL)
-    assert Plan.from_json(laid.to_json()) == laid
-    assert laid.engine == "slurm"
-    assert lay_out(grid(), LOGIN).slurm is None
-
-
 def test_gpus_cores_and_slots_are_not_those_of_the_login_node() -> None:
     laid = plan("resources: {gpus: 2}\n")
     assert (laid.gpus, laid.cpus, laid.limits.parallel) == ((), 0, 4)

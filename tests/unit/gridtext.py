@@ -1,0 +1,34 @@
+"""Grids as text: what is planned for them, what is wrong with them, and what looks like a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import GridError
+from comborun.grid import Grid, parse_grid
+from comborun.plan import Plan
+from comborun.planner import lay_out
+from comborun.resources import HostFacts
+
+FILE = Path("grid.yaml")
+HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
+
+
+def grid(text: str) -> Grid:
+    return parse_grid(text, FILE)
+
+
+def plan(text: str, host: HostFacts = HOST) -> Plan:
+    return lay_out(grid(text), host)
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(GridError) as refused:
+        grid(text)
+    return "\n".join(map(str, refused.value.problems))
+
+
+def warnings(text: str) -> str:
+    return "\n".join(map(str, grid(text).warnings))
