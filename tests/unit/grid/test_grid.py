@@ -201,8 +201,8 @@ def test_how_progress_is_read_is_not_part_of_what_is_run() -> None:
         ),
         'placement: {"env, rollout": "0-1"}\ncomponents: {env: {gpu_memory: 2 GiB, copies: 2}}\n',
         (
-            "evidence: {line: a, files: b}\nfailures: {error: c}\nlimits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\n"
-            "retry: {lost: 0}\nnotify: tell ~/me\nworkdir: ~/w\nvariables: {A: b}\n"
+            "evidence: {line: a, files: b}\nfailures: {error: c}\nretry: {lost: 0}\nvariables: {A: b}\nworkdir: ~/w\n"
+            "limits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\nnotify: tell ~/me\n"
         ),
         "secrets: {HF_TOKEN: host, KEY: laptop}\nreplaces: [old]\nresults: {from: log, format: log-lines}\n",
         "block: 50\nseed: 1\nstop_early: {n_max: 20}\nprogress: {pattern: '(x)'}\ndisplay: xvfb\nafter: done {run}\n",
