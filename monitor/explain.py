@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -53,16 +53,8 @@ class Explanation:
 
 
 def to_document(told: Explanation) -> dict[str, Any]:
-    return {
-        "run": told.run,
-        "session": told.session,
-        "combo": told.combo,
-        "state": told.state,
-        "attempt": told.attempt,
-        "reasons": list(told.reasons),
-        "last_lines": list(told.last_lines),
-        "commands": [{"command": f"combo {one.words}", "does": one.does} for one in told.commands],
-    }
+    commands = [{"command": f"combo {one.words}", "does": one.does} for one in told.commands]
+    return {**asdict(told), "commands": commands}
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from comborun.attempt import Begin, End
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
-from comborun.rules.names import RUN
 from comborun.rules.tally import Counts
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
@@ -179,11 +178,6 @@ class Attempt:
     @property
     def alive(self) -> bool:
         return self.life in (RUNNING, ORPHANED) or (self.life == STARTING and self.claimed)
-
-    @property
-    def log(self) -> str:
-        """The log's path below the run directory."""
-        return RUN.attempt(self.session, self.number).log
 
 
 @dataclass(frozen=True, kw_only=True)

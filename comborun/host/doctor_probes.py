@@ -15,6 +15,7 @@ import time
 
 from comborun.host import files, process
 from comborun.host.egl import COMMAND
+from comborun.host.facts import GPU_TABLE
 from comborun.host.publish import runs_below
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from comborun.host.doctor import Examination
 
-NAMES = ("paths", "runs", "gpus", "leases", "egl", "tmux", "screen", "logout", "shell")
 _MOST_RUNS, _MOST_SCRIPTS = 500, 4000
 _GPU_COLUMNS = "index,uuid,memory.total,memory.used,utilization.gpu,driver_version,name"
 _APP_COLUMNS = "gpu_uuid,pid,used_memory,process_name"
@@ -59,7 +59,7 @@ def _crlf(seen: Examination, path: str) -> None:
 
 
 def _disk(seen: Examination, label: str, folder: str) -> None:
-    code, said = seen.ask(seen.brief_s, "df", "-k", "--output=size,avail,itotal,iavail,fstype,target", "--", folder)
+    code, said = seen.ask("df", "-k", "--output=size,avail,itotal,iavail,fstype,target", "--", folder)
     if code == 0:
         seen.fact(f"disk_{label}", said.splitlines()[-1])
 
@@ -137,23 +137,22 @@ def gpus(seen: Examination) -> None:
         seen.fact("gpu_device", device.rstrip("/"))
     if not shutil.which("nvidia-smi"):
         return
-    table = "--format=csv,noheader,nounits"
-    code, said = seen.ask(seen.slow_s, "nvidia-smi", table, f"--query-gpu={_GPU_COLUMNS}")
+    code, said = seen.ask_driver(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}")
     seen.fact("nvidia_code", code)
     if code:
         seen.fact("nvidia_said", said)
         return
     for line in said.splitlines():
         seen.fact("gpu", line)
-    _gpu_users(seen, table)
+    _gpu_users(seen)
     _gpu_faults(seen)
 
 
-def _gpu_users(seen: Examination, table: str) -> None:
-    code, said = seen.ask(seen.brief_s, "modinfo", "-F", "version", "nvidia")
+def _gpu_users(seen: Examination) -> None:
+    code, said = seen.ask("modinfo", "-F", "version", "nvidia")
     if code == 0:
         seen.fact("driver_installed", said.splitlines()[-1] if said else "")
-    code, said = seen.ask(seen.slow_s, "nvidia-smi", table, f"--query-compute-apps={_APP_COLUMNS}")
+    code, said = seen.ask_driver(*GPU_TABLE, f"--query-compute-apps={_APP_COLUMNS}")
     for line in said.splitlines() if code == 0 else ():
         app = re.match(r"GPU-[^,]*, *([0-9]+),", line)
         if app:
@@ -161,9 +160,9 @@ def _gpu_users(seen: Examination, table: str) -> None:
 
 
 def _gpu_faults(seen: Examination) -> None:
-    code, said = seen.ask(seen.brief_s, "dmesg")
+    code, said = seen.ask("dmesg")
     if code:
-        _, said = seen.ask(seen.brief_s, "journalctl", "-k", "-q", "-n", "5000", "--no-pager")
+        _, said = seen.ask("journalctl", "-k", "-q", "-n", "5000", "--no-pager")
     for line in [line for line in said.splitlines() if "NVRM: Xid" in line][-3:]:
         seen.fact("xid", line)
 
@@ -217,7 +216,7 @@ def _lease(seen: Examination, file: str, owner: str) -> None:
 def egl(seen: Examination) -> None:
     """A line for each device: its index, CUDA's number for the GPU, the GPU's UUID."""
     if shutil.which("nvidia-smi"):
-        code, said = seen.ask(seen.slow_s, *COMMAND)
+        code, said = seen.ask_driver(*COMMAND)
         for line in said.splitlines() if code == 0 else ():
             if re.match("[0-9]+ ", line):
                 seen.fact("egl", line)
@@ -227,7 +226,7 @@ def tmux(seen: Examination) -> None:
     """Our own server: does it answer, and if not, why?"""
     if not shutil.which("tmux"):
         return
-    seen.fact("tmux", seen.ask(seen.brief_s, "tmux", "-V")[1])
+    seen.fact("tmux", seen.ask("tmux", "-V")[1])
     name = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
     folder = f"{os.environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{os.getuid()}"  # noqa: S108 - as tmux has it
     socket = f"{folder}/{name}"
@@ -237,7 +236,7 @@ def tmux(seen: Examination) -> None:
         seen.fact("tmux_folder", f"{status.st_uid} {stat.S_IMODE(status.st_mode):o}")
     if os.path.exists(socket) and stat.S_ISSOCK(os.stat(socket).st_mode):
         seen.fact("tmux_socket_there")
-    code, said = seen.ask(seen.brief_s, "tmux", "-L", name, "list-sessions")
+    code, said = seen.ask("tmux", "-L", name, "list-sessions")
     seen.fact("tmux_code", code)
     seen.fact("tmux_said", said.rpartition("\n")[2] if code else "")
     for comm in glob.glob("/proc/[0-9]*/comm"):
@@ -260,8 +259,8 @@ def _tmux_server(seen: Examination, folder: str, name: str) -> None:
 def screen(seen: Examination) -> None:
     """-v ends with 1 in some versions, -ls with 1 for none."""
     if shutil.which("screen"):
-        seen.fact("screen", seen.ask(seen.brief_s, "screen", "-v")[1])
-        seen.fact("screen_said", seen.ask(seen.brief_s, "screen", "-ls")[1])
+        seen.fact("screen", seen.ask("screen", "-v")[1])
+        seen.fact("screen_said", seen.ask("screen", "-ls")[1])
 
 
 def logout(seen: Examination) -> None:
@@ -269,19 +268,17 @@ def logout(seen: Examination) -> None:
     if not os.path.isdir(f"{seen.system}/run/systemd/system"):
         return
     seen.fact("systemd")
-    _, said = seen.ask(seen.brief_s, "systemctl", "--version")
+    _, said = seen.ask("systemctl", "--version")
     version = re.search(r"systemd\s([0-9]+)\S*(?:\s\(([^)]*)\))?", said)
     if version:
         seen.fact("systemd_version", version[2] or version[1])
-    if seen.ask(seen.brief_s, "systemctl", "is-active", "systemd-oomd")[1] == "active":
+    if seen.ask("systemctl", "is-active", "systemd-oomd")[1] == "active":
         seen.fact("oomd")
-    for key, what, command in (
-        ("kill_now", "KillUserProcesses", ("show-session",)),
-        ("linger", "Linger", ("show-user", str(os.getuid()))),
+    for key, what, *command in (
+        ("kill_now", "KillUserProcesses", "show-session"),
+        ("linger", "Linger", "show-user", str(os.getuid())),
     ):
-        told = re.search(
-            f"^{what}=(yes|no)$", seen.ask(seen.brief_s, "loginctl", *command, "-p", what)[1], re.MULTILINE
-        )
+        told = re.search(f"^{what}=(yes|no)$", seen.ask("loginctl", *command, "-p", what)[1], re.MULTILINE)
         if told:
             seen.fact(key, told[1])
     if os.path.exists(f"{seen.system}/var/lib/systemd/linger/{os.environ.get('USER') or os.getuid()}"):
@@ -312,5 +309,8 @@ def shell(seen: Examination) -> None:
 
 def _start(seen: Examination, kind: str, *command: str) -> None:
     begun = time.monotonic()
-    code, said = seen.ask(seen.brief_s, *command)
+    code, said = seen.ask(*command)
     seen.fact(f"shell_{kind}", f"{code} {1000 * (time.monotonic() - begun):.0f} {said.partition(chr(10))[0]}")
+
+
+ALL = (paths, runs, gpus, leases, egl, tmux, screen, logout, shell)

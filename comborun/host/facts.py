@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 
-from comborun.host import secrets
+from comborun.host import machine, process, secrets
 from comborun.host.incoming import answered
 
 TYPE_CHECKING = False
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 
 NEEDED = ("bash", "env", "flock", "setsid", "grep", "mkfifo", "mktemp", "mv", "sha256sum", "stat", "tail", "timeout")
 """what scripts on a host call; and one of tmux and screen"""
-_NVIDIA_S = 10
-_GPU_COLUMNS = "index,uuid,memory.total,memory.used,name"
+GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
+_PATIENCE_S = 10
+_MOST = 16384
+"""bytes that are kept of what a program says"""
 
 
 def main(arguments: list[str]) -> int:
@@ -28,28 +32,55 @@ def main(arguments: list[str]) -> int:
 def facts(wanted: list[str]) -> dict[str, Any]:
     """`lacking` names the secrets that are set nowhere here."""
     there = secrets.of_host(wanted) if wanted else {}
+    memory, available = machine.memory_kib()
     return {
         "python": os.path.realpath(sys.executable),
         "hostname": os.uname().nodename,
-        "bash": said("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"'),
+        "bash": bash(),
         "tmux": said("tmux", "-V"),
         "screen": said("screen", "-v"),
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_kib": memory().get("MemTotal", 0),
-        "available_kib": memory().get("MemAvailable"),
+        "cpus": len(machine.cores()),
+        "memory_kib": memory or 0,
+        "available_kib": available,
         "missing": [flaw for name in NEEDED if (flaw := lack(name))],
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
     }
 
 
+def ask(seconds: float, *command: str, errors: bool = False) -> tuple[int, str]:
+    """Exit code and the end of what a program says, with `errors` on both streams; 124: it did not answer in time.
+
+    Output goes to a file: what outlives the program could hold a pipe open for ever.
+    """
+    with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as output:  # noqa: S108
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return 127, str(error)
+        try:
+            code = child.wait(seconds)
+        except subprocess.TimeoutExpired:  # not waited for: in the kernel nothing ends it
+            code = 124
+            process.send_group(child.pid, signal.SIGKILL)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST))
+        return code, output.read().decode("utf-8", "replace").strip()
+
+
 def said(*command: str) -> str:
     """The first line that a program prints; nothing where there is none. Some end with 1 although all is well."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_NVIDIA_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
+    return ask(_PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
+
+
+def bash() -> str:
+    """Its version."""
+    return said("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"')
 
 
 def lack(name: str) -> str:
@@ -61,22 +92,9 @@ def lack(name: str) -> str:
     return f"GNU's {name} (this one is {real}'s)" if real.startswith(("busybox", "toybox")) else ""
 
 
-def memory() -> dict[str, int]:
-    """KiB, by the kernel's words."""
-    with open("/proc/meminfo") as file:
-        rows = (line.split() for line in file)
-        return {row[0][:-1]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
-
-
 def gpus() -> dict[str, Any]:
-    """What nvidia-smi tells; a code of 124 means that it did not answer in time. Empty where it is not there."""
+    """What nvidia-smi tells; empty where it is not there."""
     if not shutil.which("nvidia-smi"):
         return {}
-    command = ["nvidia-smi", "--format=csv,noheader,nounits", f"--query-gpu={_GPU_COLUMNS}"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        output, _ = process.communicate(timeout=_NVIDIA_S)
-    except subprocess.TimeoutExpired:
-        process.kill()  # and not waited for: in the kernel nothing ends it
-        return {"code": 124, "rows": []}
-    return {"code": process.returncode, "rows": output.decode("utf-8", "replace").splitlines()}
+    code, output = ask(_PATIENCE_S, *GPU_TABLE, "--query-gpu=index,uuid,memory.total,memory.used,name")
+    return {"code": code, "rows": output.splitlines()}
