@@ -266,9 +266,8 @@ def test_runs_without_a_dispatcher_and_broken_launches_are_told(tmp_path: Path) 
     a_run(tmp_path, "dead")
     (a_run(tmp_path, "ended") / "dispatch/done").write_text('{"at": 1}\n')
     (a_run(tmp_path, "stopped") / "dispatch/stopped").write_text("")
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    record = {"pid": str(os.getpid()), "start": start, "boot": boot.strip()}
     (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(record(pid=os.getpid(), start=start, boot=boot))
     (tmp_path / ".incoming/old one").mkdir(parents=True)
     (tmp_path / ".incoming/new").mkdir()
