@@ -27,8 +27,7 @@ SUCCESS = "task_success"
 PER_TASK, PER_EPISODE = "per_task", "per_episode"
 _COLUMNS = {"sum_rewards": "sum_reward", "max_rewards": "max_reward", "video_paths": "video"}
 """lists with a value per episode, or per first episodes, and what one value is called"""
-_BLANKS = re.compile(r"\s*")
-_BETWEEN = re.compile(r"\s*,\s*")
+_BETWEEN = re.compile(r"\s*,?\s*")
 _decoder = json.JSONDecoder()
 
 
@@ -206,24 +205,18 @@ def _object(stream: BinaryIO) -> dict[str, Any]:
 
 def _elements(text: str) -> tuple[list[Any], str]:
     """The elements of a list as far as they are whole, and what is wrong behind them: empty when nothing is."""
-    position = _skip(text, 0)
-    if not text.startswith("[", position):
+    text = text.lstrip()
+    if not text.startswith("["):
         raise RefusedFileError("not a JSON list")
     found: list[Any] = []
-    position = _skip(text, position + 1)
-    while not text.startswith("]", position):
+    position = 1
+    while True:
+        between = _BETWEEN.match(text, position)
+        position = between.end() if between else position
+        if text.startswith("]", position):
+            return found, ""
         try:
             value, position = _decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             return found, "half-written JSON"
         found.append(value)
-        between = _BETWEEN.match(text, position)
-        position = between.end() if between else _skip(text, position)
-        if not between and not text.startswith("]", position):
-            return found, "half-written JSON"
-    return found, ""
-
-
-def _skip(text: str, position: int) -> int:
-    blanks = _BLANKS.match(text, position)
-    return blanks.end() if blanks else position
