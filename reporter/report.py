@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -29,21 +28,8 @@ if TYPE_CHECKING:
     from comborun.reporter.summary import Report
 
 
-HTML = "report.html"
-MARKDOWN = "report.md"
-JSON = "final_benchmark_report.json"
-EPISODES = "episodes.csv"
 FIGURES = frozenset(f"figures/{name}.{ending}" for name in NAMES for ending in ("svg", "png", "pdf"))
 """all that a report may have"""
-
-
-@dataclass(frozen=True)
-class ReportFiles:
-    summary: Summary
-    html: Path
-    markdown: Path
-    json: Path
-    episodes: Path
 
 
 @contextmanager
@@ -65,7 +51,7 @@ def report_run(directory: Path, output: Path, unread: Mapping[PurePosixPath, str
 
     `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable.
     """
-    return write_report(collect_run(directory, unread), output).summary
+    return write_report(collect_run(directory, unread), output)
 
 
 @_uncollected()
@@ -74,10 +60,10 @@ def report_folder(directory: Path, output: Path) -> Summary:
     collected = collect_folder(directory)
     if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
-    return write_report(collected, output).summary
+    return write_report(collected, output)
 
 
-def write_report(collected: Collected, output: Path) -> ReportFiles:
+def write_report(collected: Collected, output: Path) -> Summary:
     """Make every file of the report and put each in place whole."""
     from comborun.reporter.figures.plate import second_process
 
@@ -88,7 +74,7 @@ def write_report(collected: Collected, output: Path) -> ReportFiles:
     for name in FIGURES - files.keys():  # of an earlier report, which the records no longer support
         with suppress(OSError):
             (output / name).unlink()
-    return ReportFiles(report.summary, *(output / name for name in (HTML, MARKDOWN, JSON, EPISODES)))
+    return report.summary
 
 
 def render(report: Report, ran: Schedule, beside: Beside | None = None) -> Mapping[str, bytes]:
@@ -101,13 +87,13 @@ def render(report: Report, ran: Schedule, beside: Beside | None = None) -> Mappi
     drawn = draw_all(plates(report, ran), beside)
     sections = page.page(report.summary)
     texts = {
-        HTML: page.html(sections, drawn),
-        MARKDOWN: page.markdown(sections),
+        "report.html": page.html(sections, drawn),
+        "report.md": page.markdown(sections),
         "report.tex": latex(report.summary),
-        JSON: data.report_json(report.summary, ran),
+        "final_benchmark_report.json": data.report_json(report.summary, ran),
         data.SCHEMA_FILE: (page.TEMPLATES / data.SCHEMA_FILE).read_text("utf-8"),
         "summary.csv": data.summary_csv(report.summary),
-        EPISODES: data.episodes_csv(report.episodes),
+        "episodes.csv": data.episodes_csv(report.episodes),
     }
     figures = {f"figures/{name}": content for one in drawn.values() for name, content in one.files.items()}
     # Names from records may hold halves of UTF-16 pairs, which no encoding takes.

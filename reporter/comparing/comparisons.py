@@ -168,15 +168,13 @@ def comparison_of(environment: str, a: Side, b: Side) -> Comparison:
     )
 
 
-def compare(
-    environments: Mapping[str, Sequence[Side]], baseline: str | None = None, stopping: Stopping | None = None
-) -> Comparisons:
-    """Every pair of policies of each environment, or every policy with `baseline`; where comparisons may have stopped
-    early those that were planned, and no others: how many episodes there are depends on how they went."""
+def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None) -> Comparisons:
+    """Every pair of policies of each environment; where comparisons may have stopped early those that were planned, and
+    no others: how many episodes there are depends on how they went."""
     found = {
         environment: stopping.comparisons(environment, sides)
         if stopping and environment in stopping.rule.environments
-        else _pairs(environment, sides, baseline)
+        else _pairs(environment, sides)
         for environment, sides in environments.items()
     }
     ps = [comparison.p for comparisons in found.values() for comparison in comparisons]
@@ -188,7 +186,7 @@ def compare(
     }
     return Comparisons(
         environments=tuple(
-            _environment(environment, comparisons, environments[environment], family=size, all_pairs=baseline is None)
+            _environment(environment, comparisons, environments[environment], size)
             for environment, comparisons in corrected.items()
             if comparisons
         ),
@@ -201,19 +199,16 @@ def compare(
     )
 
 
-def _pairs(environment: str, sides: Iterable[Side], baseline: str | None) -> tuple[Comparison, ...]:
+def _pairs(environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
     usable = [side for side in sides if side.counts[1]]
-    if baseline is None:
-        return tuple(comparison_of(environment, a, b) for a, b in combinations(usable, 2))
-    base = [side for side in usable if side.policy == baseline]
-    return tuple(comparison_of(environment, a, b) for b in base for a in usable if a is not b)
+    return tuple(comparison_of(environment, a, b) for a, b in combinations(usable, 2))
 
 
 def _environment(
-    environment: str, comparisons: tuple[Comparison, ...], sides: Sequence[Side], *, family: int, all_pairs: bool
+    environment: str, comparisons: tuple[Comparison, ...], sides: Sequence[Side], family: int
 ) -> EnvironmentComparisons:
     ranked = sorted((side for side in sides if side.counts[1]), key=lambda side: -side.counts[0] / side.counts[1])
-    all_pairs = all_pairs and 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
+    all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
     different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
     return EnvironmentComparisons(
         environment=environment,

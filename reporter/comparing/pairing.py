@@ -8,13 +8,14 @@ that several episodes share shows nothing: their starts then depend on what ran 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
 from comborun.reporter.counting.aggregates import tallies
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
-from comborun.work import episodes_of
+from comborun.work import episodes_of, minus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from comborun.reporter.collected import Collected
     from comborun.reporter.counting.aggregates import Tally
     from comborun.reporter.merge import MergedCombo
-    from comborun.work import Combo
+    from comborun.work import Combo, Spans
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
 """fields of a record that can hold a hash of where its episode started, the best evidence first"""
@@ -62,10 +63,13 @@ class Counted:
 Side = Arm | Counted
 
 
-def merged_of(collected: Collected) -> dict[Combo, MergedCombo]:
-    """The records of every combo, over all of its planned episodes, needed or not."""
+def merged_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> dict[Combo, MergedCombo]:
+    """The records of every combo that leaves one per episode, over the planned episodes that are not `spare`."""
     planned = {
-        combo: episodes_of(one.session for one in histories) or None for combo, histories in collected.by_combo.items()
+        # None where the plan leaves their number to the program.
+        combo: minus(episodes_of(one.session for one in histories), spare.get(combo, ())) or None
+        for combo, histories in collected.by_combo.items()
+        if histories[0].session.unit == "episode" and histories[0].session.results.told
     }
     return {combo.key: combo for combo in merge(collected.records, planned)}
 

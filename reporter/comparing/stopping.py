@@ -20,6 +20,7 @@ from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, pai
 from comborun.reporter.statistics.proportion import proportion
 from comborun.reporter.statistics.sequential import Rule, decide, interval_after_stopping, levels, sequential_p
 from comborun.rules.words import Cause, Outcome
+from comborun.stopping import StopRule
 from comborun.work import Spans, combo_of, minus, spans, union, within
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from comborun.plan import Session
     from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.comparing.pairing import Side
-    from comborun.stopping import PlannedComparison, StopRule
+    from comborun.stopping import PlannedComparison
     from comborun.work import Combo
 
 
@@ -55,6 +56,11 @@ class Standing:
     @property
     def stopped_early(self) -> bool:
         return self.final and self.pairs < self.planned.n_max
+
+    def as_data(self) -> dict[str, object]:
+        planned = self.planned
+        told = {"environment": planned.environment, "a": planned.a, "b": planned.b}
+        return {**told, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
 
 
 def side_level(rule: StopRule) -> float:
@@ -83,6 +89,13 @@ class Stopping:
 
     rule: StopRule
     standings: tuple[Standing, ...]
+    not_needed: tuple[str, ...] = ()
+    """names of sessions that need not begin any more"""
+
+    def lines(self) -> str:
+        """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
+        told = (standing for standing in self.standings if standing.final)
+        return "".join(json.dumps(standing.as_data(), ensure_ascii=False) + "\n" for standing in told)
 
     def comparisons(self, environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
         """Those that were planned and whose policies both have completed episodes."""
@@ -148,39 +161,13 @@ def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, 
     return arms
 
 
-@dataclass(frozen=True)
-class Decided:
-    """Where the comparisons of a run stand, and which of its sessions need not begin any more."""
-
-    standings: tuple[Standing, ...]
-    not_needed: tuple[str, ...]
-
-    def lines(self) -> str:
-        """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
-        told = (standing for standing in self.standings if standing.final)
-        return "".join(json.dumps(_line(standing), ensure_ascii=False) + "\n" for standing in told)
-
-
-def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Decided:
+def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Stopping:
     """From a run's directory, or from a copy of it. Of a run without such comparisons: nothing."""
     collected = collect_run(directory, unread)
     found = collected.stop_early and stopping_of(collected, sides_of(collected, merged_of(collected), {}))
     if not found:
-        return Decided((), ())
-    sessions = (history.session for history in collected.sessions)
-    return Decided(found.standings, not_needed(found, sessions))
-
-
-def _line(standing: Standing) -> dict[str, object]:
-    planned = standing.planned
-    return {
-        "environment": planned.environment,
-        "a": planned.a,
-        "b": planned.b,
-        "better": standing.winner,
-        "pairs": standing.pairs,
-        "n_max": planned.n_max,
-    }
+        return Stopping(StopRule(0.05, 0, ()), ())
+    return replace(found, not_needed=not_needed(found, (history.session for history in collected.sessions)))
 
 
 def not_needed(found: Stopping, sessions: Iterable[Session]) -> tuple[str, ...]:

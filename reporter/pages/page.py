@@ -11,24 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comborun import __version__
+from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.summary import describe_missing
-from comborun.reporter.text import (
-    NOTHING,
-    claim,
-    clock,
-    duration,
-    fraction,
-    interval,
-    number,
-    of,
-    p_value,
-    points,
-    points_interval,
-    rate,
-    unbroken,
-)
 from comborun.text import GIB, printable
 
 if TYPE_CHECKING:
@@ -153,23 +139,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    numbers = (claim, clock, duration, fraction, interval, number, of, p_value, points, points_interval, rate)
-    words = (means, printable, shortfall, unbroken)
-    environment.filters.update({function.__name__: function for function in (*numbers, *words)})
-    environment.filters.update(
-        planned=_planned, tag=_tag, tallies=tallies_of, width=lambda share: f"{100 * share:.2f}%"
-    )
-    environment.filters.update(md=escape)
-    environment.globals.update(nothing=NOTHING, findings_shown=FINDINGS_SHOWN)
+    environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
+    environment.filters.update(means=means, planned=_planned, shortfall=shortfall, tag=_tag, tallies=tallies_of)
+    environment.filters.update(md=escape, printable=printable, width="{:.2%}".format)
+    environment.globals.update(nothing=text.NOTHING, findings_shown=FINDINGS_SHOWN)
     return environment
 
 
-def escape(text: str) -> str:
+def escape(words: str) -> str:
     """Text from records as Markdown that shows it: on one line, without markup or table cells of its own.
 
     GitHub makes links of bare addresses all the same.
     """
-    shown = _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    shown = _MARKDOWN.sub(r"\\\g<0>", printable(words))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -202,11 +184,11 @@ def shortfall(combo: ComboSummary) -> str:
         return ""
     parts = []
     if combo.rate_of_planned is not None:
-        parts.append(f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}")
+        parts.append(f"of all {counts.planned} planned: {text.claim(combo.rate_of_planned)}")
     if counts.missing:
         parts.append(f"missing: {describe_missing(counts)}")
     if combo.bounds is not None:
-        low, high = map(fraction, combo.bounds)
+        low, high = map(text.fraction, combo.bounds)
         parts.append(f"between {low} and {high} per cent, however the others would have gone")
     return "; ".join(parts)
 
@@ -244,10 +226,10 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "grid", summary.grid
     for name, moment in (("started", timing.started), ("finished", timing.finished)):
         if moment is not None:
-            yield name, clock(moment)
+            yield name, text.clock(moment)
     for name, span in (("first start to last end", timing.makespan), ("sum of session times", timing.sequential)):
         if span is not None:
-            yield name, duration(span)
+            yield name, text.duration(span)
     for name, value in sorted(summary.provenance.items()):
         sized = name == "host.memory" and value.isdecimal()  # the JSON has the bytes
         yield name, f"{int(value) / GIB:.1f} GiB" if sized else value

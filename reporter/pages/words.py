@@ -24,7 +24,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
     """The state of the whole run, the gravest first."""
     return (
         *_canary(summary),
-        *(() if summary.ended else ("Not all sessions had ended when this report was made.",)),
+        *(() if summary.timing.ended else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),
         *_early(summary),
         *_sessions(summary),

@@ -10,8 +10,6 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.errors import UserError
-from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.aggregates import MacroMean
 from comborun.reporter.counting.combo import ComboSummary
@@ -207,13 +205,6 @@ def test_policies_of_a_run_are_compared_where_their_seeds_are_the_same(run: RunD
     ((comparison,),) = [group.comparisons for group in summary.comparisons.environments]
     assert (comparison.paired, comparison.p, comparison.difference) == (True, 2 / 2**10, -1.0)
     assert len(summary.claims.decided) == 1
-
-
-def test_a_baseline_that_is_no_policy_is_refused(run: RunDirectory) -> None:
-    run.session("flat", "stairs", results=ResultRules())
-    with pytest.raises(UserError, match="no policy is named 'flta'") as error:
-        summarize(collect_run(run.write()), baseline="flta")
-    assert "flat" in str(error.value.hint)
 
 
 def test_the_same_records_give_the_same_numbers(run: RunDirectory) -> None:

@@ -146,15 +146,6 @@ def test_every_pair_of_every_environment_is_corrected_for_all_of_them() -> None:
     assert found.letters_of("bad", "stairs") == "b"
 
 
-def test_with_a_baseline_every_other_policy_is_compared_with_it_alone() -> None:
-    found = compare({"stairs": three()}, baseline="good")
-    assert [(comparison.a, comparison.b) for comparison in found.environments[0].comparisons] == [
-        ("best", "good"),
-        ("bad", "good"),
-    ]
-    assert (found.size, found.environments[0].letters) == (2, ())
-
-
 def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
     found = compare({"stairs": [side("a", "++"), side("b", "!!"), side("c", "--")], "grass": [side("a", "+")]})
     assert [(comparison.a, comparison.b) for comparison in found.environments[0].comparisons] == [("a", "c")]

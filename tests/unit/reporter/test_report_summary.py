@@ -138,7 +138,7 @@ def test_without_an_end_record_a_session_may_still_run(run: RunDirectory) -> Non
     run.attempt(run.session("flat", "stairs"), rows(3, 1), end=None)
     summary = summary_of(run, done=False)
     assert summary.combos[0].ending.words == "not ended"
-    assert not summary.ended
+    assert not summary.timing.ended
     assert summary.timing.finished is summary.timing.makespan is None
     assert sentences(summary)[0] == "Not all sessions had ended when this report was made."
 
