@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.monitor.status import Link, RunStatus
-    from comborun.reporter.comparing.stopping import Decided, Standing
+    from comborun.reporter.comparing.stopping import Standing, Stopping
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class StopEarly:
         if self._undecided:
             click.echo(f"! {harmless(self._undecided)}", err=True)
 
-    def _decide(self) -> Decided:
+    def _decide(self) -> Stopping:
         from comborun.reporter.comparing.stopping import decide_run
 
         source, skipped = _bring(self._target)
