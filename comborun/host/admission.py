@@ -210,24 +210,17 @@ class Admission:
         _, refused = self.line.refused.get(self._request(name), ("", None))
         return self.short.waiting.get(name) or refused
 
-    # Beside others that are no sessions
+    def keep(self, name: str, others: Collection[str]) -> None:
+        """Keep for a model server what it will have once nothing of this run runs but these others.
 
-    def possible(self, name: str) -> bool:
-        """Whether it could start if nothing of this run ran."""
-        return self._ledger.possible(self._request(name))
-
-    def fits_beside(self, name: str, others: Collection[str]) -> bool:
-        """Whether there is room for it once nothing of this run runs but these others."""
-        self._room.fresh = True
+        It may wait for what another server has: that ends when its clients have, and these must not wait for it.
+        """
+        request = self._request(name)
+        self._room.fresh = True  # whoever chooses looks again whether it is
         without = self._ledger.without(key for key in self.promises.made if key not in others)
-        return not isinstance(without.choose(self._request(name), name), Lack)
-
-    def contend(self, name: str, other: str, barred: Collection[int]) -> bool:
-        """Whether one would take some of what the other waits for; `barred`: GPUs that the first can't get."""
-        one, two = self._request(name), self._request(other)
-        if (one.cpus and two.cpus) or (one.memory and two.memory):
-            return True
-        return bool(set(self._room.candidates(one)) & set(self._room.candidates(two)) - set(barred))
+        gpus = without.choose(request, name)
+        if not isinstance(gpus, Lack):
+            self._ledger.keep(name, request, gpus)
 
     # Those that start, run and end
 

@@ -63,6 +63,7 @@ class Launcher:
         self._read_slots()
         if dispatcher.queue.busy < self.slots:
             dispatcher.admission.round(dispatcher.queue.busy)
+            dispatcher.servers.keep()
         while dispatcher.queue.busy < self.slots:
             pick = dispatcher.admission.pick((one.name for one in self.eligible(now)), self._folder)
             if pick is None:

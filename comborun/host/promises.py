@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from comborun.host import machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.leases import Leases, Promise
+from comborun.rules.ledger import Ledger
 from comborun.rules.names import RunLayout
-from comborun.rules.placement import Lack, Ledger, Request, Room, others_use
+from comborun.rules.placement import Lack, Request, Room, others_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,8 +173,7 @@ class Promises:
         if lack.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
         elif lack.reason == "gpu_memory":
-            own = any(self.ledger.could_have(request, gpu) for gpu in self.room.candidates(request))
-            self.want(pause * (_BUSY_TIMES if own else 1))
+            self.want(pause * (_BUSY_TIMES if self.ledger.open(request) else 1))
         elif lack.reason in ("unknown", "host_memory", "memory"):
             self.want(pause)
 

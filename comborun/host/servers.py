@@ -84,10 +84,6 @@ class Servers:
         """session -> the kinds that it asks"""
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of those that its attempt was given"""
-        self._waiting = ""
-        """the server that waits for room which this run takes"""
-        self._behind = False
-        """sessions have all of that room, so clients of other servers wait behind it, too"""
         self._stuck = ""
         """why no more sessions of a kind can start"""
         self._due = math.inf
@@ -161,7 +157,7 @@ class Servers:
         sessions = self._dispatcher.queue.sessions
         asking = [kinds for name, kinds in self.asks.items() if name in sessions and sessions[name].life in queue.LEFT]
         wanted = {kind for kinds in asking for kind in kinds}
-        self._waiting, self._stuck, self._due = "", "", math.inf
+        self._stuck, self._due = "", math.inf
         for server in self._servers.values():
             server.refused = None
             self._tend(server, server.kind in wanted)
@@ -177,11 +173,16 @@ class Servers:
 
     def again(self) -> None:
         """Those that wait for room, before any session takes it."""
-        refused = [server for server in self._servers.values() if server.refused]
-        self._waiting = ""
-        for server in refused:
+        for server in [server for server in self._servers.values() if server.refused]:
             server.refused = None
             self._tend(server, wanted=True)
+
+    def keep(self) -> None:
+        """What they wait for is kept for them, in this round: no session takes it."""
+        others = [server.name for server in self._servers.values() if server.life != IDLE]
+        for server in self._servers.values():
+            if server.refused:
+                self._admission.keep(server.name, others)
 
     def _tend(self, server: Server, wanted: bool) -> None:
         self._look(server)
@@ -229,7 +230,7 @@ class Servers:
         at = self._at(server, number)
         gpus = self._admission.take(server.name, at.directory)
         if isinstance(gpus, Lack):
-            self._refuse(server, gpus)
+            server.refused = gpus
             return
         with contextlib.suppress(OSError):  # then the grant can't be written either
             os.makedirs(at.output, exist_ok=True)
@@ -269,17 +270,6 @@ class Servers:
         code = f"exit code {end['code']}" if end.get("code") else ""
         known = _TOLD.get(end.get("class") or end.get("cause", ""), "")
         return known or end.get("note") or code or end.get("cause") or LOST
-
-    def _refuse(self, server: Server, lack: Lack) -> None:
-        """It waits for room; sessions that would take that wait behind it."""
-        server.refused = lack
-        if lack.reason != "unknown" and not self._admission.possible(server.name):
-            return  # others than this run are in the way
-        if not self._waiting:
-            self._waiting = server.name
-            sessions_in_the_way = self._dispatcher.queue.busy or lack.reason == "unknown"
-            # It may wait for what another server has: that ends when its clients have, and these must not wait for it.
-            self._behind = bool(sessions_in_the_way) and self._admission.fits_beside(server.name, self._servers)
 
     def _open(self, server: Server) -> None:
         words = self._dispatcher.words(f"{FAMILY}/{server.name}", server.attempt)
@@ -381,12 +371,9 @@ class Servers:
         return {server.kind for server in self._servers.values() if server.life == READY}
 
     def holds_back(self, session: str) -> bool:
-        """Whether not all that it asks are ready somewhere, or a server that waits for room comes first."""
+        """Whether not all that it asks are ready somewhere."""
         kinds = self.asks.get(session, ())
-        if kinds and set(kinds) - self._ready():
-            return True
-        behind = bool(self._waiting) and (not kinds or self._behind)
-        return behind and self._admission.contend(session, self._waiting, self._barred(session))
+        return bool(kinds) and bool(set(kinds) - self._ready())
 
     def _barred(self, session: str) -> set[int]:
         """GPUs on which a server that it asks is not ready."""

@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping, Sequence
 
+    from comborun.rules.ledger import Ledger
     from comborun.rules.names import RunLayout
-    from comborun.rules.placement import Ledger
 
 MEMORY = frozenset({"gpu_memory", "host_memory"})
 _PATIENCE_S = 1800.0

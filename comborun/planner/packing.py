@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
+from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line, Spacing
-from comborun.rules.placement import HEADROOM, Lack, Ledger, Room, for_us
+from comborun.rules.placement import HEADROOM, Lack, Room, for_us
 from comborun.text import MIB, several
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from comborun.rules.placement import Kept
+from comborun.rules.ledger import Kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, Sequence
 
-    from comborun.rules.placement import Lack, Ledger, Request
+    from comborun.rules.ledger import Ledger
+    from comborun.rules.placement import Lack, Request
 
 
 _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
@@ -61,13 +62,10 @@ class Line:
                     self._keep(who, asked)
 
     def _keep(self, who: str, request: Request) -> None:
-        kept = self.ledger.kept
-        kept.cpus += request.cpus
-        kept.memory += request.memory
-        candidates = set(self.ledger.room.candidates(request)) - self._barred[request] - set(kept.gpus)
-        open_ = [gpu for gpu in candidates if self.ledger.could_have(request, gpu)]
-        if request.gpus and len(open_) >= request.gpus:  # else the others are kept for one before it
-            kept.gpus.update(dict.fromkeys(self.ledger.least(open_, request.gpus), who))
+        kept = self._barred[request].union(self.ledger.kept.gpus)
+        open_ = [gpu for gpu in self.ledger.open(request) if gpu not in kept]
+        gpus = self.ledger.least(open_, request.gpus) if len(open_) >= request.gpus else ()  # kept for one before it
+        self.ledger.keep(who, request, gpus)
 
 
 def _compete(one: Request, other: Request) -> bool:

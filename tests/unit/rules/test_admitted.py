@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line
-from comborun.rules.placement import HEADROOM, Lack, Ledger, Request, Room, for_us, never, others_use
+from comborun.rules.placement import HEADROOM, Lack, Request, Room, for_us, never, others_use
 
 BIG = 1 << 40
 

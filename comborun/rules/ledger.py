@@ -1,0 +1,281 @@
+"""The promises on a host, and whom there is room for beside them. Pure: the plan plays with the dispatcher's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from comborun.rules.placement import HEADROOM, Lack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterable, Mapping, Tuple
+
+    from comborun.rules.placement import Request, Room
+
+    Gpus = Tuple[int, ...]
+    OfGpu = Dict[int, int]
+
+
+@dataclass
+class Share:
+    """What somebody has been promised."""
+
+    who: str
+    """in words, where it belongs to another run"""
+    request: Request
+    gpus: Gpus
+    ours: bool
+    """of this run"""
+    alone: bool
+    mib: OfGpu
+    """GPU -> what counts: its request, or what it was measured to hold if that is more"""
+    memory: int
+
+
+class Tally:
+    """What several shares come to."""
+
+    def __init__(self) -> None:
+        self.cpus = self.memory = 0
+        self.load: Counter[int] = Counter()
+        """GPU -> how many are there"""
+        self.mib: Counter[int] = Counter()
+        self.alone: Counter[int] = Counter()
+        self.groups: Counter[tuple[str, int | None]] = Counter()
+
+    def count(self, share: Share, sign: int) -> None:
+        """Add a share, or with -1 take it away."""
+        self.cpus += sign * share.request.cpus
+        self.memory += sign * share.memory
+        self.groups[share.request.group, None] += sign
+        for gpu in share.gpus:
+            self.load[gpu] += sign
+            self.mib[gpu] += sign * share.mib[gpu]
+            self.alone[gpu] += sign * share.alone
+            self.groups[share.request.group, gpu] += sign
+
+
+@dataclass
+class Kept:
+    """What is kept for those that were passed often enough."""
+
+    cpus: int = 0
+    memory: int = 0
+    gpus: dict[int, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
+
+
+class Ledger:
+    """All promises on a host: of this run, and of this user's other runs."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.shares: dict[str, Share] = {}
+        self.ours, self.foreign = Tally(), Tally()
+        self.tokens: dict[str, str] = {}
+        self.back: dict[int, int] = {}
+        """GPU -> MiB that were given back, and that no measurement has shown to be free again"""
+        self.kept = Kept()
+
+    def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
+        """Promise it; `foreign`: whose it is, in words, if not this run's."""
+        gpus = tuple(gpus)
+        alone = request.alone if foreign else self.room.alone(request)
+        mib = dict.fromkeys(gpus, request.gpu_memory)
+        return self._enter(key, Share(foreign or key, request, gpus, not foreign, alone, mib, request.memory))
+
+    def _enter(self, key: str, share: Share) -> Share:
+        self.shares[key] = share
+        self._tally(share).count(share, 1)
+        self.tokens.update(dict.fromkeys(share.request.tokens, share.who))
+        return share
+
+    def _tally(self, share: Share) -> Tally:
+        return self.ours if share.ours else self.foreign
+
+    def give_back(self, key: str) -> Share | None:
+        """All of it."""
+        share = self.shares.pop(key, None)
+        if share:
+            self._tally(share).count(share, -1)
+            self.tokens = {token: who for token, who in self.tokens.items() if who != share.who}
+        return share
+
+    def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
+        """What it was measured to hold counts where that is more than it asked for."""
+        share = self.shares[key]
+        tally = self._tally(share)
+        tally.count(share, -1)
+        for gpu in share.gpus:
+            share.mib[gpu] = max(share.request.gpu_memory, held.get(gpu, 0))
+        share.memory = max(share.request.memory, resident)
+        tally.count(share, 1)
+
+    def without(self, keys: Iterable[str]) -> Ledger:
+        """The same, had these given back what they have."""
+        other, gone = Ledger(self.room), set(keys)
+        for key, share in self.shares.items():
+            if key not in gone:
+                other._enter(key, share)
+        return other
+
+    def load(self, gpu: int) -> int:
+        """Sessions there."""
+        return self.ours.load[gpu] + self.foreign.load[gpu]
+
+    def _in_group(self, group: str, gpu: int | None) -> int:
+        """Sessions of it there, or on the host."""
+        return self.ours.groups[group, gpu] + self.foreign.groups[group, gpu]
+
+    def free(self, gpu: int) -> int | None:
+        """MiB for one more, perhaps less than none; None: unknown."""
+        room = self.room.gpu_memory.get(gpu)
+        if room is None:
+            return None
+        return room - self.ours.mib[gpu] - self.foreign.mib[gpu] - self.back.get(gpu, 0)
+
+    def choose(
+        self, request: Request, who: str = "", bars: Callable[[int], Lack | None] = lambda _: None
+    ) -> tuple[int, ...] | Lack:
+        """The GPUs that it gets: the least loaded ones that have room, in the order of their numbers; or why not.
+
+        `bars`: what else speaks against a GPU just now.
+        """
+        lack = self._host_lacks(request, who)
+        if lack or not request.gpus:
+            return lack or ()
+        lacks, fitting = [], []
+        for gpu in self.room.candidates(request):
+            lack = self._gpu_lacks(request, gpu, who) or bars(gpu) or self._memory_lacks(request, gpu)
+            if lack:
+                lacks.append(lack)
+            else:
+                fitting.append(gpu)
+        if len(fitting) < request.gpus:
+            most = max(lacks, key=lambda one: (one.rank, one.free), default=Lack("gpu", "there is no GPU for it"))
+            most.urgent = any(one.urgent for one in lacks)
+            return most
+        return self.least(fitting, request.gpus)
+
+    def least(self, gpus: Iterable[int], wanted: int) -> tuple[int, ...]:
+        """Those with the fewest sessions, then with the most memory free; rank 0 is on the lowest."""
+        ranked = sorted(gpus, key=lambda gpu: (self.load(gpu), -(self.free(gpu) or 0)))
+        return tuple(sorted(ranked[:wanted]))
+
+    def _host_lacks(self, request: Request, who: str) -> Lack | None:
+        for token in request.tokens:
+            holder = self.tokens.get(token) or self.kept.tokens.get(token, who)
+            if holder != who:
+                return Lack("token", f"only one on the host may have {token}, and {holder} has it", of=token)
+        count = self._in_group(request.group, None)
+        if request.group and 0 < request.per_host <= count:
+            why = f"{count} of {request.group} run, as many as its per_host allows"
+            return Lack("cap", why, of=request.group)
+        return self._cpus_lack(request) or self._main_memory_lacks(request)
+
+    def _cpus_lack(self, request: Request) -> Lack | None:
+        limit = self.room.cpus
+        taken = self.ours.cpus + self.foreign.cpus + self.kept.cpus
+        if not request.cpus or limit is None or request.cpus <= limit - taken:
+            return None
+        rest = _rest(self.foreign.cpus, self.kept.cpus)
+        return Lack("cpus", f"asks for {request.cpus} cores; of {limit} are promised {self.ours.cpus} here{rest}")
+
+    def _main_memory_lacks(self, request: Request) -> Lack | None:
+        if not request.memory:
+            return None
+        if self.room.memory is None or not self.room.fresh:
+            return Lack("unknown", "main memory is being measured", urgent=True)
+        if request.memory <= self.room.memory - self.ours.memory - self.foreign.memory - self.kept.memory:
+            return None
+        promised = f"promised here {self.ours.memory}{_rest(self.foreign.memory, self.kept.memory)}"
+        return Lack("host_memory", f"asks for {request.memory} MiB; {self.room.told.get(None, '')}, {promised}")
+
+    def _gpu_lacks(self, request: Request, gpu: int, who: str) -> Lack | None:
+        """For reasons other than memory."""
+        room, load = self.room, self.load(gpu)
+        if gpu in room.closed:
+            return Lack("gpu", f"GPU {gpu} is {room.closed[gpu]}")
+        if self.kept.gpus.get(gpu, who) != who:
+            return Lack("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited for longer")
+        if self.ours.alone[gpu] + self.foreign.alone[gpu]:
+            return Lack("gpu", f"on GPU {gpu} is a session that has it alone", 2)
+        if load and request.alone:
+            return Lack("alone", f"ran out of GPU memory, so it starts alone; on GPU {gpu} are {load}", 2)
+        if load and room.alone(request):
+            return Lack("gpu", f"says nothing of its gpu_memory, so it starts alone; on GPU {gpu} are {load}", 2)
+        return self._many(request, gpu)
+
+    def _many(self, request: Request, gpu: int) -> Lack | None:
+        """Sessions there are as many as there may be."""
+        room, load, ours = self.room, self.load(gpu), self.ours.load[gpu]
+        in_group = self._in_group(request.group, gpu)
+        if room.per_gpu and load >= room.per_gpu:
+            return Lack("gpu", f"sessions on GPU {gpu}: {load}, and limits.per_gpu is {room.per_gpu}", 3)
+        if ours >= room.most.get(gpu, ours + 1):
+            return Lack("cap", f"on GPU {gpu} are {ours}, and no more than {room.most[gpu]} for now", 3)
+        if request.group and 0 < request.per_gpu <= in_group:
+            return Lack("cap", f"on GPU {gpu} are {in_group} of {request.group}, as many as its per_gpu allows", 3)
+        return None
+
+    def _memory_lacks(self, request: Request, gpu: int) -> Lack | None:
+        free, asked, lack = self.free(gpu), request.gpu_memory, None
+        if not self.room.measured:  # so that it can be told the name of its GPU
+            lack = Lack("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
+        elif not asked:
+            pass
+        elif free is None:
+            lack = Lack("unknown", f"nvidia-smi does not tell how full GPU {gpu} is", 6)
+        elif free < asked <= free + self.back.get(gpu, 0):
+            lack = Lack("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
+        elif free < asked:
+            lack = Lack("gpu_memory", f"asks for {asked} MiB; {self._told(gpu)}", 4, free=free)
+        elif not self.room.fresh:
+            lack = Lack("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
+        return lack
+
+    def _told(self, gpu: int) -> str:
+        """Where the memory of a GPU is."""
+        load, mib = self.ours.load[gpu], self.ours.mib[gpu]
+        free, total = max(0, self.free(gpu) or 0), self.room.totals.get(gpu, 0)
+        told = f"of the {total} MiB of GPU {gpu} {free} are free: {self.room.told.get(gpu, '')}"
+        if load:
+            told += f", {load} of this run {'holds or is' if load == 1 else 'hold or are'} promised {mib}"
+        if self.foreign.mib[gpu]:
+            told += f", other runs of yours {self.foreign.mib[gpu]}"
+        return f"{told}, headroom {HEADROOM}"
+
+    def keep(self, who: str, request: Request, gpus: Iterable[int]) -> None:
+        """Nobody else gets that, in this round."""
+        self.kept.cpus += request.cpus
+        self.kept.memory += request.memory
+        self.kept.gpus.update(dict.fromkeys(gpus, who))
+
+    # If nothing of this run ran
+
+    def most(self, gpu: int) -> int:
+        """MiB that this run could have there, if nothing of it were there; 0 where that is unknown."""
+        room = self.room.gpu_memory.get(gpu)
+        return 0 if room is None else room - self.foreign.mib[gpu]
+
+    def open(self, request: Request) -> list[int]:
+        """The GPUs that it could have."""
+        alone, foreign = self.room.alone(request), self.foreign
+        there = [gpu for gpu in self.room.candidates(request) if gpu not in self.room.closed]
+        there = [gpu for gpu in there if not foreign.alone[gpu] and not (alone and foreign.load[gpu])]
+        return [gpu for gpu in there if not request.gpu_memory or self.most(gpu) >= request.gpu_memory]
+
+    def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
+        """Whether it could start."""
+        limit, memory = self.room.cpus, self.room.memory
+        if request.cpus and limit is not None and request.cpus > limit - self.foreign.cpus:
+            return False
+        if request.memory and (memory is None or request.memory > memory - self.foreign.memory):
+            return False
+        return len(set(self.open(request)) - set(barred)) >= request.gpus
+
+
+def _rest(foreign: int, kept: int) -> str:
+    told = f", to other runs of yours {foreign}" if foreign else ""
+    return f"{told}, kept for one that has waited for longer {kept}" if kept else told
