@@ -90,27 +90,6 @@ def test_without_a_list_of_processes_others_are_what_nobody_asked_for(box: Box, 
     assert gpus.peak(0) <= 24576
 
 
-def test_graphics_processes_count_and_so_does_a_session_that_takes_more_than_it_said(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(24576)
-    box.environment["COMBORUN_FRESH_MS"] = "50"
-    greedy = taking(12000, gpu_memory=6000)
-    greedy = Script(
-        (*greedy.command[:2], greedy.command[2].replace("--steps", "--type G --steps")), gpus=1, request=greedy.request
-    )
-    box.plan({"env_greedy": greedy, "env_next": taking(6000), "env_last": taking(10000)}, gpus="0", parallel=1)
-    box.start()
-    until(lambda: gpus.used_now(0) == 12000, "the first holds twice what it asked for", 40)
-    asked = gpus.asked
-    box.write("dispatch/slots", "3\n")
-    box.begun("env_next")
-    assert gpus.asked > asked, "an answer from before is too old"
-    until(lambda: reason(box, "env_last") == "gpu_memory", "the last one waits")
-    assert "2 of this run hold or are promised 18000" in box.waiting["env_last"][2]
-    box.write("go", "")
-    box.await_done()
-
-
 def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:
     cores = sorted(os.sched_getaffinity(0))
     most = len(cores)
@@ -205,20 +184,6 @@ def test_what_was_promised_and_not_begun_for_long_is_admitted_anew(box: Box) -> 
     box.await_done()
     assert box.ended("env_ray", 1).note == "it was promised room, and nobody started it in time"
     assert box.ended("env_ray", 2).clean
-
-
-def test_a_folder_for_leases_that_others_may_write_starts_nothing_that_asks(box: Box, tmp_path: Path) -> None:
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    folder.chmod(0o777)
-    box.environment["COMBORUN_LEASES"] = str(folder)
-    box.plan({"env_ray": bash("true", request=Request(tokens=("ray",))), "env_two": bash("true")})
-    box.start()
-    assert box.ended("env_two").clean
-    until(lambda: reason(box, "env_ray") == "lease", "it waits")
-    assert box.waiting["env_ray"][2] == f"others may write in {folder} (mode 777)"
-    folder.chmod(0o755)
-    assert box.await_done()["succeeded"] == "2"
 
 
 def packed(box: Box, gpus: Gpus, scale: float) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -175,29 +174,6 @@ def test_a_session_out_of_gpu_memory_that_was_alone_waits_until_more_is_free(box
     assert box.ended("env_one", 2).clean
 
 
-def test_nothing_starts_beside_one_that_is_to_be_alone_not_even_after_a_kill(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.used(100)
-    box.environment["COMBORUN_MEMORY_WAIT_S"] = "0"
-    hungry = bash(f"[[ $COMBORUN_ATTEMPT == 1 ]] && {{ {OUT_OF_GPU_MEMORY}; }}; {HOLD}", gpus=1)
-    box.plan(
-        {"env_one": hungry, "env_two": bash("[[ $COMBORUN_ATTEMPT == 2 ]]", gpus=1)},
-        gpus="0",
-        policy={"retry_gpu_memory": 1},
-    )
-    box.start()
-    box.begun("env_one", 2)
-    box.ended("env_two")
-    box.kill_dispatcher()
-    assert box.program("control", "retry", "env_two").returncode == 0
-    box.start()
-    until(lambda: waiting(box).get("env_two", [""])[0] == "gpu", "the other one waits")
-    assert box.begin("env_two", 2) is None
-    box.write("go", "")
-    box.await_done()
-    assert box.ended("env_two", 2).clean
-
-
 @pytest.mark.parametrize("answer", ["exit 18", "sleep 60", "echo '0, [N/A], [N/A], [N/A]'"])
 def test_without_an_answer_about_memory_patience_ends(box: Box, tmp_path: Path, answer: str) -> None:
     gpus = Gpus(box, tmp_path / "bin")
@@ -208,29 +184,6 @@ def test_without_an_answer_about_memory_patience_ends(box: Box, tmp_path: Path, 
     until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
     box.await_done()
     assert box.ended("env_one", 2).clean
-
-
-@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="this machine has an nvidia-smi that answers")
-def test_without_a_grant_and_without_nvidia_smi_being_alone_is_enough(box: Box) -> None:
-    hungry = bash(FIRST + OUT_OF_GPU_MEMORY)
-    box.plan({"env_one": hungry, "env_two": bash(HOLD)}, policy={"retry_gpu_memory": 1})
-    box.start()
-    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
-    box.write("go", "")
-    box.await_done()
-    assert box.ended("env_one", 2).clean
-
-
-def test_a_session_out_of_host_memory_starts_when_nothing_else_runs(box: Box) -> None:
-    box.environment["COMBORUN_MEMORY_WAIT_S"] = "0"
-    hungry = bash(FIRST + OUT_OF_MEMORY, constants=("signatures=('host_memory MemoryError')",))
-    box.plan({"env_one": hungry, "env_two": bash(HOLD)}, policy={"retry_host_memory": 1})
-    box.start()
-    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
-    box.write("go", "")
-    box.await_done()
-    assert box.ended("env_one", 2).started >= box.ended("env_two").ended  # type: ignore[operator]
-    assert '"alone": "run"' in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
 
 
 # The breaker and fail-fast
@@ -254,12 +207,6 @@ def test_a_halt_says_what_the_last_of_its_row_came_to(box: Box) -> None:
     why = box.fields("dispatch/hold")["why"]
     assert why == f"launch_failed 2 times in a row on this host, at last: {box.ended('env_p1').note}"
     assert "nowhere" in why
-
-
-def test_a_success_or_another_failure_begins_a_new_row(box: Box) -> None:
-    commands = [CRASH, CRASH, "true", CRASH, CRASH, "kill -KILL $$", CRASH, "exit 1", CRASH]
-    box.run({f"env_p{i}": bash(SLOWLY + command) for i, command in enumerate(commands)}, parallel=1)
-    assert len(launches(box)) == len(commands)
 
 
 def test_a_halt_that_can_not_be_written_halts_all_the_same(small_disk_box: Box) -> None:

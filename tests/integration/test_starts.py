@@ -80,36 +80,6 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     box.await_done()
 
 
-def test_what_has_warmed_up_is_warm_for_the_next_dispatcher_too(box: Box) -> None:
-    box.environment["COMBORUN_WATCH_S"] = "0.1"
-    script = bash(RECORD + 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done', results=("*.jsonl",))
-    box.plan(dict.fromkeys(NAMES[:2], script), parallel=1, policy={"warm_up_ms": 60000})
-    box.start()
-    until(lambda: box.told(f"^warm {NAMES[0]}"), "the first has warmed up")
-    box.kill_dispatcher()
-    assert box.start().returncode == 0
-    box.write("go", "")
-    box.await_done()
-    assert box.told("^warming") == [f"warming {NAMES[0]}"]
-
-
-def test_who_warms_up_for_too_long_or_fails_keeps_nobody(box: Box) -> None:
-    sessions = {NAMES[0]: bash("exit 3"), NAMES[1]: bash("sleep 9"), NAMES[2]: bash("true")}
-    box.plan(sessions, policy={"warm_up_ms": 4000})
-    box.start()
-    box.await_done()
-    told = box.told("^(launch|warm)")
-    assert [line.split()[:2] for line in told] == [
-        ["launch", NAMES[0]],
-        ["warming", NAMES[0]],
-        ["launch", NAMES[1]],
-        ["warming", NAMES[1]],
-        ["warm", NAMES[1]],
-        ["launch", NAMES[2]],
-    ]
-    assert told[4].endswith("are over")
-
-
 def waiting(box: Box) -> str:
     file = box.directory / "dispatch/waiting"
     return file.read_text() if file.exists() else ""
@@ -160,20 +130,6 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
     assert not box.told("^(quarantine|halted)")
     assert not (box.directory / "dispatch/breaker").exists()
     assert any(line.startswith("fewer 0 2 ") for line in box.told("^fewer"))
-
-
-def test_a_gpu_on_which_sessions_run_out_of_memory_alone_is_closed(box: Box, gpus: Gpus) -> None:
-    gpus.cards(10000)
-    box.plan(
-        {name: on_gpu(bash("hold-gpu 20000")) for name in NAMES[:4]},
-        parallel=1,
-        gpus="0",
-        policy={"breaker": 3, "retry_gpu_memory": 0},
-    )
-    queue(box, 1000)
-    box.start()
-    until(lambda: box.told("^halted"), "no GPU is left")
-    assert box.told("^quarantine") == ["quarantine 0 gpu_memory 3"]
 
 
 def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box, gpus: Gpus) -> None:

@@ -422,6 +422,17 @@ def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path,
     assert desk.pick("b"), "what has warmed up is warm for the next dispatcher, too"
 
 
+def test_one_that_fails_before_any_progress_leaves_the_warm_up_to_the_next(tmp_path: Path, folder: Path) -> None:
+    desk = Desk(tmp_path / "run", warm_up_ms=60000)
+    for name in "abc":
+        desk.ask(name, 0, 0)
+    desk.start("a")
+    desk.fail("a", "error", ())
+    desk.start("b")
+    assert desk.journal[-1] == "warming b"
+    assert desk.pick("c") is None
+
+
 def test_starts_without_a_gpu_are_apart_and_one_with_a_gpu_is_found_behind_them(tmp_path: Path, folder: Path) -> None:
     desk = Desk(tmp_path / "run", 10128, stagger_ms=60000)
     for name, gpus in (("a", 0), ("b", 0), ("c", 1)):
