@@ -1,29 +1,56 @@
-"""The programs: `combo`, which is also `python -m comborun`, and `combo-monitor`."""
+"""The programs: `combo`, which is also `python -m comborun`, and `combo-monitor`. Ctrl-C never shows a traceback."""
 
 from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+_AGAIN_S = 0.01
+
 
 def main() -> None:
     """The program `combo`."""
-    try:
-        from comborun.cli import combo, guarded
-
-        sys.exit(guarded(combo))
-    except KeyboardInterrupt:  # while the commands were still being loaded
-        sys.exit(130)
+    _run()
 
 
 def monitor() -> None:
     """The program `combo-monitor`: the same as `combo monitor`."""
-    try:
-        from comborun.cli import guarded
-        from comborun.cli.status import monitor as command
+    _run("monitor")
 
-        sys.exit(guarded(command))
-    except KeyboardInterrupt:
-        sys.exit(130)
+
+def _run(command: str = "") -> None:
+    code = 130
+    try:
+        import signal
+
+        interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+        if interruptible:
+            signal.signal(signal.SIGALRM, _interrupt)
+            signal.signal(signal.SIGINT, _interrupt)
+        from comborun.cli import guarded, named
+
+        code = guarded(named(command))
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be said
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:  # before the command began, or while it ended
+        pass
+    sys.exit(code)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but later while modules load: Python would show tracebacks of its import locks."""
+    while frame:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            import signal
+
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

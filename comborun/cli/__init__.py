@@ -57,21 +57,23 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return [name for names in _COMMANDS.values() for name in names]
+        return list(_modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        for names in _COMMANDS.values():
-            if cmd_name in names:
-                return _loaded(names[cmd_name][0], cmd_name)
-        return None
+        module = _modules().get(cmd_name)
+        return _loaded(module, cmd_name) if module else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        width = max(len(name) for names in _COMMANDS.values() for name in names)
+        width = max(map(len, _modules()))
         for heading, names in _COMMANDS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in names.items()])
+
+
+def _modules() -> dict[str, str]:
+    return {name: module for names in _COMMANDS.values() for name, (module, _) in names.items()}
 
 
 def _loaded(module: str, name: str) -> click.Command:
@@ -98,4 +100,9 @@ def combo() -> None:
     """
 
 
-__all__ = ["combo", "guarded"]
+def named(command: str) -> click.Command:
+    """A command by its name, or the whole program."""
+    return _loaded(_modules()[command], command) if command else combo
+
+
+__all__ = ["combo", "guarded", "named"]
