@@ -13,91 +13,21 @@ from comborun.forecast.calibration import calibration_path, calibrations, knowle
 from comborun.forecast.outlook import outlook
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
-from comborun.remote.fetch import mirror_directory
-from comborun.remote.runs import remembered
+from comborun.remote.runs import copy_of, remembered
 from comborun.text import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.forecast.calibration import Calibration
     from comborun.grid import Grid
     from comborun.plan import Session
     from comborun.resources import HostFacts
 
-
 _RUNS = 3
 """that are looked at, the latest first"""
-
-
 _LARGEST = 64 << 20
 """bytes of a plan that is read for this"""
-
-
-def earlier(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
-    """What the grid's latest runs on `host` that were launched from here tell of the work of `sessions`."""
-    wanted = {pace_key(session) for session in sessions}
-    spent: defaultdict[str, list[tuple[float, int, int]]] = defaultdict(list)
-    runs: list[str] = []
-    for run, directory in _runs(host, grid):
-        if found := [entry for entry in _attempts(directory) if entry[0] in wanted]:
-            runs.append(run)
-            for key, seconds, records, memory in found:
-                spent[key].append((seconds, records, memory))
-    if not spent:
-        return NOTHING_KNOWN
-    paces = {key: _pace(entries) for key, entries in spent.items()}
-    return Knowledge("runs", f"records of {', '.join(runs)}", MappingProxyType(paces))
-
-
-def _pace(entries: Iterable[tuple[float, int, int]]) -> Pace:
-    """All their time, start-up included, over all their episodes."""
-    entries = list(entries)
-    episodes = sum(records for _, records, _ in entries)
-    return Pace(sum(seconds for seconds, _, _ in entries) / episodes, memory=max(memory for *_, memory in entries))
-
-
-def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
-    """The latest ones whose records are here."""
-    seen: dict[str, Path] = {}
-    for launch in reversed(remembered()):
-        if (launch.host, launch.grid) != (host, grid) or launch.run in seen:
-            continue
-        try:
-            directory = Path(launch.directory) if host == "local" else mirror_directory(host, launch.run)
-        except HostError:
-            continue
-        if (directory / "plan-1.json").is_file():
-            seen[launch.run] = directory
-            yield launch.run, directory
-        if len(seen) == _RUNS:
-            return
-
-
-def _attempts(directory: Path) -> Iterator[tuple[str, float, int, int]]:
-    """Key, seconds, records and MiB of every attempt that did work and ended by itself."""
-    try:
-        plan = _newest_plan(directory)
-    except (OSError, ValueError):
-        return  # a plan of another version says nothing
-    for session in plan.sessions:
-        if session.flag == "dropped":
-            continue
-        for file in sorted((directory / "sessions" / session.name).glob("attempt-*/end")):
-            try:
-                end = End.parse(file.read_text(encoding="utf-8", errors="replace"))
-            except OSError:
-                continue
-            if end.clean and end.started and end.records and end.ended > end.started:
-                yield pace_key(session), end.ended - end.started, end.records, (end.peak_memory or 0) // MIB
-
-
-def _newest_plan(directory: Path) -> Plan:
-    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
-    path = directory / f"plan-{max(numbers)}.json"
-    if path.stat().st_size > _LARGEST:
-        raise ValueError(path)
-    return Plan.from_json(path.read_text(encoding="utf-8"))
 
 
 def known_of(grid: Grid, host: HostFacts) -> Knowledge:
@@ -107,8 +37,7 @@ def known_of(grid: Grid, host: HostFacts) -> Knowledge:
     for calibration in reversed(read_calibrations(grid)):
         if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
             return found
-
-    return earlier(host.host, grid.name, sessions)
+    return _earlier(host.host, grid.name, sessions)
 
 
 def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
@@ -141,3 +70,67 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
     if slurm:
         return lay_out_on_slurm(grid, host, shipped)
     return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)
+
+
+def _earlier(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
+    """What the grid's latest runs on `host` that were launched from here tell of the work of `sessions`."""
+    wanted = {pace_key(session) for session in sessions}
+    spent: defaultdict[str, list[End]] = defaultdict(list)
+    runs: list[str] = []
+    for run, directory in _runs(host, grid):
+        found = [(key, end) for key, end in _ends(directory) if key in wanted]
+        runs += [run] if found else []
+        for key, end in found:
+            spent[key].append(end)
+    if not spent:
+        return NOTHING_KNOWN
+    paces = MappingProxyType({key: _pace(ends) for key, ends in spent.items()})
+    return Knowledge("runs", f"records of {', '.join(runs)}", paces)
+
+
+def _pace(ends: Sequence[End]) -> Pace:
+    """All their time, start-up included, over all their episodes; and the MiB that one of them held at most."""
+    seconds = sum(end.ended - (end.started or 0) for end in ends)
+    memory = max((end.peak_memory or 0) // MIB for end in ends)
+    return Pace(seconds / sum(end.records or 0 for end in ends), memory=memory)
+
+
+def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
+    """The latest ones whose records are here."""
+    launches = {one.run: one for one in reversed(remembered()) if (one.host, one.grid) == (host, grid)}
+    count = 0
+    for launch in launches.values():
+        try:
+            directory = copy_of(host, launch.run, launch.directory)
+        except HostError:
+            continue
+        if (directory / "plan-1.json").is_file():
+            count += 1
+            yield launch.run, directory
+        if count == _RUNS:
+            return
+
+
+def _ends(directory: Path) -> Iterator[tuple[str, End]]:
+    """Of every attempt that did work and ended by itself, with the key of its session's work."""
+    try:
+        plan = _newest_plan(directory)
+    except (OSError, ValueError):
+        return  # a plan of another version says nothing
+    for session in plan.sessions:
+        files = (directory / "sessions" / session.name).glob("attempt-*/end") if session.flag != "dropped" else ()
+        for file in sorted(files):
+            try:
+                end = End.parse(file.read_text(encoding="utf-8", errors="replace"))
+            except OSError:
+                continue
+            if end.clean and end.started and end.records and end.ended > end.started:
+                yield pace_key(session), end
+
+
+def _newest_plan(directory: Path) -> Plan:
+    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
+    path = directory / f"plan-{max(numbers)}.json"
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(path)
+    return Plan.from_json(path.read_text(encoding="utf-8"))

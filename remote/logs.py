@@ -13,13 +13,15 @@ from comborun.errors import HostError, UserError
 from comborun.remote import program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from comborun.remote.transport import Transport
+    from comborun.remote.transport import Completed, Transport
     from comborun.rules.names import RunLayout
 
-
 Stream = Literal["stdout", "stderr"]
+
+_PIECE = 1 << 20
+"""bytes of a log that one answer holds at most"""
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,16 @@ def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
 
     Raises UserError when it has none, or when there is neither.
     """
-    run = layout.directory
-    done = program.run_packed(transport, "logs", "latest", run, session, timeout=30, python=program.of_run(run))
+    done = _ask(transport, layout.directory, "latest", layout.directory, session)
     if done.code == 69:
         raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
     if done.code:
-        name = PurePosixPath(run).name
+        name = PurePosixPath(layout.directory).name
         raise UserError(f"there is no session {session} in {name}", f"combo status {name} names them")
     told = program.answer(transport, done)
-    attempt = (layout.server_attempt if told["family"] == "servers" else layout.attempt)(session, int(told["number"]))
-    begin = str(told["begin"])
-    return Latest(int(told["number"]), PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
+    number, begin = int(told["number"]), str(told["begin"])
+    attempt = (layout.server_attempt if told["family"] == "servers" else layout.attempt)(session, number)
+    return Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
 
 
 def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> PurePosixPath:
@@ -54,9 +55,8 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
 
     Raises UserError when there is none.
     """
-    words = (str(seen.log.parent / "out" / RANKS), str(rank), stream)
-    done = program.run_packed(transport, "logs", "rank", *words, timeout=30, python=program.of_run(seen.log.parents[3]))
-    told = program.answer(transport, done)
+    ranks = str(seen.log.parent / "out" / RANKS)
+    told = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
     if told["found"]:
         return PurePosixPath(told["found"])
     if not told["ranks"]:
@@ -66,51 +66,38 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
 
 def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
     """The begin records of the sessions' newest attempts, where there are any; one round trip."""
-    run = layout.directory
-    done = program.run_packed(transport, "logs", "begins", run, *sessions, timeout=60, python=program.of_run(run))
-    told = program.answer(transport, done)
+    told = program.answer(transport, _ask(transport, layout.directory, "begins", layout.directory, *sessions))
     return {name: Begin.parse(record) for name, record in told.items() if record.strip()}
 
 
-_PIECE = 1 << 20
-"""bytes of a log that one answer holds at most"""
-
-
 def follow(
-    transport: Transport,
-    log: PurePosixPath,
-    lines: int,
-    *,
-    on: bool,
-    end: PurePosixPath | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    transport: Transport, log: PurePosixPath, lines: int, *, on: bool, end: PurePosixPath | None = None
 ) -> Iterator[bytes]:
     """The last `lines` lines of a log, and with `on` what comes after them until the session has ended.
 
-    `end` is the attempt's end record, where that does not lie beside the log.
-
-    One round trip a second at most. A log that is longer than a piece comes in several pieces, without a pause.
+    `end` is the attempt's end record, where that does not lie beside the log. One round trip a second at most. A log
+    that is longer than a piece comes in several pieces, without a pause.
     """
-    python = program.of_run(log.parents[3])
-    offset = _offset(transport, log, lines, python)
     over = str(end or log.with_name("end"))
+    offset = int(program.answer(transport, _read(transport, log, "start", str(lines))))
     while True:
-        words = (str(log), str(offset), str(_PIECE), over)
-        answer = program.run_packed(transport, "logs", "next", *words, timeout=60, python=python)
-        if answer.code:
-            raise HostError(f"the log {log} on {transport.host} can't be read", answer.complaint)
-        if answer.stdout:
-            yield answer.stdout
-        offset += len(answer.stdout)
-        if len(answer.stdout) == _PIECE:
+        piece = _read(transport, log, "next", str(offset), str(_PIECE), over)
+        if piece.stdout:
+            yield piece.stdout
+        offset += len(piece.stdout)
+        if len(piece.stdout) == _PIECE:
             continue
-        if not on or answer.stderr.endswith(b"1"):
+        if not on or piece.stderr.endswith(b"1"):
             return
-        sleep(1.0)
+        time.sleep(1.0)
 
 
-def _offset(transport: Transport, log: PurePosixPath, lines: int, python: program.Python) -> int:
-    done = program.run_packed(transport, "logs", "start", str(log), str(lines), timeout=60, python=python)
+def _read(transport: Transport, log: PurePosixPath, verb: str, *words: str) -> Completed:
+    done = _ask(transport, log.parents[3], verb, str(log), *words)
     if done.code:
         raise HostError(f"the log {log} on {transport.host} can't be read", done.complaint)
-    return int(program.answer(transport, done))
+    return done
+
+
+def _ask(transport: Transport, run: object, *words: str) -> Completed:
+    return program.run_packed(transport, "logs", *words, timeout=60, python=program.of_run(run))

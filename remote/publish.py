@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from comborun.again.amend import Amended
-from comborun.again.amendment import amendment
+from comborun.again.amend import Amended, amendment
 from comborun.bundle import bundle
 from comborun.errors import HostError
 from comborun.plan import Plan, Session

@@ -16,7 +16,7 @@ _COMMANDS = {
         "presets": ("presets", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
         "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
-        "export": ("export", "Write the plan for another program, such as docker compose."),
+        "export": ("plan", "Write the plan for another program, such as docker compose."),
     },
     "Look ahead": {
         "doctor": ("doctor", "Look for what would hurt on a host."),

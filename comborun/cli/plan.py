@@ -1,4 +1,4 @@
-"""combo plan: what a new run would do, in which order, and how."""
+"""combo plan and combo export: what a new run would do, in which order, and how."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import answer, program, tell, warn
+from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
 from comborun.forecast.outlook import outlook
 from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
 from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
-from comborun.planner import NOTHING_KNOWN, not_held, rooms
+from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.remote.grids import host_warnings, read_grid, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
@@ -286,3 +287,31 @@ def _server_row(server: Server, plan: Plan) -> str:
         parts.append(where + (f", {amount(memory * MIB)} on each" if memory else ", alone there"))
     parts.append("ready: " + " and ".join(check.line() for check in server.ready))
     return "; ".join(parts)
+
+
+@click.group()
+def export() -> None:
+    """Write a grid's plan for something else than comborun to run.
+
+    \b
+    combo export compose grid.yaml > compose.yaml
+    """
+
+
+@export.command()
+@grid_argument
+@host_options
+def compose(grid: Path, where: Where) -> None:
+    """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
+
+    The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
+
+    \b
+    combo export compose grid.yaml > compose.yaml
+    combo export compose grid.yaml --host box > compose.yaml
+    """
+    checked = read_grid(grid)
+    warn(*map(str, checked.warnings))
+    transport = where.connect(checked.host)
+    checked = with_policies(checked, transport)
+    click.echo(compose_text(lay_out(checked, ask(transport, host_python=checked.host_python))), nl=False)

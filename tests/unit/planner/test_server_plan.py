@@ -11,7 +11,7 @@ import gridtext
 import pytest
 from gridtext import mistakes
 
-from comborun.again.amendment import amendment
+from comborun.again.amend import amendment
 from comborun.bundle import bundle, queue
 from comborun.errors import UserError
 from comborun.plan import Plan

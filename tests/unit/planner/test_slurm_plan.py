@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from comborun.again.amend import amend, compare
-from comborun.again.amendment import amendment
+from comborun.again.amend import amend, amendment, compare
 from comborun.again.notes import taken_over
 from comborun.bundle import bundle, policy
 from comborun.errors import GridError, UserError
