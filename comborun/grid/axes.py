@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from comborun.errors import Problem, UserError
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key, merged
 from comborun.grid.values import OWNED, SCALAR, TEXT, AsWritten, AttributeName, Name, line_of, parse_whole
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree
+from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 from comborun.policy_files import CHECKPOINT, PolicyGlob
 from comborun.text import did_you_mean, session_name
 
@@ -222,21 +222,16 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
     if not draft.combos and draft.file.exclude and draft.file.policies and draft.file.environments:
         yield draft.at_key(("exclude",), "`exclude` leaves no combo", "leave one in")
     first: dict[str, Combo] = {}
-    collisions: dict[Place, tuple[Combo, Combo]] = {}
+    collisions: dict[Path, tuple[Combo, Combo]] = {}
     for combo in draft.combos:
         other = first.setdefault(combo.session, combo)
         if other is not combo:
-            collisions.setdefault(_later(draft, other, combo), (other, combo))
-    for place, (other, combo) in collisions.items():
+            kind = "policy" if other.policy != combo.policy else "environment"
+            names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
+            collisions.setdefault((AXIS_OF[kind], names.index(getattr(combo, kind).name)), (other, combo))
+    for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
-        yield draft.at(place, message, "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them")
-
-
-def _later(draft: Draft, first: Combo, second: Combo) -> Place:
-    """Where the name stands that made the second of two combos collide."""
-    kind = "policy" if first.policy != second.policy else "environment"
-    names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
-    return draft.source.key_place(AXIS_OF[kind], names.index(getattr(second, kind).name))
+        yield draft.at_key(path, message, "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them")
 
 
 def axis_warnings(draft: Draft) -> Iterator[Problem]:

@@ -96,8 +96,8 @@ def check_filled(draft: Draft, use: Use, name: str) -> None:
     kind, _, attribute = name.partition(".")
     if attribute and kind in AXIS_OF:
         problem = _attribute_problem(draft, use, kind, attribute)
-    elif kind == "server" and attribute:
-        problem = _server_problem(draft, attribute)
+    elif attribute and kind == "server":
+        return check_server(draft, name)
     elif name.startswith(FILE):
         problem = _file_problem(draft, use, name.removeprefix(FILE))
     else:
@@ -105,17 +105,21 @@ def check_filled(draft: Draft, use: Use, name: str) -> None:
         problem = _need_problem(draft, use, name)
     if problem:
         raise CommandError(f"{{{name}}} {problem[0]}", problem[1], f"{{{name}}}")
+    return None
 
 
-def _server_problem(draft: Draft, asked: str) -> tuple[str, str] | None:
-    name, _, field = asked.rpartition(".")
-    known = [*draft.file.servers]
+def check_server(draft: Draft, placeholder: str) -> None:
+    """Raise CommandError when a placeholder names no server, or nothing that a server has."""
+    name, _, field = placeholder.removeprefix("server.").rpartition(".")
+    known, text = [*draft.file.servers], f"{{{placeholder}}}"
     if "servers" in draft.broken or (name in known and field in FIELDS):
-        return None
+        return
     if name in known or not name:
-        return "is nothing that a server has", f"{{server.{name or 'NAME'}.url}}, .host or .port"
+        raise CommandError(
+            f"{text} is nothing that a server has", f"{{server.{name or 'NAME'}.url}}, .host or .port", text
+        )
     hint = did_you_mean(name, known) or "`servers: {NAME: {...}}`"
-    return f"names no server of `servers`: there is no `{name}`", hint
+    raise CommandError(f"{text} names no server of `servers`: there is no `{name}`", hint, text)
 
 
 def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:

@@ -66,16 +66,12 @@ class Grid(GridFile):
 
 def load_grid(path: Path) -> Grid:
     """Read and check the grid file `path`. Raises UserError when it can't be read, GridError when it is wrong."""
-    hint = "`combo init > grid.yaml` writes one to start from"
     try:
         with path.open("rb") as file:
             content = file.read(4 * MAX_CHARACTERS + 1)
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a grid file", "name the YAML file in it") from None
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}", hint) from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} can't be read: {error}", "") from None
+        hint = "`combo init > grid.yaml` writes one to start from"
+        raise UserError(f"{path} can't be read: {getattr(error, 'strerror', '') or error}", hint) from None
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import ConfigDict, model_validator
 
-from comborun.command import CommandError, placeholders, split_command
+from comborun.command import placeholders
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Combo
 from comborun.grid.commands import uses
@@ -178,7 +178,8 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
     """Placements that the program is not told, and simulators where they are known to hang."""
     for use in uses(draft):
-        untold = [combo for combo in use.combos if combo.settings.placement and not _told(combo)]
+        told = "placement" in placeholders(use.text)
+        untold = [combo for combo in use.combos if combo.settings.placement and not told]
         message = "`command` has no {placement}: the program of {} is not told where to run"
         yield from draft.of(
             untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"
@@ -231,13 +232,6 @@ def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processe
     lower, higher = copies // processes * processes, -(-copies // processes) * processes
     several = f"{lower} or {higher}" if lower else f"{higher}"
     return draft.at_key(("placement",), message, f"RLinf gives each process as many: {several} copies would do")
-
-
-def _told(combo: Combo) -> bool:
-    try:
-        return any("placement" in placeholders(argument) for argument in split_command(combo.settings.command))
-    except CommandError:
-        return True
 
 
 def _simulates_late(combo: Combo) -> bool:

@@ -11,6 +11,7 @@ from pydantic import model_validator
 from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import AXIS_OF
+from comborun.grid.commands import check_server
 from comborun.grid.resources import GpuIndexes, PinWord, ResourceKeys
 from comborun.grid.shapes import OR_NONE, Also, Keys, key, or_just
 from comborun.grid.values import (
@@ -31,14 +32,13 @@ from comborun.grid.values import (
     refusal,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
-from comborun.servers import ASKED, DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS, OF_SERVERS
-from comborun.text import did_you_mean
+from comborun.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS, OF_SERVERS
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
 
 _LONGEST = 40
-_ASKING = re.compile(r"\{server\.([A-Za-z0-9_.-]+)\}")
+_ASKING = re.compile(r"\{(server\.[A-Za-z0-9_.-]+)\}")
 _KNOWN = ("port", "gpu", "gpus", "gpu_count", "output_dir", "attempt", "run")
 """start-time placeholders that a server's command may hold"""
 
@@ -61,13 +61,6 @@ def _path(tree: object) -> str:
     return path
 
 
-def _tcp(tree: object) -> bool:
-    word = line_of(tree)
-    if word != "tcp":
-        raise UserError(f"`{word}` is no check", "`ready: tcp` by itself, or a path such as /health")
-    return True
-
-
 _PATH: Schema = {"type": "string", "pattern": "^/[^ ]*$"}
 UrlPath = Annotated[str, Reads(_path, _PATH)]
 ServerName = Annotated[str, Reads(_server_name, {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})]
@@ -80,11 +73,13 @@ class ReadyKeys(Keys):
     status: Positive = key("with this status", 200)
     text: Line | None = key("and this text in the answer, such as the model's id")
     line: LogPattern | None = key("or: regular expression (Python) of a log line")
-    tcp: Annotated[bool, Reads(_tcp, {"const": "tcp"})] = key("or: it takes connections", False)
+    tcp: Annotated[str, one_of("check", ("tcp",), "`ready: tcp` by itself, or a path such as /health")] = key(
+        "or: it takes connections", ""
+    )
 
     @model_validator(mode="after")
     def _is_one_check(self) -> Self:
-        if (self.path is not None) + (self.line is not None) + self.tcp != 1:
+        if (self.path is not None) + (self.line is not None) + bool(self.tcp) != 1:
             hint = "one of `path` and `line`, or `ready: tcp`"
             raise refusal(UserError("what shows that the server is ready?", hint))
         if self.path is None and self.model_fields_set & {"status", "text"}:
@@ -166,11 +161,7 @@ def server_problems(draft: Draft) -> Iterator[Problem]:
             yield from _gpu_problems(draft, name, keys)
     for path, text in _texts(draft):
         for match in _ASKING.finditer(text):
-            server = match[1].rpartition(".")[0]
-            known = ASKED.fullmatch(match.group()) and server in draft.file.servers
-            if not known and "servers" not in draft.broken:
-                hint = did_you_mean(server, [*draft.file.servers]) or "{server.NAME.url}, .host or .port"
-                yield draft.at_value(path, f"{match.group()} names nothing of `servers`", hint, match.group())
+            yield from draft.tried(path, f"`{path[0]}`", check_server, draft, match[1])
 
 
 def server_warnings(draft: Draft) -> Iterator[Problem]:

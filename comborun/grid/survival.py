@@ -34,7 +34,7 @@ from comborun.grid.values import (
 from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
 from comborun.rules.retry import LONGEST_WAIT_S
 from comborun.rules.words import Failure
-from comborun.text import did_you_mean, listed
+from comborun.text import listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
@@ -49,14 +49,18 @@ SEEN_IN_A_LOG = (
 )
 """classes that a line can tell; all others are seen by the supervisor or the dispatcher"""
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
-_MEMORY = "`gpu_memory` or `host_memory`"
+_MEMORY = "did you mean `gpu_memory` or `host_memory`?"
 _OTHER_WORDS = {
     "oom": _MEMORY,
     "out_of_memory": _MEMORY,
-    "timeout": "`timed_out`",
-    "segfault": "`crashed`",
-    "failed": "`error`",
+    "timeout": "did you mean `timed_out`?",
+    "segfault": "did you mean `crashed`?",
+    "failed": "did you mean `error`?",
 }
+_UNSEEN = dict.fromkeys(
+    set(Failure) - set(SEEN_IN_A_LOG),
+    f"lines can tell {listed(SEEN_IN_A_LOG)}; `{IGNORE}` is for lines that mean nothing",
+)
 
 
 class FailFast(NamedTuple):
@@ -76,29 +80,6 @@ def _evidence(tree: object) -> str:
     return text
 
 
-def _failure(tree: object) -> Failure:
-    word = str(tree)
-    if word in set(Failure):
-        return Failure(word)
-    raise UserError(f"there is no class of failures `{word}`", _meant(word, tuple(Failure)))
-
-
-def _signature(tree: object) -> str:
-    word, known = str(tree), (*SEEN_IN_A_LOG, IGNORE)
-    if word in known:
-        return word
-    if word in set(Failure):
-        hint = f"lines can tell {listed(SEEN_IN_A_LOG)}; `{IGNORE}` is for lines that mean nothing"
-        raise UserError(f"`{word}` is not told by a log", hint)
-    raise UserError(f"there is no class of failures `{word}`", _meant(word, known))
-
-
-def _meant(word: str, known: tuple[str, ...]) -> str:
-    if other := _OTHER_WORDS.get(word.casefold()):
-        return f"did you mean {other}?"
-    return did_you_mean(word, known) or f"known here: {listed(known)}"
-
-
 def _fail_fast(tree: object) -> FailFast:
     text = scalar_of(tree).text
     share = re.fullmatch(r"([^%]*?)\s*%", text)
@@ -111,8 +92,10 @@ def _fail_fast(tree: object) -> FailFast:
 
 
 _FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
-FailureWord = Annotated[Failure, Reads(_failure, {"type": "string", "enum": list(Failure)})]
-SignatureWord = Annotated[str, Reads(_signature, {"type": "string", "enum": [*SEEN_IN_A_LOG, IGNORE]})]
+FailureWord = Annotated[Failure, one_of("class of failures", Failure, others=_OTHER_WORDS)]
+SignatureWord = Annotated[
+    str, one_of("class of failures that a log can tell:", (*SEEN_IN_A_LOG, IGNORE), others={**_OTHER_WORDS, **_UNSEEN})
+]
 Wait = Annotated[float, duration(LONGEST_WAIT_S, "no retry waits longer than 30 min", "write 30 min, or less")]
 Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic_core import PydanticCustomError, core_schema
@@ -20,7 +21,7 @@ from comborun.errors import UserError
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
 from comborun.plan import SecretSource, Unit
 from comborun.rules.patterns import PatternError, compiled, unhurried
-from comborun.text import clean, close_to, did_you_mean
+from comborun.text import clean, close_to, did_you_mean, listed
 
 T = TypeVar("T")
 Schema = dict[str, Any]
@@ -68,13 +69,15 @@ class Reads:
             raise refusal(error) from None
 
 
-def one_of(what: str, words: Iterable[str], hint: str = "") -> Reads:
+def one_of(what: str, words: Iterable[str], hint: str = "", others: Mapping[str, str] = MappingProxyType({})) -> Reads:
+    """One of a few words; `others` are hints for words that may be written instead."""
     known = {str(word): word for word in words}
 
     def read(tree: object) -> str:
         word = line_of(tree)
         if word not in known:
-            raise UserError(f"there is no {what} `{word}`", did_you_mean(word, known) or hint)
+            other = others.get(word.casefold(), "") or did_you_mean(word, known)
+            raise UserError(f"there is no {what} `{word}`", other or hint or f"known here: {listed(known)}")
         return known[word]
 
     return Reads(read, {"type": "string", "enum": list(known)})

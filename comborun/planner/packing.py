@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.planner.placing import rooms
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
 from comborun.rules.ledger import Ledger
@@ -300,8 +301,8 @@ def _never(one: Session | Server, plan: Plan, host: HostFacts) -> Iterator[str]:
 def _too_small(one: Session | Server, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:
     """Where nvidia-smi doesn't tell how large a GPU is, nothing is said."""
     totals = {card.index: card.total for card in host.cards}
-    kept = plan.reserve.gpu_memory + HEADROOM
-    fitting = [gpu for gpu in allowed if (total := totals.get(gpu)) is None or total - kept >= one.request.gpu_memory]
+    offers = {room.gpu: room.mib for room in rooms(host, plan.reserve)}
+    fitting = [gpu for gpu in allowed if (free := offers[gpu]) is None or free >= one.request.gpu_memory]
     if len(fitting) < one.gpus:
         have = ", ".join(f"GPU {gpu} {totals.get(gpu)}" for gpu in allowed)
         number = f" on each of {one.gpus} GPUs" if one.gpus > 1 else " of a GPU"

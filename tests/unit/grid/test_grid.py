@@ -250,9 +250,9 @@ def test_a_grid_keeps_every_character_of_its_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes("name: caf\xe9".encode("latin-1"))
     (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
-    with pytest.raises(UserError, match="there is no file"):
+    with pytest.raises(UserError, match="can't be read: No such file"):
         load_grid(tmp_path / "absent.yaml")
-    with pytest.raises(UserError, match="is a folder"):
+    with pytest.raises(UserError, match="can't be read: Is a directory"):
         load_grid(tmp_path)
     with pytest.raises(UserError, match="not UTF-8 text: byte 9 is 0xe9"):
         load_grid(tmp_path / "latin.yaml")

@@ -43,7 +43,7 @@ def test_a_server_that_is_not_there_is_refused_wherever_it_is_named() -> None:
         "`command`: {server.vlm.url} names no server of `servers`: there is no `vlm`"
     ]
     assert mistakes(FULL + "command: run\nvariables: {A: '{server.vlm.url}/v1'}\n") == [
-        "{server.vlm.url} names nothing of `servers`"
+        "`variables`: {server.vlm.url} names no server of `servers`: there is no `vlm`"
     ]
 
 

@@ -114,7 +114,7 @@ def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
         ("servers: {vlm: {command: 'serve {port}', resources: {gpu: 1}}}\n", "there is no key `gpu`"),
         ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is no name of a server"),
         ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun gives by itself"),
-        ("servers: {vml: {command: 'serve {port}'}}\n", "{server.vlm.url} names nothing of `servers`"),
+        ("servers: {vml: {command: 'serve {port}'}}\n", "`policies`: {server.vlm.url} names no server of `servers`"),
         (
             "resources: {gpus: 1}\nservers: {vlm: {command: 'serve {port}', per: gpu}}\n",
             "shares its GPU with its clients",
