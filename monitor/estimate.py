@@ -81,14 +81,17 @@ def _ends(
     ends = {one.name: now + left for one in running if (left := _left(one, paces, now, level)) is not None}
     queued = [one for one in sessions if one.life is Life.QUEUED]
     if queued and slots and len(ends) == len(running):
-        starts = _Slots(slots, list(ends.values()), now)
+        ending = sorted(ends.values())  # more may be running than there are slots now
+        free = ending[max(0, len(ending) - slots) :] + [now] * (slots - len(ending))
+        heapq.heapify(free)
         while queued:
-            one = _next(queued, starts.free[0])
+            one = _next(queued, free[0])
             length = _length(one, paces, level)
             if length is None:
                 break
             queued.remove(one)
-            ends[one.name] = starts.take(length, _ready(one))
+            ends[one.name] = max(free[0], _ready(one)) + length
+            heapq.heapreplace(free, ends[one.name])
     return ends
 
 
@@ -161,17 +164,3 @@ def _variation(telling: Sequence[SessionStatus]) -> float:
             squares += sum((seconds / mean - count) ** 2 / count for count, seconds in steps)
             freedom += len(steps) - 1
     return math.sqrt(squares / freedom) if freedom >= _ENOUGH_INTERVALS else 1.0
-
-
-class _Slots:
-    """Places that become free as sessions end; more may be running than there are slots now."""
-
-    def __init__(self, count: int, ends: list[float], now: float) -> None:
-        self.free = sorted(ends)[max(0, len(ends) - count) :] + [now] * (count - len(ends))
-        heapq.heapify(self.free)
-
-    def take(self, length: float, ready: float) -> float:
-        """When a session of this length ends that may start at `ready`."""
-        end = max(self.free[0], ready) + length
-        heapq.heapreplace(self.free, end)
-        return end

@@ -163,7 +163,7 @@ def _retries(asked: Question) -> str:
     failure, plan, status = asked.seen.failure, asked.view.plan, asked.status
     assert failure
     spent, most = budget(plan, asked.attempts, failure), plan.limits.attempts
-    used = f" ({spent.used} of {several(most, 'start')} used)" if spent.used <= most else ""
+    used = f" ({spent.made} of {several(most, 'start')} used)" if spent.made <= most else ""
     if spent.left:
         when = " when the run goes on" if status.finished or status.hold else ""
         return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from comborun.attempt import SLURM, End, behind, told
 from comborun.monitor.lastline import last_line, visible
 from comborun.monitor.slurm import Scheduler, Task
-from comborun.monitor.snapshot import ORPHANED, RUNNING, STARTING, Attempt, indexes
+from comborun.monitor.snapshot import Attempt, indexes
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import brief
 from comborun.plan import Session
@@ -158,9 +158,10 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
     """The state table of docs/architecture.md, by the host's word for where it is."""
     if one.end:
         return Life.ENDED, one.end.outcome
-    if one.life == RUNNING and one.stalled is not None:
+    if one.life == Life.RUNNING and one.stalled is not None:
         return Life.STALLED, None
-    return (Life(one.life), None) if one.life in {STARTING, RUNNING, ORPHANED} else (Life.ENDED, Outcome.LOST)
+    living = one.life in (Life.STARTING, Life.RUNNING, Life.ORPHANED)
+    return (Life(one.life), None) if living else (Life.ENDED, Outcome.LOST)
 
 
 def _still(one: Attempt, now: float) -> str:

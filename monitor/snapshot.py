@@ -10,9 +10,9 @@ from comborun.attempt import Begin, End
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.rules.tally import Counts
+from comborun.rules.words import Life
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-STARTING, RUNNING, ORPHANED = "starting", "running", "orphaned"
 
 
 def indexes(written: str) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ class Attempt:
 
     @property
     def alive(self) -> bool:
-        return self.life in (RUNNING, ORPHANED) or (self.life == STARTING and self.claimed)
+        return self.life in (Life.RUNNING, Life.ORPHANED) or (self.life == Life.STARTING and self.claimed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import NamedTuple
 
 from comborun.attempt import FAILURES
 from comborun.jobs import kind_of
@@ -17,7 +16,7 @@ from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import brief, clock, duration, label, listed, server_words, sizes
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
-from comborun.rules.retry import Budgets, Tried, spent
+from comborun.rules.retry import Budgets, Spent, Tried, spent
 from comborun.rules.words import Cause, Failure, Life, Outcome
 from comborun.text import several
 
@@ -45,16 +44,8 @@ _TIMED_OUT = (124, 137)
 _MOST_NAMED = 4
 
 
-class Budget(NamedTuple):
-    """Automatic starts of a session."""
-
-    used: int
-    left: int
-    """that its latest failure may still cause; 0 when they are used up, or a person asked for the latest one"""
-
-
-def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
-    """Starts used and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
+def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
+    """Starts made and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
 
     A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
     """
@@ -62,8 +53,7 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Budget:
     times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)
     ends = [one.end for one in attempts if one.end]
     tried = [Tried(end.cause.value, end.failure.value if end.failure else "") for end in ends]
-    used = spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
-    return Budget(used.made, used.left)
+    return spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
 
 
 def room(waiting: Waiting) -> str:

@@ -21,7 +21,7 @@ from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import Look, render
-from comborun.monitor.waiting import Budget, budget
+from comborun.monitor.waiting import budget
 from comborun.resources import Request, Slurm
 from comborun.rules.words import Failure, Life, Outcome
 
@@ -209,7 +209,8 @@ def test_what_slurm_preempts_uses_up_no_start() -> None:
     killed = Seen("dunes_act", attempt=2, started=NOW - 500).ended("signal", "none", signal=9, **{"class": "killed"})
     attempts = look(answer=(preempted, killed)).of("dunes_act")
     plan = replace(PLAN, limits=replace(PLAN.limits, attempts=3), retry=(RetryRule(Failure.KILLED, 2, 0.0),))
-    assert budget(plan, attempts, Failure.KILLED) == Budget(used=1, left=2)
+    spent = budget(plan, attempts, Failure.KILLED)
+    assert (spent.made, spent.left) == (1, 2)
 
 
 @pytest.mark.parametrize("order", [1, -1])
