@@ -165,9 +165,9 @@ def _run(bench: Bench, plan: Plan) -> list[Trial]:
     try:
         bench.ready(directory.rpartition("/")[0])
         start(bench.transport, directory, StartOptions(secrets=bench.secrets))
-        idle = _Idle(bench.hearer)
-        idle.tell(await_beginning(bench.transport, directory))
-        trials = _Watch(bench, plan, directory).to_the_end(idle)
+        watch = _Watch(bench, plan, directory)
+        watch.tell(await_beginning(bench.transport, directory))
+        trials = watch.to_the_end()
     except BaseException as error:
         _abandon(bench, directory, keep=isinstance(error, UserError))
         raise
@@ -200,32 +200,6 @@ def _abandon(bench: Bench, directory: str, *, keep: bool) -> None:
 
 
 @dataclass
-class _Idle:
-    """Says what is waited for, once, when no session has run for a while."""
-
-    hearer: Hearer
-    since: float | None = None
-    """on the clock's elapsed(); None: something runs, or nobody has looked"""
-    told: set[str] = field(default_factory=set)
-
-    def look(self, view: RunView, history: History, now: float) -> None:
-        """Raises UserError when nothing will run any more."""
-        status = classify(view, history)
-        if status.dispatcher is None:
-            refuse_halted(status)
-            raise HostError(f"the dispatcher of {view.directory} is gone", "calibrate again")
-        self.since = now if self.since is None else self.since
-        if now - self.since >= first_s():
-            self.tell(first_wait(view, history, status))
-
-    def tell(self, waits: str) -> None:
-        what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
-        if what and what not in self.told:
-            self.told.add(what)
-            self.hearer.warn(f"  the first {waits}; Ctrl-C ends the calibration")
-
-
-@dataclass
 class _Use:
     """The most that a session was seen to hold."""
 
@@ -246,8 +220,11 @@ class _Watch:
     plan: Plan
     directory: str
     uses: defaultdict[str, _Use] = field(default_factory=lambda: defaultdict(_Use))
+    idle_since: float | None = None
+    """on the clock's elapsed(); None: something runs, or nobody has looked"""
+    told: set[str] = field(default_factory=set)
 
-    def to_the_end(self, idle: _Idle) -> list[Trial]:
+    def to_the_end(self) -> list[Trial]:
         transport, clock = self.bench.transport, Clock()
         source = Source(transport, load_run(transport, self.directory))
         history, misses, counted = History(), 0, 0
@@ -272,10 +249,27 @@ class _Watch:
             if snapshot.done:
                 return [_trial(*pair, self.uses) for pair in zip(latest, self.plan.sessions, strict=True)]
             if any(found and found[0].alive for found in latest):
-                idle.since = None
+                self.idle_since = None
             else:
-                idle.look(source.view, history, clock.elapsed())
+                self._look_idle(source.view, history, clock.elapsed())
             clock.sleep(_LOCAL_S if transport.host == LOCAL else _FAR_S)
+
+    def _look_idle(self, view: RunView, history: History, now: float) -> None:
+        """Say what is waited for when no session has run for a while. Raises UserError when nothing will run."""
+        status = classify(view, history)
+        if status.dispatcher is None:
+            refuse_halted(status)
+            raise HostError(f"the dispatcher of {view.directory} is gone", "calibrate again")
+        self.idle_since = now if self.idle_since is None else self.idle_since
+        if now - self.idle_since >= first_s():
+            self.tell(first_wait(view, history, status))
+
+    def tell(self, waits: str) -> None:
+        """Once for each thing that is waited for."""
+        what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
+        if what and what not in self.told:
+            self.told.add(what)
+            self.bench.hearer.warn(f"  the first {waits}; Ctrl-C ends the calibration")
 
     def _sample(self, now: float) -> None:
         """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from comborun.errors import HostError
 from comborun.jobs import array_script, kinds, settle_script
 from comborun.remote import program
+from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from comborun.jobs import Kind
     from comborun.plan import Plan
     from comborun.remote.transport import Transport
 
@@ -85,7 +85,13 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
     scripts = [array_script(kind, slurm) for kind in kinds(plan)[:_MOST_TRIED]]
     done = transport.run(_CONSULT, settle_script(slurm, after=bool(plan.after)), *scripts, timeout=120)
     if done.code == 69:
-        raise HostError(*_nowhere(transport.host))
+        here = transport.host == LOCAL
+        raise HostError(
+            f"there is no sbatch on {'this machine' if here else transport.host}",
+            "run this on a login node, or name one: --host LOGIN_NODE"
+            if here
+            else f"is it a login node, and does `ssh {transport.host} command -v sbatch` find it?",
+        )
     words = done.text.split("\0")
     if done.code or len(words) < 4:
         raise HostError(f"Slurm does not answer on {transport.host}", done.complaint or "try again in a minute")
@@ -118,8 +124,8 @@ def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str
     """
     if refused := refusal(transport, plan, cluster):
         raise refused
-    asked = _asked(plan, cluster)
-    return tuple(f"{what} can't start now, {answer.away}: {answer.said}" for what, answer in asked if not answer.taken)
+    doubts = [(what, answer) for what, answer in _asked(plan, cluster) if not answer.taken]
+    return tuple(f"{what} can't start now, {answer.away}: {answer.said}" for what, answer in doubts)
 
 
 def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | None:
@@ -133,26 +139,23 @@ def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | N
     )
 
 
-def _asked(plan: Plan, cluster: Cluster) -> list[tuple[str, Answer]]:
-    arrays = [(_shown(kind), answer) for kind, answer in zip(kinds(plan), cluster.arrays, strict=False)]
-    return [*arrays, ("the small job that retries and ends the run", cluster.settle)]
-
-
-def _shown(kind: Kind) -> str:
-    return f"a task with {kind}" if kind.asks else "a task that asks for nothing but a place in the partition"
+def _asked(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, Answer]]:
+    for kind, answer in zip(kinds(plan), cluster.arrays, strict=False):
+        yield (
+            f"a task with {kind}" if kind.asks else "a task that asks for nothing but a place in the partition",
+            answer,
+        )
+    yield "the small job that retries and ends the run", cluster.settle
 
 
 def _answer(code: str, said: str, away: str) -> Answer:
     if code == "124":
         return Answer(taken=False, said="no answer within 20 s")
     lines = [line for line in said.splitlines() if line.strip() and not _USAGE.match(line)]
-    told = _LOUD.sub("", _telling(lines)) if lines else f"exit code {code}"
+    # Slurm warns before it refuses
+    line = next((line for line in reversed(lines) if "error:" in line), lines[-1] if lines else f"exit code {code}")
+    told = _LOUD.sub("", line)
     return Answer(code == "0", told, away if code != "0" and _NOT_NOW.search(told) else "")
-
-
-def _telling(lines: Sequence[str]) -> str:
-    """The line that says most: Slurm warns before it refuses."""
-    return next((line for line in reversed(lines) if "error:" in line), lines[-1])
 
 
 def _away(sinfo: str, options: Sequence[str]) -> str:
@@ -165,9 +168,3 @@ def _away(sinfo: str, options: Sequence[str]) -> str:
     away = sum(int(row[3]) if row[3].isdecimal() else 1 for row in rows if not _UP.fullmatch(row[2]))
     nodes = "1 node takes" if away == 1 else f"{away} nodes take"
     return f"while {nodes} no jobs" if away else ""
-
-
-def _nowhere(host: str) -> tuple[str, str]:
-    if host == "local":
-        return "there is no sbatch on this machine", "run this on a login node, or name one: --host LOGIN_NODE"
-    return f"there is no sbatch on {host}", f"is it a login node, and does `ssh {host} command -v sbatch` find it?"

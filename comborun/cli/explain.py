@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun.cli.options import Target, json_option, of_run_option
-from comborun.cli.terminal import answer, program
+from comborun.cli.terminal import answer, program, wrapped
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
@@ -69,7 +66,7 @@ def _show(found: Explanation, options: str) -> None:
     state = click.style(f"{sign} {found.state}", dim=style == "dim" or None, fg=None if style == "dim" else style)
     click.echo(f"{click.style(harmless(found.combo), bold=True)} ({found.session}) is {state}")
     for reason in found.reasons:
-        click.echo(_bullet(harmless(reason)))
+        click.echo(wrapped(harmless(reason), "  - "))
     if found.last_lines:
         click.echo(f"\nThe end of its log (attempt {found.attempt}):")
     for line in found.last_lines:
@@ -80,13 +77,3 @@ def _show(found: Explanation, options: str) -> None:
         click.echo()
     for line, one in zip(words, found.commands, strict=True):
         click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")
-
-
-def _bullet(sentence: str) -> str:
-    """Broken where the terminal would break it, and indented there; whole where there is none."""
-    if not sys.stdout.isatty():
-        return f"  - {sentence}"
-    width = shutil.get_terminal_size().columns
-    return textwrap.fill(
-        sentence, width, initial_indent="  - ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )

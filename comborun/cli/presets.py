@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import json_option
-from comborun.cli.terminal import answer, tell
+from comborun.cli.terminal import answer, tell, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, read_preset
 from comborun.grid.presets import SHIPPED
@@ -18,9 +17,7 @@ from comborun.grid.presets import SHIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-WIDEST = 100
-"""characters of a line that people read"""
-COUNTINGS = {
+_COUNTINGS = {
     "serial": "one episode after another, all of them",
     "batch": "batch after batch of episodes, all of them",
     "fixed": "all episodes, which have one length",
@@ -66,7 +63,8 @@ def show(preset: str, as_json: bool) -> None:
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
     tell(dict(_facts(read)))
     for title, lines in (("Before the first session", read.about.needs), ("To be known", read.about.notes)):
-        _paragraphs(title, lines)
+        if lines:
+            click.echo("\n".join((f"\n{title}:", *(wrapped(line, "- ") for line in lines))))
     click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(read.settings_text, '  ')}", nl=False)
 
 
@@ -91,7 +89,7 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
     about = preset.about
     yield "kind", about.kind
     if about.kind == "evaluation":
-        yield "counts", COUNTINGS[about.counting]
+        yield "counts", _COUNTINGS[about.counting]
         yield "pairs", f"none: {about.unpaired}" if about.unpaired else "where records show how episodes started"
     if about.shards:
         yield "shards", about.shards
@@ -102,16 +100,3 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
 def _attributes(axis: str, attributes: Mapping[str, str], defaults: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, what in attributes.items():
         yield f"{axis}: {name}", what + (f"; {defaults[name]} unless given" if name in defaults else "")
-
-
-def _paragraphs(title: str, lines: tuple[str, ...]) -> None:
-    if not lines:
-        return
-    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
-    click.echo(f"\n{title}:")
-    for line in lines:
-        click.echo(
-            textwrap.fill(
-                line, width, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-            )
-        )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, root_options
-from comborun.cli.terminal import answer, tell
+from comborun.cli.terminal import answer, tell, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import bring
 from comborun.rules.words import Life
@@ -164,26 +162,15 @@ def _tell_head(summary: Summary) -> None:
 
     click.echo()
     for sentence in sentences(summary)[:1]:
-        click.echo("\n".join(_broken(sentence)))
+        click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.told, 0
     for told, sentence in enumerate(claims):
-        broken = _broken(sentence, "- ")
-        if told and lines + len(broken) > _CLAIM_LINES:
+        claim = wrapped(printable(sentence), "- ")
+        lines += claim.count("\n") + 1
+        if told and lines > _CLAIM_LINES:
             click.echo(f"{len(claims) - told} more in the report")
             return
-        click.echo("\n".join(broken))
-        lines += len(broken)
-
-
-def _broken(sentence: str, lead: str = "") -> list[str]:
-    """Its lines on the terminal that shows it, by the columns that its letters take; one where there is none."""
-    text = printable(sentence)
-    if not sys.stdout.isatty():
-        return [f"{lead}{text}"]
-    room = max(1, shutil.get_terminal_size().columns - len(lead))
-    first, *others = Text(text).wrap(Console(), room)
-    indent = " " * len(lead)
-    return [f"{lead}{first.plain}".rstrip(), *(f"{indent}{line.plain}".rstrip() for line in others)]
+        click.echo(claim)
 
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:

@@ -142,3 +142,15 @@ def warn(*warnings: str) -> None:
     for warning in warnings:
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
         click.echo(harmless(warning), err=True)
+
+
+def wrapped(sentence: str, lead: str = "") -> str:
+    """Broken by columns where the terminal would break it, and indented there; whole where there is no terminal."""
+    if not sys.stdout.isatty():
+        return f"{lead}{sentence}"
+    from rich.console import Console
+    from rich.text import Text
+
+    room = max(1, shutil.get_terminal_size().columns - len(lead))
+    first, *others = (line.plain.rstrip() for line in Text(sentence).wrap(Console(), room))
+    return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
