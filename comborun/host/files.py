@@ -56,6 +56,14 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
         os.close(fd)
 
 
+def entries(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it can't be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def read(path: str) -> dict[str, str]:
     """The fields of a record; none where it is absent, torn or foreign."""
     text = read_text(path)

@@ -124,7 +124,7 @@ class Leases:
         """What the other runs have promised."""
         before, self.others = self.others, []
         if self._opened or not self._open():
-            for name in sorted(_names(self.folder)):
+            for name in files.entries(self.folder):
                 if name.endswith(".lease") and name != f"{self.run_id}.lease":
                     self._read(f"{self.folder}/{name}", name[: -len(".lease")])
         self.news = self.others != before
@@ -198,13 +198,6 @@ def _life(at: str) -> str:
         return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2]), family).life
     except (LookupError, ValueError):
         return QUEUED
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _same(fd: int, path: str) -> bool:

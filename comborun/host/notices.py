@@ -185,17 +185,8 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
         "class": end.get("class", ""),
         "note": f"{note}: {end['note']}" if end.get("note") else note,
         "log": log,
-        "last_lines": notices.last_lines(_tail(log)) if log else [],
+        "last_lines": notices.last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }
-
-
-def _tail(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL))
-            return file.read(_LOG_TAIL)
-    except OSError:
-        return b""
 
 
 def _totals(attempts: RunDirectory) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from comborun.host import files
@@ -34,18 +33,11 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
 def _url_by_hand(run: str, name: str, gpus: str) -> str:
     """Of the server, or of the one of its GPU, or of any GPU."""
     folder = f"{run}/servers"
-    on_gpus = sorted(one for one in _entries(folder) if one.startswith(f"{name}-gpu"))
+    on_gpus = sorted(one for one in files.entries(folder) if one.startswith(f"{name}-gpu"))
     for one in (name, f"{name}-gpu{gpus.partition(',')[0]}", *on_gpus):
         if url := files.read_line(f"{folder}/{one}/url"):
             return url
     return ""
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def lost(run: str, served_by: str) -> str:

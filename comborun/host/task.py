@@ -18,6 +18,9 @@ import time
 from comborun.host import files, judging, link
 from comborun.host.attempts import ENDED, RunDirectory, outcome_of
 from comborun.host.engines.slurm import Slurm
+from comborun.host.holds import Holds
+from comborun.host.queue import DROPPED, rows
+from comborun.host.refusal import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
 
 TYPE_CHECKING = False
@@ -96,10 +99,7 @@ class Start:
         """A stop has its signal as a rule, so the mark is heeded from the second look on."""
         with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
             file.write(f"{time.time():.6f}\n")
-        try:
-            names = os.listdir(self.at.directory)  # it is listed, whatever this node remembers of it
-        except OSError:
-            return ""
+        names = files.entries(self.at.directory)  # it is listed, whatever this node remembers of it
         if "end" in names and files.read(self.at.end).get("nonce") == self.nonce:
             return "closed"
         if "stop" not in names:
@@ -126,8 +126,7 @@ class Start:
         """Whether all others have an end: the settle job may wait for a task that never starts again."""
         if "SLURM_ARRAY_JOB_ID" not in os.environ:
             return False
-        lines = files.read_text(self.attempts.layout.queue, 1 << 26).splitlines()
-        names = [line.partition("\t")[0] for line in lines]  # those that come last tell soonest
+        names = [row.name for row in rows(self.attempts.layout.queue)]  # those that come last tell soonest
         return all(self.attempts.end(name, self.attempts.latest(name)) for name in reversed(names))
 
 
@@ -151,27 +150,29 @@ def program(run: str, *words: str) -> NoReturn:
 
 
 def main(arguments: list[str]) -> int:
+    return answer("task", _task, arguments)
+
+
+def _task(arguments: list[str]) -> int:
     for name in ("COMBORUN_SESSION", "TMUX", "TMUX_PANE", "STY"):
         os.environ.pop(name, None)
     if len(arguments) != 2 or not re.fullmatch("[1-9][0-9]{0,8}", arguments[1]):
-        return _die(64, "usage: RUN BATCH")
+        raise Refusal(USAGE, "usage: RUN BATCH")
+    attempts = RunDirectory(run_directory(arguments))
     try:
-        attempts = RunDirectory(os.path.realpath(arguments[0]))
+        task = task_here()
     except LookupError as error:
-        return _die(66, str(error))
-    try:
-        array, _, index = task_here().partition("_")
-    except LookupError as error:
-        return _die(64, str(error))
+        raise Refusal(USAGE, str(error)) from None
     os.chdir(attempts.path)
     attempts.nodes = cluster = Slurm(attempts.layout)
+    index = task.partition("_")[2]
     row = _row(cluster, arguments[1], index)
     if not row:
-        return _die(66, f"slurm/batch-{arguments[1]}.tsv has no line {index}")
+        raise Refusal(NO_RUN, f"slurm/batch-{arguments[1]}.tsv has no line {index}")
     name, planned = row
     attempt, why = 0, _kept_back(attempts, name)
     if not why:
-        attempt, why = _attempt(attempts, name, planned, f"{array}_{index}")
+        attempt, why = _attempt(attempts, name, planned, task)
     if why:
         sys.stdout.write(f"task: {name}: {why}\n")
         return 0
@@ -200,14 +201,11 @@ def _kept_back(attempts: RunDirectory, name: str) -> str:
     """Why its session is not to run any more, or not now."""
     if os.path.exists(attempts.layout.stopped):
         return f"{HELD}: stopped"
-    held = files.read(attempts.layout.hold)
-    if held.get("kind"):
-        return f"{HELD}: {held['kind']} ({held.get('why', '')})"
-    for line in files.read_text(attempts.layout.queue, 1 << 26).splitlines():
-        words = line.split("\t")
-        if words[0] == name and words[2:3] == ["dropped"]:
-            return "the grid was changed since, and the session is not part of the run any more"
-    return ""
+    held = Holds(attempts.layout).look()
+    if held.kind:
+        return f"{HELD}: {held.kind} ({held.why})"
+    dropped = any(row.name == name and row.flag == DROPPED for row in rows(attempts.layout.queue))
+    return "the grid was changed since, and the session is not part of the run any more" if dropped else ""
 
 
 def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tuple[int, str]:
@@ -240,8 +238,3 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
-
-
-def _die(code: int, why: str) -> int:
-    sys.stderr.write(f"task: {why}\n")
-    return code

@@ -116,7 +116,7 @@ class Windows:
 
 def dismiss(folder: str) -> None:
     """Send away everything that waits in dispatch/, whoever opened it."""
-    for name in os.listdir(folder):
+    for name in files.entries(folder):
         if name.startswith("ahead-"):
             files.tell(f"{folder}/{name}", "leave")
             files.remove(f"{folder}/{name}")

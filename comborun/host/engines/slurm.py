@@ -14,6 +14,7 @@ import subprocess
 import time
 
 from comborun.host import files
+from comborun.host.process import setting
 from comborun.rules import globs, records, slurm
 from comborun.rules.names import RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
@@ -35,8 +36,8 @@ class Slurm:
     def __init__(self, layout: RunLayout) -> None:
         self.layout = layout
         self.run_id = files.read_line(layout.id)
-        self.patience_s = _knob("COMBORUN_SLURM_S", 10)
-        self.young_s = _knob("COMBORUN_ASK_S", 2)
+        self.patience_s = setting("COMBORUN_SLURM_S", 10)
+        self.young_s = setting("COMBORUN_ASK_S", 2)
         self.tasks: dict[str, Task] = {}
         self.settlers: list[Task] = []
         self.at: float | None = None
@@ -65,7 +66,7 @@ class Slurm:
 
     def batches(self) -> list[str]:
         """The numbers of all that was ever to be submitted, a submission that was killed included."""
-        names = _names(self.layout.slurm)
+        names = files.entries(self.layout.slurm)
         return [name[6:-4] for name in names if name.startswith("batch-") and name[6:-4].isdigit()]
 
     def batch(self, number: str) -> dict[str, tuple[str, int]]:
@@ -177,7 +178,7 @@ class Slurm:
         beat = f"{at}/beat" if os.path.exists(f"{at}/beat") else f"{at}/claim"
         files.read_line(beat)  # what is opened is asked for again, whatever this node remembers
         try:
-            return time.time() + self._ahead() - os.stat(beat).st_mtime >= _knob("COMBORUN_HEART_S", 30)
+            return time.time() + self._ahead() - os.stat(beat).st_mtime >= setting("COMBORUN_HEART_S", 30)
         except OSError:
             return False
 
@@ -344,26 +345,12 @@ def task_of(record: Mapping[str, str]) -> str:
     return found if found.replace("_", "", 1).isdigit() else ""
 
 
-def _knob(name: str, default: float) -> float:
-    try:
-        return float(os.environ.get(name, ""))
-    except ValueError:
-        return default
-
-
 def _seconds(start: str) -> float | None:
     """A time as squeue writes it, in this host's time zone."""
     try:
         return time.mktime(time.strptime(start, "%Y-%m-%dT%H:%M:%S"))
     except (ValueError, OverflowError):
         return None
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _newer(path: str, other: str) -> bool:
