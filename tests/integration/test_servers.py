@@ -195,19 +195,6 @@ def test_a_server_that_hangs_is_ended_after_several_misses_and_comes_again(box: 
     assert box.done["succeeded"] == "2"
 
 
-def test_a_server_that_is_ready_and_then_refuses_is_ended(box: Box) -> None:
-    lay_out(box, {"env_stubborn": client(STUBBORN)}, {"tiny": server()})
-    box.write("wait", "")
-    box.start()
-    until(lambda: box.outputs("env_stubborn"), "it asks")
-    box.write("broken", "")
-    assert ended(box).cause == "stalled"
-    assert box.ended("env_stubborn").failure == "server_lost"
-    (box.directory / "wait").unlink()
-    box.await_done()
-    assert box.done["succeeded"] == "1"
-
-
 def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box: Box) -> None:
     lay_out(
         box, {"env_a": client(), "env_free": bash("true")}, {"tiny": server(program="import sys; sys.exit('no GPU')")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_cluster import RUN, Cluster, cluster, task
+from fake_cluster import Cluster, cluster, task
 from recorded import record
 
 from comborun.host import files, settle
@@ -211,6 +211,17 @@ def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster
     assert (hold["kind"], "launch_failed 3 times in a row" in hold["why"]) == ("halted", True)
 
 
+def test_too_many_failures_halt_the_run(run: Cluster) -> None:
+    names = [f"env_{number}" for number in range(3)]
+    queue(run, **dict.fromkeys(names, "-"))
+    (run.run / "dispatch/policy.json").write_text(record(fail_fast=2))
+    for name in names[:2]:
+        end(run, name, cause="exited", code="3", completeness="none", **{"class": "error"})
+    assert go(run) == 0
+    assert files.read(str(run.run / "dispatch/hold"))["why"] == "2 of 3 sessions ended without success; the limit is 2"
+    assert not (run.run / "slurm/batch-1.tsv").exists()
+
+
 def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
     run: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,8 +267,3 @@ def test_words_that_make_no_sense_are_refused(run: Cluster, tmp_path: Path) -> N
     assert go(run, "--parallel", "0") == 64
     assert go(run, "--nonsense") == 64
     assert settle.main([str(tmp_path)]) == 66
-
-
-def test_a_slurm_job_is_named_for_its_run(run: Cluster) -> None:
-    assert go(run, "--person") == 0
-    assert any(f"--job-name={RUN}.1 " in line for line in run.told())
