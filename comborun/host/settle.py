@@ -1,9 +1,9 @@
-"""`settle RUN [--person] [--parallel N] [--secrets -]`: what the ends of tasks leave to do, in a run on Slurm.
+"""`settle RUN`: what the ends of tasks leave to do, in a run on Slurm.
 
 Look at the files and at what Slurm has; end what nobody will end; decide as the dispatcher does; submit what is due;
 when all have ended, run `after` and record that the run is done. No process lives as long as the run. This one runs as
-a small job when an array is over, in a task whose session failed or was the last, after a person's word, and with
---person for a launch or a resume. Safe to repeat, anywhere, at any time.
+a small job when an array is over, in a task whose session failed or was the last, and within `start` for a launch or a
+resume. Safe to repeat, anywhere, at any time.
 
     0: nothing is left to do for now    64: usage    66: no run directory    69: no sbatch here    73: can't write there
     75: Slurm does not answer, or somebody else does it just now    78: a secret is missing, or Slurm refuses
@@ -26,7 +26,7 @@ from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.link import Lock
 from comborun.host.overseer import Overseer, failure_of
 from comborun.host.queue import DROPPED, SMOKE, TABLE_MOST, Known, rows
-from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.host.task import HELD, settle_s
 from comborun.rules import slurm
 from comborun.rules.names import AFTER
@@ -312,24 +312,6 @@ def in_settle_job() -> bool:
     return "SLURM_JOB_ID" in os.environ and not in_array()
 
 
-def _options(words: list[str]) -> dict[str, str]:
-    """--person, --parallel N, --secrets -; a multiplexer has no meaning here. Raises Refusal."""
-    given = {}
-    while words:
-        name, *words = words
-        if name == "--person":
-            given[name] = "1"
-        elif name in ("--parallel", "--secrets", "--multiplexer"):
-            given[name], words = (words or [""])[0], words[1:]
-        else:
-            raise Refusal(USAGE, f"what is {name}? usage: [--parallel N]")
-    if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
-        raise Refusal(USAGE, "--parallel wants a number from 1")
-    if given.get("--secrets", "-") != "-":
-        raise Refusal(USAGE, "--secrets wants -")
-    return given
-
-
 def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     """What a launch or a resume brings. Raises Refusal."""
     layout = settling.layout
@@ -344,13 +326,12 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
         raise Refusal(CANT_WRITE, f"can't write in {layout.dispatch}")
 
 
-def _settle(arguments: list[str]) -> int:
+def settle(run: str, given: Mapping[str, str] | None = None) -> int:
+    """One pass; `given`: the options of a person's launch or resume. Raises Refusal."""
     os.environ.pop("COMBORUN_SESSION", None)
-    run = run_directory(arguments)
-    given = _options(arguments[1:])
     os.chdir(run)
-    settling = Settling(run, person="--person" in given)
-    if settling.person:
+    settling = Settling(run, person=given is not None)
+    if given is not None:
         _prepare(settling, given)
     if not settling.lock.take(float(os.environ.get("COMBORUN_LOCK_S") or 60)):
         raise Refusal(BUSY, "somebody else submits or settles this run just now")
@@ -369,4 +350,4 @@ def _settle(arguments: list[str]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    return answer("settle", _settle, arguments)
+    return answer("settle", lambda words: settle(run_directory(words)), arguments)

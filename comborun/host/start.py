@@ -52,11 +52,11 @@ def main(arguments: list[str]) -> int:
 
 def _start(arguments: list[str]) -> int:
     run = run_directory(arguments)
+    given = _options(arguments[1:])
     if os.path.exists(RunLayout(run).engine):
         from comborun.host import settle
 
-        return settle.main([run, "--person", *arguments[1:]])
-    given = _options(arguments[1:])
+        return settle.settle(run, given)  # a multiplexer has no meaning there
     os.environ.pop("COMBORUN_SESSION", None)
     Start(run).start(given)
     return 0

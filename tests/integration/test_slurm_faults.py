@@ -215,7 +215,7 @@ def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox)
     box.environment["COMBORUN_ASK_S"] = "0"
     assert box.look()["slurm"]["answered"] is False
     assert ("env_two", 1) in waiting(box)
-    assert box.settle("--person").returncode == 75
+    assert box.program("start").returncode == 75
     box.environment["COMBORUN_SLURM_S"] = "5"
     box.slurm.start("slurmctld")
     box.begun("env_two")
@@ -299,7 +299,7 @@ def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_b
     go(box, 1, 0)
     assert box.await_end()["succeeded"] == "2", box.story()
     os.kill(controller, signal.SIGCONT)
-    box.wait_for(lambda: "nothing is left" in box.settle("--person").stdout, "Slurm answers again")
+    box.wait_for(lambda: "nothing is left" in box.program("start").stdout, "Slurm answers again")
     box.wait_for(lambda: not box.slurm.tasks(), "nothing of it is in the queue")
 
 
@@ -308,7 +308,7 @@ def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box:
     box.lay_out({"env_one": steps(1)})
     real = shutil.which("sbatch", path=box.slurm.environment["PATH"])
     box.write("bin/sbatch", f'#!/usr/bin/env bash\n{real} "$@"\nkill -KILL "$(cat {box.directory}/pid)"\n').chmod(0o755)
-    program = 'echo $$ >"$1/pid"; exec "$0" -I -S "$1/lib/comborun_host" settle "$1" --person'
+    program = 'echo $$ >"$1/pid"; exec "$0" -I -S "$1/lib/comborun_host" start "$1"'
     victim = ["bash", "-c", program, sys.executable, str(box.directory)]
     path = {"PATH": f"{box.directory}/bin:{box.environment['PATH']}"}
     killed = subprocess.run(victim, env={**box.environment, **path}, capture_output=True, timeout=30, check=False)

@@ -41,4 +41,4 @@ def test_an_after_that_was_lost_or_cancelled_is_run_again(slurm_box: SlurmBox, c
     assert "ends the run" in box.submit()
     assert box.await_end()["after"] == "succeeded"
     assert box.ended("after", 2).cause is Cause.EXITED
-    assert box.settle("--person").stderr == ""
+    assert box.program("start").stderr == ""

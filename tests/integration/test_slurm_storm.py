@@ -96,7 +96,7 @@ def test_random_faults_on_slurm_lose_no_episode_and_count_none_twice(
     deadline = time.monotonic() + 90
     while not storm.is_over and time.monotonic() < deadline:  # as a person who watches would
         storm.let_go()
-        box.settle("--person")
+        box.program("start")
         time.sleep(1)
     assert storm.is_over, f"seed {storm.seed}\n{box.story()}"
     for name in names:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import dataclass
 
 from comborun.host import files
 from comborun.rules import records, slurm
@@ -28,15 +29,13 @@ _USUAL_TASKS = 1000
 _OURS = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
+@dataclass(frozen=True)
 class Due:
     """An attempt that is to be handed to Slurm, to start in `wait_s` seconds at the earliest."""
 
-    __slots__ = ("attempt", "name", "wait_s")
-
-    def __init__(self, name: str, attempt: int, wait_s: int = 0) -> None:
-        self.name = name
-        self.attempt = attempt
-        self.wait_s = wait_s
+    name: str
+    attempt: int
+    wait_s: int = 0
 
 
 class Arrays:

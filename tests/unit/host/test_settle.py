@@ -8,11 +8,13 @@ import pytest
 from fake_cluster import Cluster, cluster, task
 from recorded import record
 
-from comborun.host import files, settle
+from comborun.host import files, settle, start
 from comborun.host.settle import Settling
 
 __all__ = ["cluster"]
 
+PERSON = ("--multiplexer", "tmux")
+"""options that mean nothing on Slurm"""
 SLURM = {"SLURM_JOB_ID": "99", "SLURM_JOB_PARTITION": "main"}
 
 
@@ -60,7 +62,8 @@ def lives(cluster: Cluster) -> dict[str, str]:
 
 
 def go(cluster: Cluster, *options: str) -> int:
-    return settle.main([str(cluster.run), *options])
+    """A pass; with options what a person's launch or resume does."""
+    return start.main([str(cluster.run), *options]) if options else settle.main([str(cluster.run)])
 
 
 def done(cluster: Cluster) -> dict[str, str]:
@@ -105,11 +108,11 @@ def test_a_task_that_waits_for_what_has_ended_is_taken_back(run: Cluster) -> Non
 
 
 def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert go(run, "--person", "--parallel", "4") == 0
+    assert go(run, "--parallel", "4") == 0
     assert "submitted 2 of 2 sessions: job 7" in capsys.readouterr().out
     assert (run.run / "dispatch/slots").read_text() == "4\n"
     submitted(run, task("7_0", "RUNNING"), task("7_1", "RUNNING"))
-    assert go(run, "--person") == 0
+    assert go(run, *PERSON) == 0
     assert "2 sessions are on their way; nothing else is due" in capsys.readouterr().out
     submitted(run)
     end(run, "env_one")
@@ -120,7 +123,7 @@ def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.Captur
     assert journal(run)[-3:] == ["ended env_one 1 succeeded exited 0 ", "ended env_two 1 succeeded exited 0 ", "done"]
     assert go(run) == 0
     assert journal(run)[-1] == "done", "what was told is not told again"
-    assert go(run, "--person") == 0
+    assert go(run, *PERSON) == 0
     assert "nothing is left to do" in capsys.readouterr().out
 
 
@@ -143,7 +146,7 @@ def test_what_was_cancelled_in_slurm_before_it_began_is_cancelled(run: Cluster) 
     told = files.read(str(run.run / "sessions/env_one/attempt-1/end"))
     assert (told["cause"], told["note"]) == ("stopped", "its task was cancelled in Slurm before it began")
     assert done(run)["cancelled"] == "1"
-    assert go(run, "--person") == 0, "a person asks for it again"
+    assert go(run, *PERSON) == 0, "a person asks for it again"
     assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"
 
 
@@ -179,7 +182,7 @@ def test_a_task_that_holds_its_gpus_waits_for_nothing(run: Cluster, monkeypatch:
 
 def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Cluster) -> None:
     queue(run, env_one="smoke", env_two="-")
-    assert go(run, "--person") == 0
+    assert go(run, *PERSON) == 0
     assert (run.run / "slurm/batch-1.tsv").read_text() == "0\tenv_one\t1\n"
     end(run, "env_one", cause="exited", code="0", completeness="none", records="0", **{"class": "no_result"})
     run.says("squeue")
@@ -227,7 +230,7 @@ def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
 ) -> None:
     files.write(str(run.run / "dispatch/hold"), [("kind", "paused"), ("at", "1"), ("why", "by hand")])
     assert go(run) == 0
-    assert go(run, "--person") == 0
+    assert go(run, *PERSON) == 0
     assert "the run is paused (by hand)" in capsys.readouterr().out
     assert not (run.run / "slurm/batch-1.tsv").exists()
 
@@ -236,14 +239,14 @@ def test_a_stopped_run_is_left_alone_until_a_person_submits_it(run: Cluster) -> 
     (run.run / "dispatch/stopped").touch()
     assert go(run) == 0
     assert run.told() == []
-    assert go(run, "--person") == 0
+    assert go(run, *PERSON) == 0
     assert not (run.run / "dispatch/stopped").exists()
 
 
 def test_a_slurm_that_does_not_answer_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     submitted(run)
     run.says("squeue", code=1, complaint="squeue: error: Unable to contact slurm controller\n")
-    assert (go(run), go(run, "--person")) == (75, 75)
+    assert (go(run), go(run, *PERSON)) == (75, 75)
     assert "Slurm does not answer: squeue: error: Unable to contact" in capsys.readouterr().err
     end(run, "env_one")
     end(run, "env_two")
@@ -253,7 +256,7 @@ def test_a_slurm_that_does_not_answer_is_told(run: Cluster, capsys: pytest.Captu
 
 def test_what_slurm_refuses_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     run.says("sbatch", code=1, complaint="sbatch: error: Invalid account\n")
-    assert go(run, "--person") == 78
+    assert go(run, *PERSON) == 78
     assert "Slurm refuses: sbatch: error: Invalid account" in capsys.readouterr().err
 
 
