@@ -1,4 +1,4 @@
-"""Where an attempt is in its life, read off its files; the end that nobody wrote; whether another follows."""
+"""The state of an attempt by its files, the end of a lost one, and whether another attempt follows."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class RunDirectory:
         return sorted(number for number in found if _is_there(self.at(name, number, family)))
 
     def glance(self, name: str, number: int, family: str = SESSIONS) -> Look:
-        """As far as it can be known without a look at a lock."""
+        """The state, as far as it can be told without looking at a lock."""
         at = self.at(name, number, family)
         end = self._own_end(at)
         if end:
@@ -126,7 +126,7 @@ class RunDirectory:
         return ORPHANED if process.named(begin, "pid") else LOST
 
     def look(self, name: str, number: int, family: str = SESSIONS) -> Look:
-        """The same, and where that says lost, whether a process still holds the session's lock."""
+        """The state. One that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number, family)
         if seen.life != LOST or self.nodes is not None:
             return seen
@@ -221,7 +221,7 @@ class RunDirectory:
         return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
 
     def ask(self, name: str, number: int) -> bool:
-        """Another one after that attempt, with fresh budgets."""
+        """Ask for another attempt after that one, with fresh budgets."""
         fields = [("attempt", number), ("at", round(time.time(), 6))]
         return files.write(f"{self.layout.session(name)}/again", fields)
 
@@ -283,7 +283,7 @@ def outcome_of(end: Mapping[str, str]) -> str:
 
 
 def stopping(at: AttemptLayout) -> bool:
-    """Whether somebody is ending it, or has signalled it. A mark whose stopper is gone before counts for nothing."""
+    """Whether somebody is ending it, or has signalled it. A mark whose stopper is gone without a signal is ignored."""
     try:
         age = time.time() - os.stat(at.stop).st_mtime
     except OSError:
@@ -313,7 +313,7 @@ def _lock(path: str) -> int:
 
 
 def _killed(claim: Mapping[str, str]) -> str:
-    """How many processes the kernel has killed for memory since it began: its own may be among them."""
+    """How many processes the kernel has killed for lack of memory since it began, perhaps its own."""
     from comborun.host import pressure
 
     group, _, host = claim.get("kills", "").partition(",")

@@ -18,7 +18,7 @@ from comborun.host.refusal import USAGE, Refusal, answer
 from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "cpus", "host_memory", "token", "cap"))
-"""what is waited for that only others can give; a model server that loads is none, because it may fail soon"""
+"""reasons to wait that only others can end. A loading model server is not one: it may fail soon"""
 _SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
@@ -57,7 +57,7 @@ def _first(layout: RunLayout, seconds: float) -> int:
 
 
 def _added(layout: RunLayout, names: list[str]) -> int:
-    """Not when the dispatcher was just leaving and hasn't seen them. They may wait long for a slot."""
+    """Whether a dispatcher takes up these sessions. Not if it was just leaving. They may wait long for a slot."""
     deadline = time.monotonic() + _ADDED_S
     with Changes(layout.dispatch) as changes:
         while time.monotonic() < deadline:
@@ -70,7 +70,7 @@ def _added(layout: RunLayout, names: list[str]) -> int:
 
 
 def _waits(layout: RunLayout) -> bool:
-    """Whether somebody waits for a part of the host, as this dispatcher says, and nobody is on its way."""
+    """Whether a session waits for room, as this dispatcher says, and none is starting."""
     try:
         if os.stat(layout.waiting).st_mtime_ns <= os.stat(layout.dispatcher).st_mtime_ns:
             return False

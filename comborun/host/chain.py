@@ -1,4 +1,4 @@
-"""What the attempts of a session made together: the tail that is missing, and the folder with links to what counts."""
+"""The attempts of a session together: which tail of its episodes is missing, and links to the results that count."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parts(run: RunDirectory, name: str) -> list[Part]:
 
 
 def whole(found: list[Part]) -> Span:
-    """What the session has to make: tails are parts of it."""
+    """All episodes of the session; attempts may be for a tail of them."""
     first = min((part.span[0] for part in found), default=0)
     return first, max((sum(part.span) for part in found), default=0) - first
 
@@ -57,7 +57,7 @@ def told(run: RunDirectory, name: str) -> Counts:
 
 
 def of(found: list[Part], last: Part) -> list[Part]:
-    """The attempts, oldest first, whose results lead up to those of `last`: a tail stands on what was before it."""
+    """The attempts, oldest first, that together make what ends with `last`: a tail continues an earlier attempt."""
     chain: list[Part] = []
     need = 0
     for part in sorted(found, key=lambda part: -part.number):
@@ -90,7 +90,7 @@ def tail(run: RunDirectory, name: str) -> Span | None:
 
 
 def _doubtful(found: list[Part]) -> bool:
-    """Whether it can't be told for certain which episodes were made."""
+    """Whether the records leave it open which episodes were made."""
     unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
     return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)
 

@@ -1,4 +1,4 @@
-"""`control RUN VERB [ARGUMENT]...`: steer a run. Nothing is ended by it; what it decides is in files.
+"""`control RUN VERB [ARGUMENT]...`: steer a run. It ends nothing; its decisions are files.
 
 So the dispatcher need not live, and one that lives is told. A line on standard output for each thing done.
 
@@ -46,8 +46,6 @@ def _control(arguments: list[str]) -> int:
 
 
 class Steering:
-    """One word of a person to a run."""
-
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.cluster = self.attempts.ask_slurm()
@@ -99,7 +97,7 @@ class Steering:
         return 0
 
     def _resume(self) -> int:
-        """What led to a hold is forgiven."""
+        """Remove holds and what led to them."""
         before = self.holds.look()
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
@@ -111,7 +109,7 @@ class Steering:
         return 0
 
     def _notify(self) -> int:
-        """In the foreground: what the command prints is the answer."""
+        """In the foreground: the output of the grid's command is shown."""
         if not os.path.exists(self.layout.notify):
             raise Refusal(LACKING, "the grid of this run has no notify")
         from comborun.host import notices
@@ -215,7 +213,7 @@ class Steering:
         os.close(lock)
 
     def _not_needed(self, name: str) -> None:
-        """It ends before it begins, or waits for another attempt no more; what has begun goes on."""
+        """End it before it begins or before its next attempt; a running one goes on."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life if number else attempts.QUEUED
         if life not in (attempts.QUEUED, attempts.ENDED):

@@ -144,7 +144,7 @@ class Health(Looks):
         return str(ask.status) == status and text in body
 
     def _warm(self) -> Verdict | None:
-        """One request, so that no client's first one pays for it."""
+        """The answer to the warm-up request, which spares the first client a slow one."""
         ask = self._answer()
         first = ask.answer.partition(b"\r")[0].decode("utf-8", "replace")
         if not first:
@@ -166,7 +166,7 @@ class Health(Looks):
         self._again = time.monotonic() + (self._every or _MOST_PAUSE_S)
 
     def _healthy(self) -> Verdict | None:
-        """An error that it answers with is no answer of a healthy server."""
+        """An HTTP error counts as a miss."""
         if not self._every:
             self._again = math.inf
             return None

@@ -132,7 +132,7 @@ class Watched:
         self._told = ""
 
     def look(self) -> Counts:
-        """The counts now; they are left for whoever asks about the run."""
+        """The counts now, also kept in a file for the probe."""
         counts = self.count()
         text = records.render([("state", self.folder.state()), *counts.pairs()])
         if text != self._told and files.write_text(_counts_file(self.at), text):
@@ -162,7 +162,7 @@ def _counts_file(at: AttemptLayout) -> str:
 
 
 def counts(at: AttemptLayout, anew: bool = True) -> Counts:
-    """Of an attempt that runs: as its supervisor left them, unless little has to be read to know better.
+    """Of a running attempt: what its supervisor kept, unless reading anew is cheap.
 
     Where nothing was left and there are very many files, that is all that is told. `anew`: there is time to read.
     """
@@ -301,7 +301,7 @@ def _moment(seconds: float | None) -> float | None:
 
 
 def _fill(path: str, text: str) -> bool:
-    """Write over what is there, so that its room is used; longer remains are cut off."""
+    """Overwrite in place, so that reserved blocks are used, and truncate the rest."""
     data = text.encode("utf-8", "surrogateescape")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -316,7 +316,7 @@ def _fill(path: str, text: str) -> bool:
 
 
 def _publish(at: AttemptLayout, draft: str, nonce: str) -> bool:
-    """Give the draft its name. Where two nodes may write an end, the first one counts, and another start's is none."""
+    """Rename the draft. Where two nodes may write an end, the first counts; one of another start is set aside."""
     try:
         if not nonce:
             os.replace(draft, at.end)

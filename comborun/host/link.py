@@ -1,4 +1,4 @@
-"""What is made once on any file system, by whichever node: hard links. No flock is trusted across nodes."""
+"""Files made once, and a lock, by hard links: these work across nodes, where no flock can be trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAUSE_S = 0.2
 
 
 def publish(draft: str, path: str) -> bool:
-    """Give a draft its name, unless there is a file of that name; False then. The draft goes.
+    """Give a draft its name; False if there is such a file already. The draft is removed.
 
     A server that repeats the call may say that the name exists when it was this draft that got it.
     """
@@ -75,7 +75,7 @@ class Lock:
         return True
 
     def renew(self) -> None:
-        """Before what may take minutes: the holder lives. The lock is a link to the draft."""
+        """Show that the holder lives, before work that may take minutes. The lock is a link to the draft."""
         if self._draft:
             _touch(self._draft)
 
@@ -94,7 +94,7 @@ class Lock:
         return True
 
     def _stale(self, draft: str) -> dict[str, str]:
-        """Its holder, if that was of this machine and is gone, or of another one and has not renewed it."""
+        """Its holder, if that is dead, or on another machine and has not renewed it for too long."""
         holder = files.read(self.path)
         boot = holder.get("boot", "")
         if boot == process.boot_id():

@@ -1,4 +1,4 @@
-"""How full the machine is: memory, disk, load, cores. What can't be found out is None, which means unknown, never 0."""
+"""How full the machine is: memory, disk, load, cores. None means unknown, never 0."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def memory_kib() -> tuple[int | None, int | None]:
-    """Main memory in all, and what of it can be had."""
+    """Main memory: total and available."""
     rows = (line.partition(b":") for line in process.read("meminfo").splitlines())
     found = {key: int(rest.split()[0]) for key, _, rest in rows if key in {b"MemTotal", b"MemAvailable"}}
     return found.get(b"MemTotal"), found.get(b"MemAvailable")
 
 
 def disk_kib(path: str) -> tuple[int | None, int | None]:
-    """The file system of `path` in all, and what of it this user may fill."""
+    """The file system of `path`: its size, and what this user may still write."""
     try:
         found = os.statvfs(path)
     except OSError:
@@ -36,7 +36,7 @@ def load() -> str:
 
 
 def cores() -> list[int]:
-    """Those that this process may run on."""
+    """The cores that this process may run on."""
     return sorted(os.sched_getaffinity(0))
 
 
@@ -50,7 +50,7 @@ def binds() -> bool:
 
 
 def hand_out(cores: Sequence[int], taken: Collection[int], wanted: int) -> tuple[int, ...]:
-    """The lowest free cores, neighbours where there are so many; none where too few are free."""
+    """The lowest free cores, adjacent ones if possible; none if too few are free."""
     free = [core for core in cores if core not in taken]
     if not wanted or len(free) < wanted:
         return ()
@@ -59,7 +59,7 @@ def hand_out(cores: Sequence[int], taken: Collection[int], wanted: int) -> tuple
 
 
 def inner_pids() -> bool:
-    """Whether our pids are not those of the machine, which the driver tells (in a container)."""
+    """Whether we are in a container with pids of its own, so that those of the driver mean nothing here."""
     try:
         return os.readlink("/proc/self/ns/pid") != "pid:[4026531836]"  # of the first namespace of any Linux
     except OSError:

@@ -39,8 +39,6 @@ _SERVER = re.compile("[a-z0-9-]+")
 _GPUS = re.compile("[0-9]+(,[0-9]+)*")
 _PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
 _READING_S = 1.0
-_ASK_S = 2.0
-"""how old Slurm's last answer may be"""
 
 
 def main(arguments: list[str]) -> int:

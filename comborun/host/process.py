@@ -50,7 +50,7 @@ class Look:
 
 
 def look(pid: object) -> Look | None:
-    """What there is of a process (a number, or the text of one); None when there is no such process."""
+    """Look at a process, by its pid or the text of it; None if there is none."""
     text = str(pid)
     if not (text.isascii() and text.isdecimal()):
         return None
@@ -60,7 +60,7 @@ def look(pid: object) -> Look | None:
 
 
 def read(path: str) -> bytes:
-    """A file below /proc; nothing where it is gone, or another user's."""
+    """A file below /proc; empty if it is gone or not ours to read."""
     try:
         with open(f"/proc/{path}", "rb") as file:
             return file.read()
@@ -81,7 +81,7 @@ def table() -> dict[int, Look]:
 
 
 def descendants(roots: Iterable[int], seen: Mapping[int, Look]) -> set[int]:
-    """These processes and all below them."""
+    """These processes and everything that descends from them."""
     children: dict[int, list[int]] = {}
     for pid, one in seen.items():
         children.setdefault(one.parent, []).append(pid)
@@ -170,7 +170,7 @@ def send_all(pid: int, number: int) -> None:
 
 
 def wait(seconds: float, over: Callable[[], bool]) -> bool:
-    """Whether something came about in time; looked at again and again, where nothing tells of it."""
+    """Poll until `over()` is true; whether that happened in time."""
     deadline = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= deadline:
@@ -188,7 +188,7 @@ def set_name(name: str = NAME) -> None:
 
 
 def become_subreaper() -> None:
-    """Become the parent of descendants whose parents end, so that double forks stay ours."""
+    """Adopt descendants whose parents end, so that a double fork stays in our process tree."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Callable, Iterable
 
     Wait = Callable[[float, Callable[[], bool]], bool]
-    """lets time pass until something is over, and tells whether it is"""
+    """waits so many seconds for a condition, and returns whether it came true"""
 
 _LOOKS = 3
 """in a row that find nothing: one can miss a process that forks, or becomes another program, just then"""
@@ -23,7 +23,7 @@ _OUR_QUESTIONS = ("nvidia-smi", "dmesg")
 
 
 def sweep(marker: str, grace_s: float, term_s: float = 5.0) -> list[int]:
-    """End what carries a marker; those that survive."""
+    """End everything that carries a marker; the pids that survive."""
     return end(lambda: process.marked(marker), process.wait, grace_s, term_s)[1]
 
 
@@ -36,7 +36,8 @@ def end(
 ) -> tuple[int, list[int]]:
     """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL.
 
-    How many did not end by themselves, and those that survive even KILL. `quick` finds most of them at once.
+    Returns how many did not end by themselves, and the pids that survive even KILL. `quick` is a faster search that
+    finds most of them.
     """
 
     def gone() -> bool:
@@ -54,7 +55,7 @@ def end(
 
 
 def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
-    """Stop all before any is killed, until none is new: so those that fork quickly can't run away."""
+    """SIGSTOP all of them, until a pass finds no new one, and only then KILL: else quick forkers would get away."""
     stopped: set[int] = set()
     missed = 0
     for _ in range(_PASSES):
@@ -122,7 +123,6 @@ def _question(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Of all threads of a process."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:

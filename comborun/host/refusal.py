@@ -1,4 +1,4 @@
-"""How a verb says no: one sentence and an exit code, never a traceback."""
+"""How a verb refuses: one sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
 
 
 def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """The exit code of a verb. A host without processes, memory or room is told in a sentence."""
+    """Run a verb; its exit code. A lack of processes, memory or room becomes one sentence on standard error."""
     try:
         code = work(arguments)
         sys.stdout.flush()
@@ -43,7 +43,7 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
 
 
 def complain(line: str) -> None:
-    """A line on standard error, where somebody can still hear it."""
+    """Print a line on standard error, if that is still open."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:

@@ -37,12 +37,11 @@ class Found:
         looks = {pid: process.look(pid) for pid in pids}
         self.roots = {pid: seen.start for pid, seen in looks.items() if seen}
         self.known: dict[int, str] = {}
-        """what was seen in it: a parent that ends takes nobody out of it"""
+        """all processes seen in it so far: a child whose parent ends still belongs to it"""
         self.ended = ""
         """by which signal"""
 
     def members(self, table: Table) -> list[int]:
-        """Everything that lives in it."""
         sessions = {pid for pid, start in self.roots.items() if pid not in table or table[pid].start == start}
         self.known.update((pid, seen.start) for pid, seen in table.items() if seen.session in sessions)
         alive = {pid for pid, start in self.known.items() if pid in table and table[pid].start == start}
@@ -51,7 +50,7 @@ class Found:
         return sorted(inside)
 
     def busy(self, table: Table) -> list[int]:
-        """What lives in it and is no shell waiting at its prompt."""
+        """Its live processes, without shells that wait at their prompt."""
         return [pid for pid in self.members(table) if not (pid in self.roots and _idle(pid))]
 
 
@@ -69,7 +68,6 @@ class Replacing:
         self._say(line)
 
     def find(self, name: str) -> None:
-        """All sessions of that name."""
         here = [*self._tmux(name), *self._screen(name)]
         self.found += [one for one in here if one.kind]
         if not here:
@@ -83,7 +81,7 @@ class Replacing:
                 yield self._windows(name, address)
 
     def _windows(self, name: str, address: str) -> Found:
-        """Told from the list of all panes, because tmux 3.8 counts the sessions of one group as one."""
+        """Taken from the list of all panes, because tmux 3.8 counts the sessions of one group as one."""
         listed = _answer("tmux", "list-panes", "-a", "-F", "#{session_id} #{window_id} #{pane_pid}")
         panes = [words for words in map(str.split, listed) if len(words) == 3]
         mine = {window for session, window, _ in panes if session == address}
@@ -152,7 +150,7 @@ class Replacing:
 
 
 def replace(run: str) -> None:
-    """Do what dispatch/replaces wants, unless that was done or the run has started before; told on standard output."""
+    """Do what dispatch/replaces asks for, unless that was done or the run has started before. Prints what it does."""
     layout = RunLayout(run)
     if not os.path.exists(layout.replaces) or os.path.exists(layout.replaced) or os.path.exists(layout.dispatcher):
         return
@@ -187,7 +185,7 @@ def _answer(program: str, *words: str) -> list[str]:
 
 
 def _idle(pid: int) -> bool:
-    """Whether it is a shell without a program to run; if it waits for one, that shows in its children."""
+    """Whether it is an interactive shell. One that waits for a program has that program as a child."""
     words = _words(pid)
     return bool(words and _SHELL.fullmatch(words[0])) and all(
         word.startswith("--") or (word.startswith("-") and "c" not in word) for word in words[1:]
@@ -200,5 +198,4 @@ def _ours(pid: int) -> bool:
 
 
 def _words(pid: int) -> list[str]:
-    """Its command line."""
     return [os.fsdecode(word) for word in process.read(f"{pid}/cmdline").split(b"\0")[:-1]]

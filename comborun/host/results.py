@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _SAME = 64
-"""bytes before the place up to which a file was read, by which a file that was written anew is known"""
+"""bytes before the place up to which a file was read: if they differ, the file was rewritten"""
 UTF16_MOST = 256 << 20
 
 
@@ -77,7 +77,7 @@ class _File:
         self.kind = kind
         """its format, where only the report reads that"""
         self.rows: Rows | None = None
-        """all so far, with what stands behind the last newline"""
+        """all so far, including what follows the last newline"""
         self.refused: RefusedError | None = None
         self._path = path
         self._identity = identity
@@ -93,7 +93,6 @@ class _File:
         """its format is known and it is read in pieces"""
 
     def read(self, status: os.stat_result) -> None:
-        """What is new in it."""
         seen = (status.st_ino, status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return
@@ -126,7 +125,7 @@ class _File:
             self._before = (self._before + data)[-_SAME:]
 
     def _goes_on(self, fd: int) -> bool:
-        """Whether what was read before is still there."""
+        """Whether the bytes that were read before are unchanged."""
         return self._settled and os.pread(fd, len(self._before), self._at - len(self._before)) == self._before
 
     def _open(self, fd: int, size: int) -> None:

@@ -76,7 +76,7 @@ def forget(run: RunLayout) -> None:
 
 
 def of_host(names: Iterable[str]) -> dict[str, str]:
-    """Those of the names that have a value here that is not empty: in the environment, or in a login shell's."""
+    """Non-empty values of these names, from the environment or from a login shell."""
     names = list(names)
     found = {name: os.environ[name] for name in names if os.environ.get(name)}
     if len(found) < len(names):
@@ -86,9 +86,9 @@ def of_host(names: Iterable[str]) -> dict[str, str]:
 
 
 def login_environment(within_s: float = _LOGIN_S) -> dict[str, str]:
-    """What a login shell exports, so that ~/.profile counts; nothing where that takes too long.
+    """What a login shell exports, including ~/.profile; nothing if that takes too long.
 
-    What it prints goes nowhere, and what it leaves running is not waited for.
+    Its output is dropped. Processes that it leaves running are not waited for.
     """
     import select
     import subprocess

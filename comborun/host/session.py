@@ -47,7 +47,6 @@ _TRIES = 60
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
     process.set_name()
     return answer("session", _supervise, arguments)
 
@@ -71,8 +70,6 @@ def _supervise(arguments: list[str]) -> int:
 
 
 class Supervisor(Attempt):
-    """One attempt."""
-
     def __init__(self, arguments: list[str]) -> None:
         if len(arguments) not in {4, 6}:
             raise ValueError
@@ -121,13 +118,13 @@ class Supervisor(Attempt):
     # Before there is a command
 
     def open(self) -> None:
-        """All that can be done before there is a slot."""
+        """Everything that can be done before there is a slot."""
         if os.path.exists(self.at.claim):
             raise Refusal(MADE, f"attempt {self.number} has been made")
         self.place.open()
 
     def wait_for_go(self) -> bool:
-        """Whether the FIFO says `go`: False when it says anything else, or nobody is left who could."""
+        """Whether the FIFO says `go`; False if it says anything else, or the dispatcher is gone."""
         try:
             fifo = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -157,7 +154,7 @@ class Supervisor(Attempt):
         return f"/ahead-{record.get('pid', '')}-" in self.fifo and process.named(record)
 
     def prepare(self) -> None:
-        """What it was granted, and where its servers are."""
+        """Read what was granted and find the servers."""
         try:
             self.read(self.place.grant())
         except LookupError as error:
@@ -174,7 +171,7 @@ class Supervisor(Attempt):
                 raise Refusal(LACKING, str(error.args[0])) from None
 
     def claim(self) -> None:
-        """An attempt is made once."""
+        """Claim the attempt. Raises Refusal if it was claimed before."""
         pid, start, boot = process.identity()
         facts: list[tuple[str, object]] = [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
         try:
@@ -185,7 +182,7 @@ class Supervisor(Attempt):
             raise Refusal(MADE, f"attempt {self.number} has been made")
 
     def withdraw(self) -> None:
-        """No process, memory or room can be had: the attempt has not been made, and may be later."""
+        """Give the attempt back after a lack of processes, memory or room: it may be made later."""
         if self.pid:
             return
         if self.display:
@@ -197,7 +194,7 @@ class Supervisor(Attempt):
     # Its command
 
     def furnish(self) -> None:
-        """Give it what it asks for and start it. What can't be had is a failed launch."""
+        """Provide what the command asks for and start it. If something is missing, the launch has failed."""
         refusal = ""
         given = self.surroundings
         try:
@@ -252,7 +249,7 @@ class Supervisor(Attempt):
         return pid
 
     def _become(self, environment: Mapping[str, str], refusal: str) -> NoReturn:
-        """In the child. Its output goes straight to the log, which nothing has to read."""
+        """In the child. Its output goes straight to the log file, with no pipe in between."""
         os.setsid()
         reset_signals()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -271,7 +268,7 @@ class Supervisor(Attempt):
         os._exit(_REFUSED)
 
     def begin(self) -> None:
-        """Write down that it runs; tried again later where there is no room."""
+        """Write the begin record; tried again later if the disk is full."""
         pid, start, boot = process.identity()
         given = self.surroundings
         told: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
@@ -287,7 +284,7 @@ class Supervisor(Attempt):
         self.begun = files.write(self.at.begin, told)
 
     def attend(self) -> int:
-        """Show its log, watch it, hand signals on, until it has ended; its exit code."""
+        """Show the log, watch the command and forward signals until it ends; its exit code."""
         every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
         look_again = time.monotonic() + min(every, 1.0)  # what is done in a second needs no watch
         ladder = self.ladder = Ladder(self.pid)
@@ -354,7 +351,7 @@ class Supervisor(Attempt):
             self.ladder.begin()
 
     def patiently(self, act: Callable[[], None]) -> None:
-        """Do what has to be done; where there is no memory, or no descriptor to be had, again in a second."""
+        """Call `act`; without memory or descriptors try again every second, for a minute."""
         for left in reversed(range(_TRIES)):
             try:
                 act()

@@ -63,7 +63,7 @@ def _start(arguments: list[str]) -> int:
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    """The options, by name. Raises Refusal for what makes no sense."""
+    """The options, by name. Raises Refusal for invalid ones."""
     given = {}
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
@@ -88,7 +88,7 @@ class Start:
         self.multiplexer = ""
 
     def start(self, given: dict[str, str]) -> None:
-        """Have a dispatcher live. Raises Refusal."""
+        """Make sure that a dispatcher lives. Raises Refusal."""
         self._choose(given.get("--multiplexer", ""))
         if "--parallel" in given:
             self._write(self.layout.slots, given["--parallel"])
@@ -104,7 +104,7 @@ class Start:
             self._leave()
 
     def _choose(self, wanted: str) -> None:
-        """tmux or screen: what is wished for, else what this run used before, then tmux, then screen."""
+        """tmux or screen: the wanted one, else what this run used before, else tmux, else screen."""
         before = files.read_line(self.layout.multiplexer)
         for kind in [wanted] if wanted else [before, *_KINDS]:
             if kind in _KINDS and shutil.which(kind):
@@ -129,7 +129,7 @@ class Start:
             raise Refusal(BUSY, f"another start holds {path}")
 
     def _dispatcher(self) -> str:
-        """Start dispatchers until one lives; what is to be said of it."""
+        """Start dispatchers until one lives; what to print about it."""
         deadline = time.monotonic() + _LEAVING_S
         while True:
             child = self._detached()
@@ -178,7 +178,7 @@ class Start:
         return f"the run is {now.kind} ({now.why}). What lets it go on: {again}"
 
     def _leave(self) -> None:
-        """Secrets stay while a dispatcher lives that is not done: it removes them when it is."""
+        """Remove the secrets, unless a dispatcher lives that is not done: it removes them at its end."""
         if not os.path.exists(self.layout.secrets) or (self._signed() and not os.path.exists(self.layout.done)):
             return
         if files.lock(self.layout.lock, 5) >= 0:

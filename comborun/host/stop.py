@@ -111,7 +111,6 @@ class Stopping:
         self.freed = Freed(self.layout.policy)
 
     def stop(self, names: list[str]) -> int:
-        """End these, or everything."""
         everything = not names
         if everything:
             files.append(self.layout.stopped)
@@ -132,7 +131,7 @@ class Stopping:
         return 0 if self.freed.check(_say) and clean else 1
 
     def _round(self, names: list[str], *, named: bool) -> bool:
-        """Stop these; whether all have ended."""
+        """Stop these sessions or servers; whether all have ended."""
         try:
             for name in names:
                 self._mark(name, named=named)
@@ -188,7 +187,7 @@ class Stopping:
         self._mark_begun(name, number)
 
     def _mark_begun(self, name: str, number: int) -> None:
-        """The mark names who stops it: without its stopper it says nothing."""
+        """The mark names the stopping process; it is ignored once that process is gone."""
         at = self._at(name, number)
         with Changes(at.directory) as changes:
             _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number, self.family).life != attempts.STARTING)
@@ -251,7 +250,7 @@ class Stopping:
         return not self.active
 
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
-        """A server has no records, and how it ended when it was told to does not matter."""
+        """A server has no records, and its outcome does not matter when it was stopped."""
         if self.family == SERVERS:
             _say(f"the server {name}: stopped")
             return
@@ -293,7 +292,7 @@ def _several(number: int, word: str) -> str:
 
 
 def _say(line: str) -> None:
-    """Who asked may be gone; the work goes on."""
+    """Print a line. The stop goes on if nobody reads it any more."""
     try:
         print(line, flush=True)
     except OSError:

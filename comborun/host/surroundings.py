@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _PORTS = 1024
 """to choose from, below those that the kernel gives away by itself: no connection takes one meanwhile"""
 _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY", "COMBORUN_EGL_DEVICE")
-"""of the window that it runs in, or of a session in which this run was started"""
+"""variables of the window that it runs in, or of a session in which this run was started"""
 
 
 class Missing(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """Something that the command needs can't be had: it is a failed launch."""
+    """Something that the command needs is not available: the launch has failed."""
 
 
 class Gpus:
-    """The GPUs that an attempt was granted, as its command is told of them.
+    """The granted GPUs, in the variables of the command.
 
     | pin        | CUDA_VISIBLE_DEVICES | COMBORUN_GPUS                                       |
     |------------|----------------------|-----------------------------------------------------|
@@ -63,8 +63,6 @@ class Gpus:
 
 
 class Surroundings:
-    """What one attempt was given."""
-
     def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         cores = grant.get("cores", "")

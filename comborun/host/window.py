@@ -25,7 +25,7 @@ class Window:
 
     def __init__(self, log: str, skips: bool) -> None:
         self._skips = skips
-        """a terminal of its own: nobody reads a megabyte there"""
+        """skip most of a large backlog: nobody reads a megabyte in a window"""
         self._at = 0
         self._left = b""
         self._notify = self._log = self._out = -1
@@ -38,7 +38,7 @@ class Window:
             return
 
     def descriptors(self) -> list[int]:
-        """Readable when the log has grown, unless it was just shown in full haste."""
+        """Readable when the log has grown; none for a moment after a large output."""
         return [self._notify] if self._notify >= 0 and not self.blocked and time.monotonic() >= self.deadline else []
 
     @property
@@ -46,7 +46,7 @@ class Window:
         return bool(self._left)
 
     def show(self) -> None:
-        """What is new."""
+        """Write what the log has gained."""
         if self._out < 0 or self._log < 0:
             self.deadline = float("inf")
             return
@@ -79,7 +79,7 @@ class Window:
         return self._at
 
     def _write(self) -> bool:
-        """Whether all that was read is written."""
+        """Write what was read; whether all of it could be written."""
         while self._left:
             try:
                 self._left = self._left[os.write(self._out, self._left) :]
@@ -101,7 +101,7 @@ class Window:
 
 
 def _own(fd: int) -> int:
-    """An open file of its own for what `fd` writes to, which never waits; others may write there, too."""
+    """A new non-blocking descriptor for the file of `fd`, which other processes may share."""
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_APPEND | os.O_CLOEXEC)
     except OSError:  # a socket

@@ -20,7 +20,7 @@ LINE_LIMIT = 16 << 20
 DEPTH_LIMIT = 100
 """of lists and objects in a field"""
 DIGITS_LIMIT = 4300
-"""of an integer: newer Pythons read no longer one, and older ones take minutes for it"""
+"""of an integer: newer Pythons refuse longer ones, and older ones take minutes"""
 HEAD = 1 << 16
 """bytes from the beginning of a file that tell its format"""
 _HEAD_LINES = 100
@@ -175,9 +175,9 @@ _wary_decoder = json.JSONDecoder(parse_int=_short_integer)
 
 
 def decode(line: str) -> tuple[list[Any], str]:
-    """The JSON values of one line, and what is wrong behind the last of them; empty when nothing is.
+    """The JSON values of one line, and what is wrong after the last of them; empty if nothing is.
 
-    Behind the first fault nothing is looked for: it could be a part of what is broken.
+    Parsing ends at the first fault: what follows could be a part of it.
     """
     decoder = _decoder if len(line) < DIGITS_LIMIT else _wary_decoder
     values: list[Any] = []
@@ -201,7 +201,7 @@ def _after_blanks(text: str, position: int) -> int:
 
 
 def _deep(value: object) -> bool:
-    """Whether a row nests its fields deeper than anything that somebody means."""
+    """Whether a row nests its fields deeper than DEPTH_LIMIT."""
     level: list[Any] = [value]
     for _ in range(DEPTH_LIMIT + 2):
         inner = (one.values() if isinstance(one, dict) else one for one in level)
@@ -298,7 +298,7 @@ def rebuild(name: str) -> int:
 
 
 class JobRows:
-    """Numbers the rows of one file of job-rows, and the same row the same when it comes again."""
+    """Numbers the rows of one file of job-rows; a repeated row gets its number again."""
 
     __slots__ = ("copies", "numbers")
 

@@ -103,9 +103,6 @@ class RunLayout:
         """What its supervisor has to know beside its script."""
         return f"{self.sessions}/{name}/session.json"
 
-    def session_lock(self, name: str) -> str:
-        return f"{self.sessions}/{name}/lock"
-
     def attempt(self, name: str, number: int) -> AttemptLayout:
         return AttemptLayout(f"{self.sessions}/{name}/attempt-{number}")
 

@@ -43,7 +43,7 @@ class Rows:
 
     @property
     def jobs(self) -> bool:
-        """Whether these are job-rows, of which a further file of a rebuilt scene goes on counting."""
+        """Whether these are job-rows, whose numbers go on in the file of a rebuilt scene."""
         return self._jobs is not None
 
     @property
@@ -68,7 +68,7 @@ class Rows:
             self._skipping, self._rest = True, b""
 
     def last(self) -> Rows:
-        """With what stands behind the last newline: whole, it counts; else it is in progress, or cut off."""
+        """Including what follows the last newline: it counts if it is whole; else it is being written, or cut off."""
         if not self._rest.strip():
             return self
         import copy

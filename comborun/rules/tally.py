@@ -43,7 +43,7 @@ _VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
 
 
 class Counts:
-    """What the files of an attempt, or of all attempts of a session, show."""
+    """Counts of an attempt, or of all attempts of a session."""
 
     __slots__ = ("countable", "failures", "marks", "ordered", "records", "refused", "rows", "successes", "why")
 

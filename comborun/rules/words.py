@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 class Word(str, Enum):
     """An enumeration whose members are their words, in text too: Python 3.8 has no StrEnum."""
