@@ -126,11 +126,12 @@ def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, t
     assert "comborun:" not in told(one.at.log)
 
 
-def test_an_answer_other_than_that_is_no_check_that_holds(serve):
-    one = serve("http 200 /v1/models large", ready_within_s=1)
+@pytest.mark.parametrize("check", ["http 200 /v1/models large", "http 404 /", "line ^never said", "line ("])
+def test_while_a_check_does_not_hold_the_server_is_not_ready(serve, check):
+    one = serve(check, ready_within_s=1)
     assert one.until(lambda: False) == (
         "timed_out",
-        "it was not ready within 1 s; still missing: http 200 /v1/models large",
+        f"it was not ready within 1 s; still missing: {check}",
     )
     assert files.read(one.at.verdict)["cause"] == "timed_out"
 
