@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
@@ -12,13 +12,13 @@ from comborun.planner.laying import kind
 from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
-from comborun.servers import instances, table
+from comborun.servers import instances, row, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from comborun.judging import RetryRule
-    from comborun.plan import Plan, Session
+    from comborun.plan import Plan
 
 
 SCHEMA = 1
@@ -96,19 +96,18 @@ def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
 
 
 def queue(plan: Plan) -> str:
-    """`dispatch/queue.tsv`: a line per session in plan order; a place in it is never given to another."""
-    return "".join("\t".join(map(str, _row(session))) + "\n" for session in plan.sessions)
-
-
-def _row(session: Session) -> tuple[object, ...]:
-    """name gpus flag gpu_memory_mib cpus memory_mib tokens group group_per_gpu group_per_host only servers kind; - is
-    nothing."""
-    request = session.request
-    amounts = request.gpu_memory, request.cpus, request.memory
-    group = request.group or "-", request.per_gpu, request.per_host
-    servers = ",".join(name for name, _ in session.servers) or "-"
-    tokens, only = ",".join(request.tokens) or "-", ",".join(map(str, request.only)) or "-"
-    return session.name, session.gpus, session.flag or "-", *amounts, tokens, *group, only, servers, kind(session)
+    """`dispatch/queue.jsonl`: a record per session in plan order; a place in it is never given to another."""
+    return "".join(
+        row(
+            name=session.name,
+            flag=session.flag,
+            gpus=session.gpus,
+            **asdict(session.request),
+            servers=[name for name, _ in session.servers],
+            kind=kind(session),
+        )
+        for session in plan.sessions
+    )
 
 
 def policy(plan: Plan) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.resources import NOTHING, BashWord, PinMode, Request
+from comborun.rules.records import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -120,15 +121,20 @@ def instances(plan: Plan) -> Iterator[Instance]:
 
 
 def table(plan: Plan) -> str:
-    """`dispatch/servers.tsv`: name kind gpu gpus gpu_memory_mib cpus memory_mib tokens only restarts; - is nothing."""
-    return "".join("\t".join(map(str, _row(one))) + "\n" for one in instances(plan))
-
-
-def _row(one: Instance) -> tuple[object, ...]:
-    server, request = one.server, one.server.request
-    only = (one.gpu,) if one.gpu is not None else request.only
-    return (
-        *(one.name, server.name, "-" if one.gpu is None else one.gpu, server.gpus),
-        *(request.gpu_memory, request.cpus, request.memory),
-        *(",".join(request.tokens) or "-", ",".join(map(str, only)) or "-", server.restarts),
+    """`dispatch/servers.jsonl`: a record for each."""
+    return "".join(
+        row(
+            name=one.name,
+            kind=one.server.name,
+            gpu=one.gpu,
+            gpus=one.server.gpus,
+            **{**asdict(one.server.request), **({} if one.gpu is None else {"only": [one.gpu]})},
+            restarts=one.server.restarts,
+        )
+        for one in instances(plan)
     )
+
+
+def row(**fields: Any) -> str:
+    """A record of a table; what is not said is left out."""
+    return render((key, value) for key, value in fields.items() if value not in (None, "", (), []))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 _PLANS = ("plan-", "grid-")
 _TABLES = (
-    "servers.tsv",
+    "servers.jsonl",
     "secrets.json",
     "notify.sh",
-    "queue.tsv",
+    "queue.jsonl",
     "policy.json",
     "slurm.json",
 )

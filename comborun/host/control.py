@@ -21,6 +21,7 @@ import time
 
 from comborun.host import attempts, files
 from comborun.host.holds import DRAINING, PAUSED, Holds
+from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
 from comborun.rules.words import Outcome
 
@@ -151,17 +152,16 @@ class Steering:
     def _ended(self, *, stalled: bool) -> list[str]:
         """Those of the queue that have ended without success."""
         names = []
-        for line in files.read_text(self.layout.queue).splitlines():
-            name, _, flag = (*line.split("\t"), "", "")[:3]
-            number = self.attempts.latest(name) if _SESSION.fullmatch(name) and flag != "dropped" else 0
-            if not number:
+        for row in rows(self.layout.queue):
+            number = self.attempts.latest(row.name)
+            if not number or row.flag == DROPPED:
                 continue
-            seen = self.attempts.glance(name, number)
+            seen = self.attempts.glance(row.name, number)
             bad = seen.life == attempts.LOST or (
                 seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
             )
             if bad and (not stalled or seen.record.get("class") == "stalled"):
-                names.append(name)
+                names.append(row.name)
         return names
 
     def _retry_one(self, name: str) -> bool:

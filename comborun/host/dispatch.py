@@ -139,7 +139,7 @@ class Dispatcher(Overseer):
             os.write(2, f"dispatch: {text}\n".encode("utf-8", "surrogateescape"))
 
     def _read(self) -> None:
-        """policy.json and queue.tsv, what is held and what was forgiven."""
+        """policy.json and queue.jsonl, what is held and what was forgiven."""
         self.read()
         if not os.path.exists(self.layout.slots):
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")

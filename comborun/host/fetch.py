@@ -166,9 +166,9 @@ def changed_at(status: os.stat_result) -> int:
 
 def _sessions() -> list[str]:
     """In queue order; `after` last."""
-    rows = files.read_text(RUN.queue, 1 << 30).splitlines()
-    names = [name for name in (row.split("\t")[0] for row in rows) if re.fullmatch("[A-Za-z0-9_-]+", name)]
-    return names + ([AFTER] if os.path.isdir(RUN.session(AFTER)) else [])
+    names = (str(row.get("name")) for row in files.read_rows(RUN.queue))
+    found = [name for name in names if re.fullmatch("[A-Za-z0-9_-]+", name)]
+    return found + ([AFTER] if os.path.isdir(RUN.session(AFTER)) else [])
 
 
 def _read(path: str, start: int, length: int) -> bytes:

@@ -10,10 +10,12 @@ from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable
+    from typing import Any, Iterable
 
 RECORD_MOST = 1 << 20
 """bytes of a record that are read: more is none of ours"""
+TABLE_MOST = 1 << 26
+"""of a table"""
 _LOCK_PAUSE_S = 0.02
 _HIGH = 200
 """descriptors of ours that a command inherits begin here: low numbers are a script's own"""
@@ -68,6 +70,11 @@ def read(path: str) -> dict[str, str]:
     """The fields of a record; none where it is absent, torn or foreign."""
     text = read_text(path)
     return records.parse(text) if text else {}
+
+
+def read_rows(path: str) -> list[dict[str, Any]]:
+    """The records of a table, one a line; what is none is passed over."""
+    return [fields for fields in map(records.parse, read_text(path, TABLE_MOST).split("\n")) if fields]
 
 
 def write(path: str, fields: Iterable[tuple[str, object]], sync: bool = False) -> bool:

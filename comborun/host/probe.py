@@ -19,6 +19,7 @@ import time
 
 from comborun.host import attempts, driver, files, judging, machine, process
 from comborun.host.holds import Hold, Holds
+from comborun.host.queue import rows
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
 from comborun.rules.names import AFTER
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 VERSION = "2"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of all logs in one answer, of those that run and of those that have ended; and of one log, however many"""
-_SESSION = re.compile("[A-Za-z0-9_-]+")
 _SERVER = re.compile("[a-z0-9-]+")
 _GPUS = re.compile("[0-9]+(,[0-9]+)*")
 _PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
@@ -85,9 +85,7 @@ class Probe:
     # Attempts
 
     def _sessions(self) -> list[str]:
-        rows = files.read_text(self.layout.queue, most=1 << 26).split("\n")
-        names = [row.partition("\t")[0] for row in rows]
-        names = [name for name in names if _SESSION.fullmatch(name)]
+        names = [row.name for row in rows(self.layout.queue)]
         return [*names, AFTER] if os.path.exists(self.layout.script(AFTER)) else names
 
     def _find(self, name: str, known: int) -> None:
@@ -208,7 +206,7 @@ class Probe:
     # Model servers
 
     def _servers(self) -> list[str]:
-        names = [name for name, *_ in _rows(self.layout.server_table, 1)]
+        names = (str(row.get("name")) for row in files.read_rows(self.layout.server_table))
         return [name for name in names if _SERVER.fullmatch(name)]
 
     def _server(self, name: str) -> Document:

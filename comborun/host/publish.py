@@ -16,6 +16,7 @@ import time
 from comborun.host import files
 from comborun.host.incoming import Staging, answered, received, to_disk, written
 from comborun.host.refusal import Refusal
+from comborun.rules.names import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def newest_run(root: str, grid: str) -> str:
 
 def unreadable(directory: str) -> str:
     """What a run lacks without which nobody can go on with it, as after a power loss; empty when it is whole."""
-    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", "dispatch/queue.tsv", "dispatch/policy.json"]
+    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
     for path in (*wanted, *_programs(directory)):
         try:
             with open(f"{directory}/{path}", "rb") as file:
@@ -95,8 +96,8 @@ def unreadable(directory: str) -> str:
 def _programs(directory: str) -> list[str]:
     """The scripts of the sessions, and the program that starts them."""
     found = ["run_parallel.sh"]
-    queue = files.read_text(f"{directory}/dispatch/queue.tsv")
-    found += [f"sessions/{line.split(chr(9))[0]}/session.sh" for line in queue.splitlines() if line]
+    queue = files.read_rows(f"{directory}/{RUN.queue}")
+    found += [RUN.script(row["name"]) for row in queue if "name" in row]
     for folder, _, names in os.walk(f"{directory}/lib"):
         found += [
             os.path.relpath(f"{folder}/{name}", directory)

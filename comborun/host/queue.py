@@ -1,4 +1,4 @@
-"""The sessions of a run as its dispatcher knows them: the rows of queue.tsv, and where each session is in its life."""
+"""The sessions of a run as its dispatcher knows them: the rows of queue.jsonl, and where each is in its life."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 from comborun.host import files
+from comborun.rules import records
 from comborun.rules.placement import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Sequence, Tuple
+    from typing import Any, Iterator, Mapping, Tuple
 
     from comborun.host.engines import Opening
 
@@ -24,17 +25,12 @@ BUSY = TAKES_SLOT | {CLOSING}
 LEFT = BUSY | {QUEUED}
 
 SMOKE = "smoke"
-TABLE_MOST = 1 << 26
-"""bytes of a table that are read"""
 _NAME = re.compile("[A-Za-z0-9_-]+")
-_GPUS = re.compile("[0-9]{1,4}")
-_SERVERS = re.compile("[a-z][a-z0-9-]*(,[a-z][a-z0-9-]*)*")
-_PROGRAM = re.compile("[a-z0-9]{1,16}")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of queue.tsv."""
+    """A row of queue.jsonl."""
 
     name: str
     flag: str
@@ -47,30 +43,36 @@ class Row:
 
 
 def rows(path: str) -> Iterator[Row]:
-    """The rows of queue.tsv; what is no row is passed over."""
-    for line in files.read_text(path, TABLE_MOST).split("\n"):
-        words = [*line.split("\t"), *[""] * 12]
-        if _NAME.fullmatch(words[0]) and _GPUS.fullmatch(words[1]):
-            servers = tuple(words[11].split(",")) if _SERVERS.fullmatch(words[11]) else ()
-            program = words[12] if _PROGRAM.fullmatch(words[12]) else "all"
-            flag = words[2] if words[2] in (SMOKE, DROPPED) else ""
-            yield Row(words[0], flag, request(int(words[1]), words[3:11]), servers, program)
+    """The rows of queue.jsonl; what is no row is passed over."""
+    for told in files.read_rows(path):
+        name, flag, program = (text(told, key) for key in ("name", "flag", "kind"))
+        if _NAME.fullmatch(name):
+            flag = flag if flag in (SMOKE, DROPPED) else ""
+            yield Row(name, flag, request(told), records.texts(told, "servers"), program or "all")
 
 
-def request(gpus: int, columns: Sequence[str]) -> Request:
-    """From MIB CPUS MEMORY TOKENS GROUP PER_GPU PER_HOST ONLY; what is no value is not said."""
-    numbers = [int(one) if re.fullmatch("[0-9]{1,9}", one) else 0 for one in columns]
-    words = [one if re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_,-]*", one) else "" for one in columns]
+def text(told: Mapping[str, Any], key: str) -> str:
+    """A field of a row that is a text; nothing where it is none."""
+    value = told.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def request(told: Mapping[str, Any]) -> Request:
+    """What a row of queue.jsonl or servers.jsonl asks for; what is no value is not said."""
+    gpus, memory, cpus, host_memory, per_gpu, per_host = (
+        max(0, records.integer(told, key) or 0)
+        for key in ("gpus", "gpu_memory", "cpus", "memory", "per_gpu", "per_host")
+    )
     return Request(
         gpus=gpus,
-        gpu_memory=numbers[0] if gpus else 0,
-        cpus=numbers[1],
-        memory=numbers[2],
-        tokens=tuple(filter(None, words[3].split(","))),
-        group=words[4],
-        per_gpu=numbers[5],
-        per_host=numbers[6],
-        only=tuple(int(one) for one in words[7].split(",") if one.isdecimal()) if gpus else (),
+        gpu_memory=memory if gpus else 0,
+        cpus=cpus,
+        memory=host_memory,
+        tokens=records.texts(told, "tokens"),
+        group=text(told, "group"),
+        per_gpu=per_gpu,
+        per_host=per_host,
+        only=tuple(int(one) for one in records.texts(told, "only") if one.isdecimal()) if gpus else (),
     )
 
 

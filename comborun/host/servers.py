@@ -89,22 +89,18 @@ class Servers:
         self._due = math.inf
 
     def read(self) -> None:
-        """As servers.tsv tells; again after an amendment."""
-        for line in files.read_text(self._dispatcher.layout.server_table, queue.TABLE_MOST).split("\n"):
-            row = [*line.split("\t"), *[""] * 9]
-            if _NAME.fullmatch(row[0]) and _NAME.fullmatch(row[1]):
-                self._know(row)
+        """As servers.jsonl tells; again after an amendment."""
+        for told in files.read_rows(self._dispatcher.layout.server_table):
+            if _NAME.fullmatch(queue.text(told, "name")) and _NAME.fullmatch(queue.text(told, "kind")):
+                self._know(told)
         if self._servers:
             self._admission.open()
             self.sweep()
 
-    def _know(self, row: Sequence[str]) -> None:
-        """NAME KIND GPU GPUS MIB CPUS MEMORY TOKENS ONLY RESTARTS."""
-        name, gpus, memory, cpus, host_memory, tokens, only = row[0], *row[3:9]
-        asked = queue.request(_number(gpus) or 0, (memory, cpus, host_memory, tokens, "", "", "", only))
-        self._admission.ask(name, asked)
-        restarts = _number(row[9])
-        told = row[1], _number(row[2]), _RESTARTS if restarts is None else restarts
+    def _know(self, row: Mapping[str, Any]) -> None:
+        name, restarts = row["name"], records.integer(row, "restarts")
+        self._admission.ask(name, queue.request(row))
+        told = row["kind"], records.integer(row, "gpu"), _RESTARTS if restarts is None else restarts
         if name in self._servers:
             server = self._servers[name]
             server.kind, server.gpu, server.restarts = told

@@ -23,9 +23,10 @@ from comborun.host import files, secrets
 from comborun.host.attempts import RunDirectory
 from comborun.host.engines.arrays import Arrays, Due
 from comborun.host.engines.slurm import Slurm, task_of
+from comborun.host.files import TABLE_MOST
 from comborun.host.link import Lock
 from comborun.host.overseer import Overseer, failure_of
-from comborun.host.queue import DROPPED, SMOKE, TABLE_MOST, Known, rows
+from comborun.host.queue import DROPPED, SMOKE, Known, rows
 from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.host.task import HELD, settle_s
 from comborun.rules import slurm

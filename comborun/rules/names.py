@@ -55,8 +55,8 @@ class RunLayout:
         self.report = f"{at}report"
         self.dispatch = dispatch = f"{at}dispatch"
         self.python = f"{dispatch}/python"
-        self.queue = f"{dispatch}/queue.tsv"
-        self.server_table = f"{dispatch}/servers.tsv"  # there for a run with model servers alone
+        self.queue = f"{dispatch}/queue.jsonl"
+        self.server_table = f"{dispatch}/servers.jsonl"  # there for a run with model servers alone
         self.policy = f"{dispatch}/policy.json"
         self.replaces = f"{dispatch}/replaces"
         self.replaced = f"{dispatch}/replaced"

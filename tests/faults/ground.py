@@ -103,8 +103,8 @@ class Ground:
 
     def open_gates(self, *sessions: str) -> None:
         """Let sessions do their last episode; all that the queue names when none is named."""
-        queue = self.run.directory / "dispatch/queue.tsv"
-        for session in sessions or [line.split("\t")[0] for line in queue.read_text().splitlines()]:
+        queue = self.run.directory / "dispatch/queue.jsonl"
+        for session in sessions or [json.loads(line)["name"] for line in queue.read_text().splitlines()]:
             (self.gates / session).touch()
 
     # What is on the host.

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -152,12 +152,8 @@ def python(text: str, **options: object) -> Script:
 
 
 def _row(name: str, script: Script) -> str:
-    """Its line of queue.tsv; the columns for what it asks for only when it asks."""
-    one, words = script.request, [name, str(script.gpus)]
-    if one != NOTHING:
-        words += ["-", *map(str, (one.gpu_memory, one.cpus, one.memory)), ",".join(one.tokens) or "-", one.group or "-"]
-        words += [str(one.per_gpu), str(one.per_host), ",".join(map(str, one.only)) or "-"]
-    return "\t".join(words) + "\n"
+    """Its row of queue.jsonl."""
+    return record(name=name, gpus=script.gpus, **asdict(script.request))
 
 
 @dataclass
@@ -184,7 +180,7 @@ class Box:
         for name, script in sessions.items():
             self.lay(name, script)
         self.names = [name for name in sessions if name != "after"]
-        self.write("dispatch/queue.tsv", "".join(_row(name, sessions[name]) for name in self.names))
+        self.write("dispatch/queue.jsonl", "".join(_row(name, sessions[name]) for name in self.names))
         limits = {"parallel": parallel, "per_gpu": per_gpu, "stagger_ms": stagger_ms, "attempts": attempts}
         rows = {**limits, "gpus": gpus, **policy}
         self.write("dispatch/policy.json", record(**rows))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from box import put_library
+from recorded import queue_rows
 
 from comborun.remote.fetch import Fetched, fetch
 from comborun.remote.transport import Completed, LocalTransport
@@ -46,7 +47,7 @@ class Run:
     def attempt(self, name: str, results: dict[str, str | bytes], number: int = 1, rules: str = "*.jsonl") -> Path:
         if name not in self.names and name != "after":
             self.names.append(name)
-            self.put("dispatch/queue.tsv", "".join(f"{each}\t0\n" for each in self.names))
+            self.put("dispatch/queue.jsonl", queue_rows(**dict.fromkeys(self.names, "")))
         at = f"sessions/{name}/attempt-{number}"
         claim = {"supervisor": 1, "count": 9, "results": rules.split("|"), "line": "x" * 1000}
         self.put(f"{at}/claim", json.dumps(claim))

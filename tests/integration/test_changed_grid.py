@@ -85,8 +85,8 @@ def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_m
     assert [name.startswith("maze_good_") for name in launches(run)] == [False, False, True]
     told = totals(desk)
     assert told["completed"] == told["planned"] == 8
-    rows = [row.split("\t") for row in (run / "dispatch/queue.tsv").read_text().splitlines()]
-    assert [row[0] for row in rows if row[2] == "dropped"] == ["maze_good"]
+    rows = [json.loads(row) for row in (run / "dispatch/queue.jsonl").read_text().splitlines()]
+    assert [row["name"] for row in rows if row.get("flag")] == ["maze_good"]
     assert any("maze_good" in json.dumps(finding) for finding in desk.report()["quality"]["findings"])
 
 
@@ -110,8 +110,8 @@ def test_what_has_not_begun_follows_the_grid_without_a_question(desk: Desk) -> N
     assert changed.returncode == 0, changed.stderr
     assert "~ poor in maze: command" in changed.stdout
     (run,) = desk.runs
-    rows = (run / "dispatch/queue.tsv").read_text().splitlines()
-    assert [row.split("\t")[2] for row in rows] == ["-", "dropped", "-"]
+    rows = (run / "dispatch/queue.jsonl").read_text().splitlines()
+    assert [json.loads(row).get("flag", "") for row in rows] == ["", "dropped", ""]
 
 
 def test_two_launches_of_a_changed_grid_at_once_amend_it_once(desk: Desk) -> None:
@@ -151,7 +151,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     assert code == 0, said
     assert "Follow the grid, so that what these have recorded counts no more?" in said
     assert "kept as the run has it" in said
-    assert "dropped" not in (desk.runs[-1] / "dispatch/queue.tsv").read_text()
+    assert "dropped" not in (desk.runs[-1] / "dispatch/queue.jsonl").read_text()
 
 
 def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, alive, bash, kill, until
+from recorded import queue_rows
 from test_retries import HOLD, launches, waiting
 from traces import RECORD
 
@@ -183,7 +184,7 @@ def test_what_is_no_run_directory_is_refused(box: Box, tmp_path: Path) -> None:
 
 def reread(box: Box, rows: str) -> None:
     """Put another queue in the place of the old one and say so, as an amendment does."""
-    box.write("dispatch/queue.new", rows).rename(box.directory / "dispatch/queue.tsv")
+    box.write("dispatch/queue.new", rows).rename(box.directory / "dispatch/queue.jsonl")
     with (box.directory / "dispatch/fifo").open("w") as fifo:
         fifo.write("reread run 0\n")
 
@@ -191,10 +192,10 @@ def reread(box: Box, rows: str) -> None:
 def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box) -> None:
     scripts = {"env_one": bash(HOLD), "env_gone": bash("true"), "env_new": bash("true")}
     box.plan(scripts, parallel=1)
-    box.write("dispatch/queue.tsv", "env_one\t0\nenv_gone\t0\n")
+    box.write("dispatch/queue.jsonl", queue_rows(env_one="", env_gone=""))
     box.start()
     begin = box.begun("env_one")
-    reread(box, "env_one\t0\t-\nenv_gone\t0\tdropped\nenv_new\t0\t-\n")
+    reread(box, queue_rows(env_one="", env_gone="dropped", env_new=""))
     until(lambda: box.told("^reread left=2"), "it has read it")
     assert alive(begin.pid)
     box.write("go", "")
@@ -205,10 +206,10 @@ def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box) -> None:
 
 def test_an_amendment_is_heard_while_after_runs(box: Box) -> None:
     box.plan({"env_one": bash("true"), "env_new": bash("true"), "after": bash(HOLD)})
-    box.write("dispatch/queue.tsv", "env_one\t0\n")
+    box.write("dispatch/queue.jsonl", queue_rows(env_one=""))
     box.start()
     box.begun("after")
-    reread(box, "env_one\t0\nenv_new\t0\n")
+    reread(box, queue_rows(env_one="", env_new=""))
     box.write("go", "")
     assert box.await_done()["succeeded"] == "2"
 
@@ -217,7 +218,7 @@ def test_a_session_that_was_dropped_while_it_ran_is_not_tried_again(box: Box) ->
     box.plan({"env_one": bash(HOLD + "kill -KILL $$")}, policy={"retry_killed": 3})
     box.start()
     box.begun("env_one")
-    reread(box, "env_one\t0\tdropped\n")
+    reread(box, queue_rows(env_one="dropped"))
     until(lambda: box.told("^reread"), "it has read it")
     box.write("go", "")
     done = box.await_done()
@@ -228,14 +229,14 @@ def test_a_session_that_was_dropped_while_it_ran_is_not_tried_again(box: Box) ->
 # A smoke test goes first
 
 GLOBS = ("*.jsonl",)
-ROWS = "env_one\t0\t-\nenv_two\t0\t-\nenv_one_smoke\t0\tsmoke\nenv_two_smoke\t0\tsmoke\n"
+ROWS = queue_rows(env_one="", env_two="", env_one_smoke="smoke", env_two_smoke="smoke")
 
 
 def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box: Box) -> None:
     good = bash(RECORD, results=GLOBS, count=2)
     slow = bash(HOLD + RECORD, results=GLOBS, count=2)
     box.plan({"env_one": good, "env_two": good, "env_one_smoke": good, "env_two_smoke": slow})
-    box.write("dispatch/queue.tsv", ROWS)
+    box.write("dispatch/queue.jsonl", ROWS)
     box.start()
     box.ended("env_one_smoke")
     until(lambda: [words[0] for words in waiting(box).values()] == ["smoke", "smoke"], "the others wait")
@@ -250,7 +251,7 @@ def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box:
 def test_a_smoke_test_without_a_record_halts_the_run_until_a_person_lets_it_go_on(box: Box) -> None:
     good, bad = bash(RECORD, results=GLOBS), bash("exit 1", results=GLOBS)
     box.plan({"env_one": good, "env_two": good, "env_one_smoke": good, "env_two_smoke": bad})
-    box.write("dispatch/queue.tsv", ROWS)
+    box.write("dispatch/queue.jsonl", ROWS)
     box.start()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
     assert box.fields("dispatch/hold")["why"] == "the smoke test left no record: env_two_smoke"

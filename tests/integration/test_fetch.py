@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fetched_run import Link, Run, contents, get, mirror, run
+from recorded import queue_rows
 
 from comborun.errors import HostError
 from comborun.remote.fetch import Fetched, fetch
@@ -49,7 +50,7 @@ def test_eight_hundred_sessions_that_have_ended_cost_one_small_round_trip(run: R
         run.put(f"{at}/claim", '{"count": 1, "results": ["*.jsonl"]}\n')
         run.put(f"{at}/out/a.jsonl", f'{{"episode": {number}}}\n')
         run.put(f"{at}/end", '{"cause": "exited"}\n')
-    run.put("dispatch/queue.tsv", "".join(f"{name}\t0\n" for name in run.names))
+    run.put("dispatch/queue.jsonl", queue_rows(**dict.fromkeys(run.names, "")))
     first = Link()
     assert get(run, mirror, first).files >= 2400
     assert len(first.sent) == 1

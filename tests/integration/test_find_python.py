@@ -115,7 +115,7 @@ def test_what_another_run_remembers_comes_first(tmp_path: Path) -> None:
 def run(tmp_path: Path) -> Path:
     run = tmp_path / "a root/grid-20260101T000000Z-abcd"
     put_library(run)
-    for name, text in {"id": f"{run.name}\n", "dispatch/queue.tsv": "", "sessions/x/y": ""}.items():
+    for name, text in {"id": f"{run.name}\n", "dispatch/queue.jsonl": "", "sessions/x/y": ""}.items():
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(text)
     return run

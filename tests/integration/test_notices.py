@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from box import Box, alive, bash, until
+from recorded import queue_rows
 from test_retries import HOLD
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
@@ -58,7 +59,7 @@ def test_a_run_that_is_done_says_so_with_substance(any_box: Box) -> None:
 
 def test_sessions_that_were_amended_away_are_not_among_those_that_could_succeed(box: Box) -> None:
     box.plan({"env_one": bash("true"), "env_gone": bash("true")}, policy=hook(box))
-    box.write("dispatch/queue.tsv", "env_one\t0\t-\nenv_gone\t0\tdropped\n")
+    box.write("dispatch/queue.jsonl", queue_rows(env_one="", env_gone="dropped"))
     box.start()
     box.await_done()
     until(lambda: notices(box), "the notice is there")

@@ -169,8 +169,8 @@ def test_an_amended_run_is_the_run_of_the_new_grid(tmp_path: Path) -> None:
     assert found.found
     assert (found.found.number, found.found.plan) == (2, GROWN)
     there = files(first)
-    rows = [row.split("\t")[:3] for row in there["dispatch/queue.tsv"].splitlines()]
-    assert rows == [["e_p", "0", "-"], ["e_q", "0", "-"]]
+    rows = [json.loads(row) for row in there["dispatch/queue.jsonl"].splitlines()]
+    assert [(row["name"], row["gpus"], row.get("flag")) for row in rows] == [("e_p", 0, None), ("e_q", 0, None)]
     assert there["sessions/e_q/session.sh"].startswith("#!/usr/bin/env bash\n# e_q")
     assert there["grid-2.yaml"] == there["grid.yaml"] == "name: my-grid\n"
     assert not there["dispatch/done"], "a run that got new sessions has not ended"
@@ -216,7 +216,7 @@ def test_an_amendment_that_is_cut_off_anywhere_is_mended_by_the_next(tmp_path: P
     assert found.state == "resumed", "the new session is still to run"
     assert found.found
     assert found.found.plan == GROWN
-    assert files(first)["dispatch/queue.tsv"].count("\n") == 2
+    assert files(first)["dispatch/queue.jsonl"].count("\n") == 2
     assert "sessions/e_q/session.sh" in files(first)
 
 
@@ -257,7 +257,9 @@ os.fsync, os.rename = fsync, rename
 """
 
 
-@pytest.mark.parametrize("lost", ["run.json", "plan-1.json", "dispatch/queue.tsv", "sessions/e_p/session.sh", "digest"])
+@pytest.mark.parametrize(
+    "lost", ["run.json", "plan-1.json", "dispatch/queue.jsonl", "sessions/e_p/session.sh", "digest"]
+)
 @pytest.mark.parametrize("how", ["empty", "zeros", "gone"])
 def test_a_run_whose_files_a_power_loss_took_is_set_aside_and_made_anew(tmp_path: Path, lost: str, how: str) -> None:
     first = put(tmp_path)
@@ -273,18 +275,18 @@ def test_a_run_whose_files_a_power_loss_took_is_set_aside_and_made_anew(tmp_path
     assert (second.state, second.run == first.run) == ("new", False)
     flaw = f"{lost}: No such file or directory" if how == "gone" else f"{lost} is empty"
     sentence = f"the run that this grid had can't be read ({flaw}) and was set aside as {first.directory}.unreadable"
-    assert second.told == (sentence,)
+    assert second.notes == (sentence,)
     assert again(tmp_path) == ("resumed", second.run)
 
 
 def test_a_run_that_can_not_be_read_stays_while_something_of_it_runs(tmp_path: Path) -> None:
     first = put(tmp_path)
-    Path(first.directory, "dispatch/queue.tsv").write_bytes(b"")
+    Path(first.directory, "dispatch/queue.jsonl").write_bytes(b"")
     with Path(first.directory, "dispatch/lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(HostError) as caught:
             put(tmp_path)
-    assert "dispatch/queue.tsv is empty), and sessions of it run" in caught.value.hint
+    assert "dispatch/queue.jsonl is empty), and sessions of it run" in caught.value.hint
     assert Path(first.directory).is_dir()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from box import put_library
 from click.testing import CliRunner
+from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
 from comborun.cli.options import Target
@@ -66,8 +67,8 @@ def run(tmp_path: Path) -> Path:
         (scratch / policy).mkdir()
         (scratch / policy / "three.jsonl").write_text(row(3))
         (output / "sub").symlink_to(scratch / policy)
-    run.put(RUN.queue, "stairs_flat\t0\nstairs_rough\t0\n")
-    run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
+    run.put(RUN.queue, queue_rows(stairs_flat="", stairs_rough=""))
+    run.put(RUN.policy, record(parallel=2))
     run.write(run=ID)
     put_library(run.path)
     return run.path
@@ -141,8 +142,8 @@ def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
 def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, command: list[Any]) -> None:
     run = RunDirectory(tmp_path / ID)
     run.attempt(run.session("gr\u00fcn\u202e", "stairs", 1, name="stairs_gr_n"), row(0))
-    run.put(RUN.queue, "stairs_gr_n\t0\n")
-    run.put(RUN.policy, "parallel\t2\ngpus\t-\n")
+    run.put(RUN.queue, queue_rows(stairs_gr_n=""))
+    run.put(RUN.policy, record(parallel=2))
     run.write(run=ID)
     put_library(run.path)
     said = CliRunner().invoke(command[0], [str(run.path), "--json", *command[1:]], standalone_mode=False)

@@ -99,7 +99,7 @@ def snapshot(desk: Desk) -> dict[str, Any]:
     """What a run is to do, and what it has begun."""
     (run,) = desk.runs
     names = [*run.glob("plan-*.json"), *run.glob("sessions/*/attempt-*")]
-    return {"names": sorted(map(str, names)), "queue": (run / "dispatch/queue.tsv").read_text()}
+    return {"names": sorted(map(str, names)), "queue": (run / "dispatch/queue.jsonl").read_text()}
 
 
 def test_records_that_the_report_rejects_are_not_made_again_and_the_reason_is_told(desk: Desk) -> None:

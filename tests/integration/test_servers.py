@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from box import PYTHON, Box, Script, alive, bash, kill, python, until
 from nvidia import Gpus
+from recorded import record
 
 from comborun.attempt import Begin, End
 from comborun.resources import Request
@@ -61,6 +63,8 @@ STUBBORN = CLIENT % "pass"
 
 HTTP = ("ready=('http 200 /health' 'http 200 /v1/models tiny')", "health_s=1", "health_misses=2")
 
+TINY = {"kind": "tiny", "gpus": 0, "restarts": 2}
+
 
 def server(*constants: str, program: str = SERVER) -> Script:
     return Script(
@@ -78,10 +82,10 @@ def lay_out(
     box: Box,
     sessions: Mapping[str, Script],
     servers: Mapping[str, Script],
-    rows: Mapping[str, str] | None = None,
+    rows: Mapping[str, Mapping[str, object]] | None = None,
     **limits: object,
 ) -> None:
-    """A run whose sessions with `servers=` in their script ask them; rows: what servers.tsv says after the name."""
+    """A run whose sessions with `servers=` in their script ask them; rows: what servers.jsonl says beside the name."""
     box.plan(dict(sessions), policy={"retry_server_lost": 2, "wait_server_lost_ms": 50}, attempts=3, **limits)  # type: ignore[arg-type]
     box.environment.update(
         {
@@ -93,16 +97,11 @@ def lay_out(
     )
     for name, script in servers.items():
         box.lay(name, script, "servers")
-    asked = {
-        name: "tiny" if any("servers=" in line for line in script.constants) else "-"
-        for name, script in sessions.items()
-    }
-    queue = [line.split("\t") for line in (box.directory / "dispatch/queue.tsv").read_text().splitlines()]
-    nothing = ["", "0", "-", "0", "0", "0", "-", "-", "0", "0", "-"]
-    columns = [[*row[:11], *nothing[len(row) :], asked[row[0]]] for row in queue]
-    box.write("dispatch/queue.tsv", "".join("\t".join(row) + "\n" for row in columns))
-    said = {name: (rows or {}).get(name, "tiny\t-\t0\t0\t0\t0\t-\t-\t2") for name in servers}
-    box.write("dispatch/servers.tsv", "".join(f"{name}\t{row}\n" for name, row in said.items()))
+    asked = {name: any("servers=" in line for line in script.constants) for name, script in sessions.items()}
+    queue = [json.loads(line) for line in (box.directory / "dispatch/queue.jsonl").read_text().splitlines()]
+    box.write("dispatch/queue.jsonl", "".join(record(**row, servers=["tiny"] * asked[row["name"]]) for row in queue))
+    said = {name: (rows or {}).get(name, TINY) for name in servers}
+    box.write("dispatch/servers.jsonl", "".join(record(name=name, **row) for name, row in said.items()))
 
 
 def at(box: Box, number: int = 1, name: str = "tiny") -> Path:
@@ -221,7 +220,7 @@ def test_a_deadline_ends_a_server_that_never_gets_ready_and_what_listens_on_its_
         box,
         {"env_a": client()},
         {"tiny": server("ready=('line ^loading' tcp)", "ready_within_s=1", program=silent)},
-        rows={"tiny": "tiny\t-\t0\t0\t0\t0\t-\t-\t0"},
+        rows={"tiny": {"kind": "tiny", "gpus": 0, "restarts": 0}},
     )
     box.start()
     end = ended(box)
@@ -325,7 +324,7 @@ def test_a_server_is_admitted_before_sessions_that_would_take_its_room(box: Box,
     holding = bash(f"hold-gpu 6000 --for 60 & exec {shlex.quote(PYTHON)} -c {shlex.quote(SERVER)}")
     started = replace(server(), command=holding.command)
     small, big = (bash(f"hold-gpu {mib} --for 0", gpus=1, request=Request(gpu_memory=mib)) for mib in (1000, 6000))
-    rows = {"tiny": "tiny\t-\t1\t6000\t0\t0\t-\t-\t2"}
+    rows = {"tiny": {"kind": "tiny", "gpus": 1, "gpu_memory": 6000, "restarts": 2}}
     sessions = {"env_big": big, "env_small": small, "env_a": client()}
     lay_out(box, sessions, {"tiny": started}, rows, gpus="0")
     box.start()
@@ -342,7 +341,7 @@ def test_a_server_is_admitted_before_sessions_that_would_take_its_room(box: Box,
 
 
 def test_a_session_gets_the_server_of_its_gpu(box: Box) -> None:
-    rows = {f"tiny-gpu{gpu}": f"tiny\t{gpu}\t1\t0\t0\t0\t-\t{gpu}\t2" for gpu in (0, 1)}
+    rows = {f"tiny-gpu{gpu}": {**TINY, "gpu": gpu, "gpus": 1, "only": [gpu]} for gpu in (0, 1)}
     sessions = {f"env_{index}": python(ASKING, constants=("servers=(tiny)",), gpus=1) for index in range(4)}
     lay_out(box, sessions, {name: server() for name in rows}, rows, gpus="0,1", per_gpu=3)
     box.start()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, bash, until
 from nvidia import Gpus, uuid
+from recorded import record
 
 NAMES = [f"env_p{i}" for i in range(6)]
 RECORD = """printf '{"episode": 0, "success": true}\\n' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -27,10 +28,10 @@ def on_gpu(script: Script) -> Script:
 
 
 def queue(box: Box, mib: int) -> None:
-    """The rows of queue.tsv as Python writes them: a GPU each, with so much memory."""
+    """The rows of queue.jsonl as Python writes them: a GPU each, with so much memory."""
     box.write(
-        "dispatch/queue.tsv",
-        "".join(f"{name}\t1\t-\t{mib}\t0\t0\t-\t-\t0\t0\t-\t-\tk1\n" for name in box.names),
+        "dispatch/queue.jsonl",
+        "".join(record(name=name, gpus=1, gpu_memory=mib, kind="k1") for name in box.names),
     )
 
 
@@ -62,8 +63,8 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.05; done; ' + tell + "sleep 3"
     script = bash(work, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
     box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
-    rows = [f"{name}\t0\t-\t0\t0\t0\t-\t-\t0\t0\t-\t-\t{'k1' if i < 4 else 'k2'}\n" for i, name in enumerate(NAMES)]
-    box.write("dispatch/queue.tsv", "".join(rows))
+    rows = [record(name=name, gpus=0, kind="k1" if i < 4 else "k2") for i, name in enumerate(NAMES)]
+    box.write("dispatch/queue.jsonl", "".join(rows))
     box.start()
     until(lambda: len(starts(box)) == 2, "the first of each program has started")
     assert {name for _, name, _ in starts(box)} == {NAMES[0], NAMES[4]}

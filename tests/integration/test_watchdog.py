@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, alive, bash, kill, make_box, python, until
+from recorded import queue_rows
 from watched import SESSIONS
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
@@ -116,7 +117,7 @@ def test_without_a_limit_silence_is_told_and_forgotten_when_progress_returns(alo
     fields = alone.fields("sessions/one/attempt-1/stalled")
     assert abs(time.time() - float(fields["since"])) < 20
     assert "no new result" in fields["why"]
-    alone.write("dispatch/queue.tsv", "one\t0\n")
+    alone.write("dispatch/queue.jsonl", queue_rows(one=""))
     assert alone.look()["attempts"][0]["stalled"] == fields["since"]
     go.write_text("\n")
     until(lambda: not stalled.exists(), "the record is gone")

@@ -20,7 +20,7 @@ FILES = [
     ["run.json", "{}\n", False],
     ["plan-1.json", "{}\n", False],
     ["run_parallel.sh", "#!/bin/bash\n", True],
-    ["dispatch/queue.tsv", "e_p\t0\n", False],
+    ["dispatch/queue.jsonl", '{"name": "e_p", "gpus": 0}\n', False],
     ["dispatch/policy.json", '{"parallel": 1}\n', False],
     ["sessions/e_p/session.sh", "#!/bin/bash\n", False],
 ]
@@ -89,7 +89,7 @@ def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path
     monkeypatch.chdir(tmp_path)
     texts = {
         "id": "g\n",
-        "dispatch/queue.tsv": "e_p\t0\n",
+        "dispatch/queue.jsonl": '{"name": "e_p", "gpus": 0}\n',
         "dispatch/done": '{"at": 1}\n',
         "sessions/e_p/attempt-1/claim": '{"files": ["*.jsonl"]}\n',
         "sessions/e_p/attempt-1/out/a.jsonl": "{}\n",

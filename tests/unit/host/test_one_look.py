@@ -17,7 +17,7 @@ def run(path, **written):
     at.mkdir(parents=True)
     (path / "dispatch").mkdir()
     (path / "id").write_text("grid-20260101T000000Z-ab12\n")
-    (path / "dispatch/queue.tsv").write_text("env_one\t0\n")
+    (path / "dispatch/queue.jsonl").write_text('{"name": "env_one"}\n')
     for name, text in written.items():
         (at / name).write_text(text)
     return at
@@ -65,7 +65,7 @@ def test_tails_are_as_long_as_is_said_and_not_longer_than_was_asked_for(tmp_path
 
 def test_files_that_are_garbage_are_passed_over(tmp_path):
     run(tmp_path, claim="\x00=\n=\n", begin="started\n", stalled="x", log="")
-    for name in ("slots", "waiting", "quarantine", "hold", "done", "servers.tsv", "dispatcher", "multiplexer"):
+    for name in ("slots", "waiting", "quarantine", "hold", "done", "servers.jsonl", "dispatcher", "multiplexer"):
         (tmp_path / "dispatch" / name).write_bytes(b"\xff\x00\t\t\n\n=\t")
     (tmp_path / "plan-1.json").mkdir()
     told, _ = look(tmp_path)

@@ -1,4 +1,4 @@
-"""Rows of queue.tsv, the numbers that follow from lives, and the messages at the FIFO."""
+"""Rows of queue.jsonl, the numbers that follow from lives, and the messages at the FIFO."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from recorded import record
 
 from comborun.host import engines, news
 from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
@@ -13,10 +14,15 @@ from comborun.rules.placement import Request
 
 
 def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None:
-    asked = "9\t2\t7\tray,vulkan\tkitchen\t1\t3\t0,1\tpolicy,critic\tk"
-    text = f"env_one\t0\nenv_two\t2\tsmoke\t{asked}\n\nbad name\t0\nenv_x\tmany\nenv_three\t1\tdropped\t-\tx\n"
-    (tmp_path / "queue.tsv").write_text(text)
-    one, two, three = rows(str(tmp_path / "queue.tsv"))
+    amounts = {"gpus": 2, "gpu_memory": 9, "cpus": 2, "memory": 7, "per_gpu": 1, "per_host": 3, "only": [0, 1]}
+    asked = record(
+        name="env_two", flag="smoke", tokens=["ray", "vulkan"], group="kitchen", servers=["policy", "critic"], kind="k",
+        **amounts,
+    )  # fmt: skip
+    odd = record(name="env_three", gpus=1, flag="dropped", gpu_memory="many", only="x", tokens=7, group=["y"])
+    text = f'{{"name": "env_one"}}\n{asked}\n{{"name": "bad name"}}\n[]\n{{"name": ["env_x"]}}\n{odd}'
+    (tmp_path / "queue").write_text(text)
+    one, two, three = rows(str(tmp_path / "queue"))
     assert (one.name, one.flag, one.request, one.servers, one.program) == ("env_one", "", Request(), (), "all")
     assert (two.flag, two.servers, two.program) == ("smoke", ("policy", "critic"), "k")
     assert two.request == Request(2, 9, 2, 7, ("ray", "vulkan"), "kitchen", 1, 3, (0, 1))

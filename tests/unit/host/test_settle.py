@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import Cluster, cluster, task
-from recorded import record
+from recorded import queue_rows, record
 
 from comborun.host import files, settle, start
 from comborun.host.settle import Settling
@@ -24,7 +24,7 @@ def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     for name, value in {**SLURM, "COMBORUN_SETTLE_S": "0", "COMBORUN_LOCK_S": "0"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
-    queue(cluster, env_one="-", env_two="-")
+    queue(cluster, env_one="", env_two="")
     policy = record(attempts=3, retry_lost=1, retry_error=1, slurm_array=500)
     (cluster.run / "dispatch/policy.json").write_text(policy)
     cluster.says("squeue")
@@ -35,7 +35,7 @@ def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def queue(cluster: Cluster, **flags: str) -> None:
-    (cluster.run / "dispatch/queue.tsv").write_text("".join(f"{name}\t0\t{flag}\n" for name, flag in flags.items()))
+    (cluster.run / "dispatch/queue.jsonl").write_text(queue_rows(**flags))
 
 
 def end(cluster: Cluster, name: str, number: int = 1, **fields: str) -> None:
@@ -181,7 +181,7 @@ def test_a_task_that_holds_its_gpus_waits_for_nothing(run: Cluster, monkeypatch:
 
 
 def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Cluster) -> None:
-    queue(run, env_one="smoke", env_two="-")
+    queue(run, env_one="smoke", env_two="")
     assert go(run, *PERSON) == 0
     assert (run.run / "slurm/batch-1.tsv").read_text() == "0\tenv_one\t1\n"
     end(run, "env_one", cause="exited", code="0", completeness="none", records="0", **{"class": "no_result"})
@@ -192,7 +192,7 @@ def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Clus
 
 
 def test_a_smoke_test_that_passes_lets_the_others_start(run: Cluster) -> None:
-    queue(run, env_one="smoke", env_two="-")
+    queue(run, env_one="smoke", env_two="")
     end(run, "env_one")
     assert go(run) == 0
     assert "smoke passed" in journal(run)
@@ -201,7 +201,7 @@ def test_a_smoke_test_that_passes_lets_the_others_start(run: Cluster) -> None:
 
 def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster) -> None:
     names = [f"env_{number}" for number in range(6)]
-    queue(run, **dict.fromkeys(names, "-"))
+    queue(run, **dict.fromkeys(names, ""))
     for name in names[:3]:
         end(run, name, cause="lost", completeness="none", job="1_0", **{"class": "lost"})
     submitted(run)
@@ -216,7 +216,7 @@ def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster
 
 def test_too_many_failures_halt_the_run(run: Cluster) -> None:
     names = [f"env_{number}" for number in range(3)]
-    queue(run, **dict.fromkeys(names, "-"))
+    queue(run, **dict.fromkeys(names, ""))
     (run.run / "dispatch/policy.json").write_text(record(fail_fast=2))
     for name in names[:2]:
         end(run, name, cause="exited", code="3", completeness="none", **{"class": "error"})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import HOUR, RUN, Cluster, cluster, task
-from recorded import record
+from recorded import queue_rows, record
 
 from comborun.host import files
 from comborun.host import task as task_module
@@ -36,7 +36,7 @@ def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(os, "execv", become)
     monkeypatch.setattr(os, "execvp", become)
     cluster.batch(1, "env_one")
-    (cluster.run / "dispatch/queue.tsv").write_text("env_one\t0\t-\n")
+    (cluster.run / "dispatch/queue.jsonl").write_text(queue_rows(env_one=""))
     (cluster.run / "dispatch/policy.json").write_text(record(attempts=3, retry_error=1))
     cluster.answer(task("7_0", "RUNNING"))
     return cluster
@@ -91,7 +91,7 @@ def test_a_task_leaves_where_its_session_is_not_to_run(
     elif what == "stopped":
         (run.run / "dispatch/stopped").touch()
     else:
-        (run.run / "dispatch/queue.tsv").write_text("env_one\t0\tdropped\n")
+        (run.run / "dispatch/queue.jsonl").write_text(queue_rows(env_one="dropped"))
     assert begins(run) == ""
     said = capsys.readouterr().out
     assert said.startswith("task: env_one: ")
@@ -197,8 +197,8 @@ def test_the_gpus_of_the_allocation_are_granted(run: Cluster, monkeypatch: pytes
 def test_a_start_that_failed_or_was_the_last_settles(
     run: Cluster, fields: dict[str, str], others: bool, settles: bool
 ) -> None:
-    rows = "env_one\t0\t-\nenv_two\t0\t-\n" if others else "env_one\t0\t-\n"
-    (run.run / "dispatch/queue.tsv").write_text(rows)
+    rows = queue_rows(env_one="", env_two="") if others else queue_rows(env_one="")
+    (run.run / "dispatch/queue.jsonl").write_text(rows)
     begun = start(run)
     claim(begun)
     begun.leave()  # closed by another: nothing is on record for this start

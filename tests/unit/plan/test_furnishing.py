@@ -195,7 +195,7 @@ def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:
         "command: python other.py {environment} {policy}\n",
         "command: python eval.py {environment}\nsetup: conda activate b\n",
     ]
-    kinds = [[row.split("\t")[12] for row in queue(plan(text)).splitlines()] for text in texts]
+    kinds = [[json.loads(row)["kind"] for row in queue(plan(text)).splitlines()] for text in texts]
     assert all(len(set(found)) == 1 and re.fullmatch(r"[0-9a-f]{8}", found[0]) for found in kinds)
     assert len({found[0] for found in kinds}) == len(texts)
 

@@ -72,11 +72,10 @@ def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
     )
     text += "    per: gpu\n    resources: {gpu_memory: 4 GiB, cpus: 2}\n    use_gpus: [0, 3]\n    restarts: 5\n"
     laid = plan(text)
-    assert table(laid) == (
-        "vlm-gpu0\tvlm\t0\t1\t4096\t2\t0\t-\t0\t5\n"  #
-        "vlm-gpu3\tvlm\t3\t1\t4096\t2\t0\t-\t3\t5\n"
-    )
-    assert [row.split("\t")[11] for row in queue(laid).splitlines()] == ["vlm", "-"]
+    rows = [json.loads(row) for row in table(laid).splitlines()]
+    asked = {"gpus": 1, "gpu_memory": 4096, "cpus": 2, "memory": 0, "per_gpu": 0, "per_host": 0, "restarts": 5}
+    assert rows == [{"name": f"vlm-gpu{n}", "kind": "vlm", "gpu": n, "only": [n], **asked} for n in (0, 3)]
+    assert [json.loads(row).get("servers") for row in queue(laid).splitlines()] == [["vlm"], None]
     assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(next(instances(laid))))
     assert json.loads(session_data(laid.sessions[0]))["servers"] == ["vlm"]
 
@@ -138,4 +137,4 @@ def test_a_run_keeps_the_servers_that_it_has() -> None:
         list(amendment(laid, other, 1, ""))
     more = plan(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:"))
     paths = [str(file.path) for file in amendment(replace(laid, servers=()), more, 1, "")]
-    assert {"dispatch/servers.tsv", "servers/other/session.sh", "servers/vlm/session.sh"} <= set(paths)
+    assert {"dispatch/servers.jsonl", "servers/other/session.sh", "servers/vlm/session.sh"} <= set(paths)

@@ -137,7 +137,7 @@ def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
     assert [*json.loads(told["dispatch/slurm.json"])][-1] == "new"
     assert {"slurm/array-1.sh", "slurm/settle.sh"} <= set(told)
     assert "dispatch/engine" not in told
-    assert PurePosixPath("dispatch/queue.tsv") in map(PurePosixPath, told)
+    assert PurePosixPath("dispatch/queue.jsonl") in map(PurePosixPath, told)
 
 
 def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_document_says() -> None:
