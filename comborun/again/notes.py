@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 _MOST = 12
 _SIGNS = {Kind.ADDED: "+", Kind.MORE: "+", Kind.FEWER: "=", Kind.CHANGED: "~", Kind.REMOVED: "-"}
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
-_OF_SESSIONS = ("results.metrics", "progress", "evidence", "failures", "watch", "pin", "display")
+_OF_SESSIONS = ("progress", "evidence", "failures", "watch", "pin", "display")
 _REQUESTED = ("gpu_memory", "cpus", "memory", "per_gpu", "per_host")
+_OPAQUE = {*_OF_PLAN, *_OF_SESSIONS, "resources.exclusive", "results.metrics"}
 _MIB = {"gpu_memory", "memory"}
 
 
@@ -93,35 +94,34 @@ def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
 def taken_over(before: Plan, after: Plan) -> tuple[str, ...]:
     """How work is scheduled, watched, judged and shown from now on: a sentence for each key that has changed.
 
-    `before` is the run's plan as it was, `after` as amended.
+    `before` is the run's plan as it was, `after` as amended. Sessions that came or went are told elsewhere.
     """
     kept = {one.name for one in before.sessions if one.flag != "dropped"}
     kept &= {one.name for one in after.sessions if one.flag != "dropped"}
-    had, has = ([one for one in plan.sessions if one.name in kept] for plan in (before, after))
-    return (
-        *_numbers(before, after),
-        *(f"{key} has changed" for key in _OF_PLAN if getattr(before, key) != getattr(after, key)),
-        *_requests(had, has),
-        *(f"{key} has changed" for key in _OF_SESSIONS if _values(had, key) != _values(has, key)),
+    had, has = dict(_keys(before, kept)), dict(_keys(after, kept))
+    if _unlimited(before) and _unlimited(after):
+        had["limits.per_gpu"] = has["limits.per_gpu"]  # it only follows the number of sessions
+    if after.slurm:
+        had["limits.parallel"] = has["limits.parallel"]  # `slurm` has it there
+    changed = [(key, had[key], has[key]) for key in had if had[key] != has[key]]
+    return tuple(
+        f"{key} has changed" if key in _OPAQUE else f"{key}: {_shown(was, key)} before, {_shown(now, key)} now"
+        for key, was, now in changed
     )
 
 
-def _numbers(before: Plan, after: Plan) -> Iterator[str]:
-    was, now = _numbers_of(before), _numbers_of(after)
-    derived = {"limits.per_gpu"} if _unlimited(before) and _unlimited(after) else set[str]()
-    derived |= {"limits.parallel"} if after.slurm else set()  # `slurm` has it there
-    for key in was:
-        if was[key] != now[key] and key not in derived:
-            yield f"{key}: {_shown(was[key], key)} before, {_shown(now[key], key)} now"
-
-
-def _numbers_of(plan: Plan) -> dict[str, Any]:
-    return {
-        **{f"limits.{key}": value for key, value in asdict(plan.limits).items()},
-        **{f"reserve.{key}": value for key, value in asdict(plan.reserve).items()},
-        "use_gpus": ", ".join(map(str, plan.gpus)) or "none",
-        "poll": plan.poll,
-    }
+def _keys(plan: Plan, names: set[str]) -> Iterator[tuple[str, Any]]:
+    """Key of the grid -> its value, or the list of its values in the sessions of these names."""
+    sessions = [session for session in plan.sessions if session.name in names]
+    yield from ((f"limits.{key}", value) for key, value in asdict(plan.limits).items())
+    yield from ((f"reserve.{key}", value) for key, value in asdict(plan.reserve).items())
+    yield "use_gpus", ", ".join(map(str, plan.gpus)) or "none"
+    yield "poll", plan.poll
+    yield from ((key, getattr(plan, key)) for key in _OF_PLAN)
+    yield from ((f"resources.{key}", [getattr(one.request, key) for one in sessions]) for key in _REQUESTED)
+    yield "resources.exclusive", [one.request.tokens for one in sessions]
+    yield "results.metrics", [one.results.metrics for one in sessions]
+    yield from ((key, [getattr(one, key) for one in sessions]) for key in _OF_SESSIONS)
 
 
 def _unlimited(plan: Plan) -> bool:
@@ -129,29 +129,9 @@ def _unlimited(plan: Plan) -> bool:
     return not plan.limits.per_gpu or plan.limits.per_gpu >= sum(not session.flag for session in plan.sessions)
 
 
-def _requests(had: Sequence[Session], has: Sequence[Session]) -> Iterator[str]:
-    for key in _REQUESTED:
-        pairs = zip(_values(had, f"request.{key}"), _values(has, f"request.{key}"), strict=True)
-        if changed := [(was, now) for was, now in pairs if was != now]:
-            was, now = (_span(values, key) for values in zip(*changed, strict=True))
-            yield f"resources.{key}: {was} before, {now} now"
-    if _values(had, "request.tokens") != _values(has, "request.tokens"):
-        yield "resources.exclusive has changed"
-
-
-def _values(sessions: Sequence[Session], key: str) -> list[Any]:
-    values: list[Any] = [*sessions]
-    for part in key.split("."):
-        values = [getattr(value, part) for value in values]
-    return values
-
-
-def _span(values: Sequence[int], key: str) -> str:
-    least, most = min(values), max(values)
-    shown = _shown(most, key) if most else "not said"
-    return shown if least == most else f"{least or 'not said'} to {shown}"
-
-
-def _shown(value: object, key: str) -> str:
+def _shown(value: Any, key: str) -> str:
+    if isinstance(value, list):
+        amounts = [_shown(amount, key) if amount else "not said" for amount in (min(value), max(value))]
+        return " to ".join(dict.fromkeys(amounts))
     amount = f"{value:g}" if isinstance(value, float) else str(value)
     return f"{amount} MiB" if key.rpartition(".")[2] in _MIB else amount

@@ -21,7 +21,6 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 _HINTS = {
     errno.ENOSPC: "is the disk full? when it is standard output, the place that it goes to",
     errno.EDQUOT: "your quota on that disk is used up",
@@ -30,11 +29,7 @@ _HINTS = {
     errno.EMFILE: "too many files are open: ulimit -n",
     errno.ENAMETOOLONG: "write a shorter path",
 }
-
-
 SOME_DID_NOT = 1
-
-
 INTERRUPTED = 130
 
 

@@ -56,9 +56,9 @@ def test_what_sessions_ask_for_and_what_is_kept_free_are_told_with_both_values()
     assert taken_over(before, now) == (
         "reserve.gpu_memory: 1024 MiB before, 0 MiB now",
         "reserve.cpus: 0 before, 1 now",
-        "resources.gpu_memory: not said to 9216 MiB before, 512 to 11264 MiB now",
-        "resources.cpus: 2 before, not said now",
-        "resources.per_gpu: not said before, 3 now",
+        "resources.gpu_memory: not said to 9216 MiB before, 512 MiB to 11264 MiB now",
+        "resources.cpus: not said to 2 before, not said now",
+        "resources.per_gpu: not said before, not said to 3 now",
         "resources.exclusive has changed",
     )
 
