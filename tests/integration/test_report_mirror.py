@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Path:
         session = run.session(policy, "stairs", 4, results=ResultRules(files=files))
         run.attempt(session, row(0) + row(1, False))
         attempt = RUN.attempt(session.name, 1)
-        run.put(attempt.claim, f'{{"count": "4", "results": ["{files[0]}", "{files[1]}"]}}\n')
+        run.put(attempt.claim, f'{{"count": "4", "files": ["{files[0]}", "{files[1]}"]}}\n')
         output = run.path / attempt.output
         (scratch / f"{policy}.jsonl").write_text(row(2))
         (output / "linked.jsonl").symlink_to(scratch / f"{policy}.jsonl")
