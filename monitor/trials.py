@@ -57,14 +57,14 @@ _MOST_MISSES = 20
 
 
 @dataclass(frozen=True)
-class Hearer:
+class Progress:
     """Who is told how a calibration goes."""
 
     say: Callable[[str], None]
     """the next part"""
     warn: Callable[[str], None]
     """what goes wrong, and what is waited for"""
-    progress: Callable[[int, int], None]
+    count: Callable[[int, int], None]
     """how many of how many sessions have ended"""
 
 
@@ -80,20 +80,20 @@ class Bench:
     secrets: bytes = field(repr=False)
     ready: Callable[[str], object]
     """delivers files; is called with the folder of the runs before the first session starts"""
-    hearer: Hearer
+    progress: Progress
 
 
 def measure_alone(bench: Bench, episodes: int) -> list[tuple[Session, Measured]]:
     """Every combo that is measured, alone; those that are over at once a second time, with more episodes."""
     sessions = kinds(bench.plan.sessions)
     whole = {(one.policy, one.environment) for one in bench.plan.sessions}
-    bench.hearer.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
+    bench.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
     first = _run(bench, alone(bench.plan, sessions, [min(episodes, one.count) for one in sessions]))
     trials = {one.name: [trial] for one, trial in zip(sessions, first, strict=True)}
     counts = [again(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
-        bench.hearer.say(f"{several(len(more), 'combo')} over too soon to tell: once more, with more episodes")
+        bench.progress.say(f"{several(len(more), 'combo')} over too soon to tell: once more, with more episodes")
         longer = [one for one, _ in more]
         repeated = _run(bench, alone(bench.plan, longer, [count for _, count in more]))
         for one, trial in zip(longer, repeated, strict=True):
@@ -114,7 +114,7 @@ def measure_beside(bench: Bench, found: list[tuple[Session, Measured]], most: in
         plan = beside(bench.plan, found, at_once, _length_s())
         if reason := crowded(found, plan, at_once) or refused(plan, ask(bench.transport), bench.facts):
             return steps, reason
-        bench.hearer.say(f"{at_once} side by side")
+        bench.progress.say(f"{at_once} side by side")
         tried = step(found, plan, _run(bench, plan))
         stopped = stops([*steps, tried])
         steps += [tried] if tried.speed else []
@@ -174,12 +174,12 @@ def _run(bench: Bench, plan: Plan) -> list[Trial]:
     if all(trial.whole for trial in trials):
         _note(bench.transport, directory, "discard")
     else:
-        bench.hearer.warn(f"  what went wrong is in {directory}")
+        bench.progress.warn(f"  what went wrong is in {directory}")
     return trials
 
 
 def _abandon(bench: Bench, directory: str, *, keep: bool) -> None:
-    warn = bench.hearer.warn
+    warn = bench.progress.warn
     warn("\nEnding the sessions of the calibration ...")
     try:
         if not keep:
@@ -244,7 +244,7 @@ class _Watch:
             latest = [history.of(one.name)[-1:] for one in self.plan.sessions]
             ended = sum(bool(found and found[0].end) for found in latest)
             if ended > counted:
-                self.bench.hearer.progress(ended, len(self.plan.sessions))
+                self.bench.progress.count(ended, len(self.plan.sessions))
                 counted = ended
             if snapshot.done:
                 return [_trial(*pair, self.uses) for pair in zip(latest, self.plan.sessions, strict=True)]
@@ -269,7 +269,7 @@ class _Watch:
         what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
         if what and what not in self.told:
             self.told.add(what)
-            self.bench.hearer.warn(f"  the first {waits}; Ctrl-C ends the calibration")
+            self.bench.progress.warn(f"  the first {waits}; Ctrl-C ends the calibration")
 
     def _sample(self, now: float) -> None:
         """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""

@@ -18,7 +18,7 @@ from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
 from comborun.forecast.calibrating import best, disturbed
 from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
-from comborun.monitor.trials import Bench, Hearer, measure_alone, measure_beside, tidy
+from comborun.monitor.trials import Bench, Progress, measure_alone, measure_beside, tidy
 from comborun.planner import lay_out
 from comborun.remote.control import laptop_secrets
 from comborun.remote.grids import read_grid, with_policies
@@ -53,7 +53,7 @@ def calibrate(grid: Path, where: Where, episodes: int, most: int, as_json: bool)
     combo calibrate grid.yaml
     combo calibrate grid.yaml --host h100 --episodes 5
     """
-    bench = _prepare(grid, where, _hearer(quiet=as_json))
+    bench = _prepare(grid, where, _progress(quiet=as_json))
     tidy(bench)
     found = measure_alone(bench, episodes)
     steps, stopped = measure_beside(bench, found, most)
@@ -75,19 +75,19 @@ def calibrate(grid: Path, where: Where, episodes: int, most: int, as_json: bool)
         show_calibration(result, path)
 
 
-def _hearer(*, quiet: bool) -> Hearer:
+def _progress(*, quiet: bool) -> Progress:
     def say(text: str) -> None:
         if not quiet:
             click.echo(harmless(text))
 
-    def progress(ended: int, of: int) -> None:
+    def count(ended: int, of: int) -> None:
         if not quiet and sys.stdout.isatty():
             click.echo(f"\r  {ended} of {several(of, 'session')} ended", nl=ended == of)
 
-    return Hearer(say, lambda text: click.echo(harmless(text), err=True), progress)
+    return Progress(say, lambda text: click.echo(harmless(text), err=True), count)
 
 
-def _prepare(path: Path, where: Where, hearer: Hearer) -> Bench:
+def _prepare(path: Path, where: Where, progress: Progress) -> Bench:
     grid = read_grid(path)
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # a file that can't be read is told before anything runs
@@ -103,7 +103,7 @@ def _prepare(path: Path, where: Where, hearer: Hearer) -> Bench:
     def ready(root: str) -> None:
         deliver(transport, compare(transport, shipments), root)
 
-    return Bench(transport, grid, plan, facts, secrets, ready, hearer)
+    return Bench(transport, grid, plan, facts, secrets, ready, progress)
 
 
 def _uncut(grid: Grid) -> Grid:

@@ -10,7 +10,7 @@ from rich.console import Console
 from comborun.again.smoke import canary_plan, told_size
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import tell_skipped
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.observe import load_run
@@ -111,7 +111,7 @@ def _tell(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
         answer({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
         return
     click.echo()
-    tell({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
+    show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
     if result.differing:
         click.echo("Run alone, episodes went otherwise: the program is not repeatable, or runs disturb each other.")
     elif result.combos:
@@ -122,4 +122,4 @@ def _tell(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
         from comborun.reporter.comparing.canary import told_rejects
 
         click.echo(harmless(told_rejects(result, rejects)))
-    tell({"report": f"{program()} report {target.run}"})
+    show_rows({"report": f"{program()} report {target.run}"})

@@ -15,7 +15,7 @@ from rich.text import Text
 from comborun.again.smoke import smoke_sessions
 from comborun.cli.options import SLOTS, Target, Where, grid_argument, host_options, json_option, slurm_option
 from comborun.cli.status import Shown, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, tell, warn
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
 from comborun.monitor.wording import remark
@@ -208,7 +208,7 @@ def _show(told: Told) -> None:
         rows["stop"] = told.target.command("stop")
     elif told.lacks:
         rows |= {verb: told.target.command(verb) for verb in ("resume", "report")}
-    tell(rows)
+    show_rows(rows)
 
 
 def _sentence(told: Told) -> str:
@@ -245,14 +245,14 @@ def smoke_test(told: Told, *, quiet: bool = False) -> bool:
         tried = await_smoke(told.target.transport, told.target.directory, progress)
     except KeyboardInterrupt:
         click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
-        tell({"watch": told.target.command("monitor")}, err=True)
+        show_rows({"watch": told.target.command("monitor")}, err=True)
         raise
     failed = [one for one in tried if not recorded(one)]
     if not quiet:
         Console(highlight=False).print(smoke_table(tried))
     if failed and not quiet:
         click.echo("The rest was not started: mend what is wrong, and launch again.")
-        tell({"why": told.target.command("logs", failed[0].name), "resume": told.target.command("resume")})
+        show_rows({"why": told.target.command("logs", failed[0].name), "resume": told.target.command("resume")})
     return not failed
 
 

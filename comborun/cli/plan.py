@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
-from comborun.cli.terminal import answer, program, tell, warn
+from comborun.cli.terminal import answer, program, show_rows, warn
 from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
 from comborun.forecast.outlook import outlook
@@ -127,7 +127,7 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
         rows["replaces"] = ", ".join(laid.replaces)
     if laid.secrets:
         rows["secrets"] = ", ".join(f"{name} ({source})" for name, source in laid.secrets)
-    tell(rows)
+    show_rows(rows)
 
 
 def _list(laid: Plan) -> None:
@@ -178,7 +178,7 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
         for number, kind in enumerate(kinds(plan), 1)
     }
     said, refused = _said(transport, plan)
-    tell(rows | said)
+    show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
     return refused

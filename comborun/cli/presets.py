@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import json_option
-from comborun.cli.terminal import answer, tell, wrapped
+from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, read_preset
 from comborun.grid.presets import SHIPPED
@@ -42,7 +42,7 @@ def presets(context: click.Context, as_json: bool) -> None:
     if as_json:
         answer([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
     else:
-        tell({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
+        show_rows({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
 
 
 @presets.command()
@@ -61,7 +61,7 @@ def show(preset: str, as_json: bool) -> None:
         answer({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
         return
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
-    tell(dict(_facts(read)))
+    show_rows(dict(_facts(read)))
     for title, lines in (("Before the first session", read.about.needs), ("To be known", read.about.notes)):
         if lines:
             click.echo("\n".join((f"\n{title}:", *(wrapped(line, "- ") for line in lines))))

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, root_options
-from comborun.cli.terminal import answer, tell, wrapped
+from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import bring
 from comborun.rules.words import Life
@@ -145,7 +145,7 @@ def tell_report(summary: Summary, folder: Path, *, as_json: bool = False) -> Non
         return
     _tell_head(summary)
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
-    tell({name: purpose for name, purpose in _PURPOSES.items() if (folder / name).exists()})
+    show_rows({name: purpose for name, purpose in _PURPOSES.items() if (folder / name).exists()})
 
 
 def _report_files(folder: Path) -> Iterator[str]:
@@ -203,4 +203,4 @@ def tell_between(between: Between, folder: Path, *, as_json: bool) -> None:
     for sentence in (*between.sentences, *between.notes):
         click.echo(harmless(sentence))
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
-    tell(dict(zip(NAMES, ("for reading; one file, opens offline", "for pasting", "for programs"), strict=True)))
+    show_rows(dict(zip(NAMES, ("for reading; one file, opens offline", "for pasting", "for programs"), strict=True)))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import differences, make_report, tell_report
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, tell
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import load_run
@@ -120,7 +120,7 @@ def _tell_how_to_come_back(target: Target, ended: RunStatus | None) -> None:
     else:
         click.echo("\nNo longer watching. The sessions go on.", err=True)
     rows = {"report": "report"} if ended else {"watch": "monitor", "stop": "stop"}
-    tell({label: target.command(verb) for label, verb in rows.items()}, err=True)
+    show_rows({label: target.command(verb) for label, verb in rows.items()}, err=True)
 
 
 def _look_once(target: Target, *, as_json: bool) -> int:

@@ -47,29 +47,29 @@ def guarded(command: click.Command) -> int:
         error.show()
         return error.exit_code
     except UserError as error:
-        complain(error)
+        show_error(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: `combo logs | head`
-        _say_no_more()
+        _discard_output()
         return 0
     except (OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
-        told = _circumstance(error)
+        told = _as_user_error(error)
         if told is None:
             raise
-        _say_no_more()
-        complain(told)
+        _discard_output()
+        show_error(told)
         return told.exit_code
     return code if isinstance(code, int) else 0
 
 
-def _say_no_more() -> None:
+def _discard_output() -> None:
     """What is still to be written can't be, and must not be complained about when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _circumstance(error: Exception) -> UserError | None:
+def _as_user_error(error: Exception) -> UserError | None:
     """What of this machine, or of a file that is not ours, an error tells of; None for a bug of ours."""
     match error:
         case OSError(filename=None):
@@ -103,7 +103,7 @@ def colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def complain(error: UserError) -> None:
+def show_error(error: UserError) -> None:
     """Show a mistake and its hint; both may hold what a host said."""
     click.secho("Error: ", fg="red", bold=True, nl=False, err=True, color=colour())
     click.echo(harmless(error.message), err=True)
@@ -126,7 +126,7 @@ def program() -> str:
     return shlex.quote(f"./{here.relative_to(Path.cwd())}" if below else str(here))
 
 
-def tell(rows: dict[str, str], *, err: bool = False) -> None:
+def show_rows(rows: dict[str, str], *, err: bool = False) -> None:
     """Rows of a label and a value, aligned."""
     width = max(map(len, rows), default=0)
     for label, value in rows.items():
