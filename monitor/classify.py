@@ -18,7 +18,7 @@ from comborun.rules.names import AFTER
 from comborun.rules.words import Life, Outcome
 
 _TOGETHER = 2
-"""so many sessions that are gone are an event of the host, where it has not been started again"""
+"""sessions that must vanish together to be an event of the host, without a restart"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
@@ -35,7 +35,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     moment = snapshot.now if now is None else now
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
-    # nodes are started again, and sessions vanish with them, one by one: each is its own to tell of
+    # on Slurm nodes restart one by one, and each session tells of its own
     event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
     told = event.sessions if event else ()
     finished = _finished(snapshot, history)
@@ -58,7 +58,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         after=after_status(history.of(AFTER), moment) if plan.after else None,
         unheard=unheard(view.id, snapshot),
     )
-    if snapshot.scheduler:  # the load of a login node is nobody's concern
+    if snapshot.scheduler:  # the load of a login node does not matter
         status = replace(status, use=HostUse(disk=snapshot.use.disk))
     return replace(status, hint=hint(status))
 
@@ -84,14 +84,14 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
 
 
 def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:
-    """What the dispatcher says is waited for; nothing where none says it any more."""
+    """Waits, as long as the dispatcher that told of them lives."""
     return snapshot.waiting if snapshot.dispatcher is not None else ()
 
 
 def _waiting(
     status: SessionStatus, waits: Sequence[Waiting], plan: Plan, attempts: Sequence[Attempt], now: float
 ) -> SessionStatus:
-    """Queued again where it has ended and waits for that; else it waited before this attempt, and was quick."""
+    """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated: it was quick."""
     last = waits[-1]
     if status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits):
         status = queued_again(status, again(last, plan, attempts, now))
@@ -112,7 +112,7 @@ def _parts(plan: Plan) -> dict[str, str]:
 
 
 def _slots(plan: Plan, snapshot: Snapshot) -> int | None:
-    """How many sessions may run at once; None where nothing starts, or nobody can tell when Slurm starts it."""
+    """How many sessions may run at once; None: nothing starts, or Slurm decides."""
     if snapshot.dispatcher is None or snapshot.stopped or snapshot.hold or snapshot.scheduler:
         return None
     return plan.limits.parallel if snapshot.slots is None else snapshot.slots
@@ -132,7 +132,7 @@ def _span(history: History) -> tuple[float | None, float | None]:
 
 
 def _host_event(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> HostEvent | None:
-    """What happened to the host and ended sessions, as long as they have not been started anew.
+    """The event that ended sessions, until they are started again.
 
     Sessions that began under another boot id were ended by the restart. Those that vanished under the same one did so
     together when nothing of the run lives any more, the dispatcher included: the user's processes were killed.

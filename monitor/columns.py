@@ -43,7 +43,7 @@ class _Level:
     dropped: int = 0
     """so many of _DROPPED are left out"""
     ranges: bool = True
-    """how long it will still take from shortest to longest, or only what is likely"""
+    """show the time left as a range, or only the likely one"""
     last_line: int = 40
     """cells, at least"""
 
@@ -121,7 +121,7 @@ def _state(session: SessionStatus, _: int) -> Text:
 
 
 def _name(session: SessionStatus, name: str, width: int) -> Text:
-    """Without its middle where it is too long: names of one grid tend to differ at their ends."""
+    """Too long names lose their middle: names of one grid tend to differ at the end."""
     name, tail = visible(name), (width - 1) // 2
     if cell_len(name) > width:
         name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
@@ -150,7 +150,7 @@ def _successes(session: SessionStatus, _: int) -> Text:
 
 
 def _idle(session: SessionStatus, _: int) -> Text:
-    """Silence is no sign of trouble where a program is known for it."""
+    """Dim for a program that is known to be silent."""
     return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
 
 
@@ -178,7 +178,7 @@ def _node(session: SessionStatus, _: int) -> Text:
 
 
 def _last_line(session: SessionStatus, width: int) -> Text:
-    """How it ended, where that needs words, else what its log says."""
+    """Its note, if it has one, and the last line of its log."""
     if remarked := remark(session):
         line = Text(remarked, note_style(session))
         line.append(f"  {session.last_line}" if session.last_line else "", "dim")

@@ -51,7 +51,7 @@ class _Pace:
     drift: float
 
     def seconds(self, count: int, level: float) -> float:
-        """How long `count` take, so many standard deviations from what is likely."""
+        """How long `count` take, `level` standard deviations from the mean."""
         spread = math.hypot(self.variation * math.sqrt(count + count**2 / self.seen), self.drift * count)
         return max(0.0, self.mean * (count + level * spread))
 
@@ -59,9 +59,9 @@ class _Pace:
 @dataclass(frozen=True)
 class Forecast:
     ends: Mapping[str, Expected]
-    """by session; those that can't be told are left out"""
+    """by session; unknown ones are left out"""
     run: Expected | None
-    """None when the end of any session that is to come can't be told"""
+    """None when the end of any remaining session is unknown"""
 
 
 def forecast(sessions: Sequence[SessionStatus], slots: int | None, now: float) -> Forecast:
@@ -96,7 +96,7 @@ def _ends(
 
 
 def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
-    """Who takes the place that is free from `moment` on: the first that may start then, else the first that may."""
+    """The next to start in a slot that is free at `moment`: the first that is ready then, else the earliest."""
     return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
 
 

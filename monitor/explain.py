@@ -58,7 +58,7 @@ def to_document(told: Explanation) -> dict[str, Any]:
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:
-    """`name` is a session of the plan, or `after`. One that was amended away stands in no table."""
+    """`name` is a session of the plan (perhaps amended away), or `after`."""
     if name == AFTER and status.after:
         seen, reasons = status.after, _after(status, status.after)
     else:
@@ -193,7 +193,7 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{when}")
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
-    waits = seen.waiting  # a retry that waits for nothing else: another one would change nothing
+    waits = seen.waiting  # it is about to be retried: another retry would change nothing
     asked_for = seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
     if seen.alive:
         yield Command(
@@ -208,7 +208,7 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:
-    """Of everything that `explain_server` can be asked about."""
+    """All model servers of a plan."""
     return tuple(one.name for one in instances(plan))
 
 

@@ -22,7 +22,7 @@ def visible(line: str) -> str:
 def indented(line: str) -> str:
     """The same with the blanks before it, which tell the lines of a traceback apart.
 
-    Of a progress bar it is what was drawn last: `\\r` begins it anew.
+    Of a progress bar it shows what was drawn last, after a `\\r`.
     """
     drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
     shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")

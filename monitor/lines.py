@@ -25,7 +25,7 @@ _SERVER_STYLES = {"ready": "green", "loading": "cyan", "starting": "cyan", "sile
 class _Fact(NamedTuple):
     text: Text
     keep: int
-    """where there is no place for all, those with the highest number stay"""
+    """the lower, the sooner it is left out"""
 
 
 def note_style(session: SessionStatus) -> str:
@@ -34,7 +34,7 @@ def note_style(session: SessionStatus) -> str:
 
 
 def bar(done: int, planned: int, width: int, style: str) -> Text:
-    """`width` cells, in halves; what is missing is drawn thin, so that it reads without colour too."""
+    """`width` cells, in halves. The rest is a thin line, so that it reads without colour."""
     halves = 2 * max(0, width)
     filled = min(halves, halves * done // planned) if planned > 0 else 0
     whole, half = divmod(filled, 2)
@@ -43,7 +43,7 @@ def bar(done: int, planned: int, width: int, style: str) -> Text:
 
 
 def packed(facts: Sequence[Text], width: int) -> list[Text]:
-    """Facts side by side, on as many lines as it takes; none is broken."""
+    """Facts side by side, on as many lines as needed; no fact is broken."""
     lines: list[Text] = []
     for fact in facts:
         if lines and lines[-1].cell_len + len(GAP) + fact.cell_len <= width:
@@ -65,7 +65,7 @@ def host_facts(use: HostUse) -> list[str]:
 
 
 def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
-    """One line or two, as much as there is place for: bars go first, then GPUs become a sum, then facts go."""
+    """One or two lines. If space is short, bars go first, then GPUs become a sum, then facts go."""
     if height is not None and height < _LOW:
         return []
     most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1

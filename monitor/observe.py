@@ -1,4 +1,4 @@
-"""Asking the host, one round trip per question, and remembering: a probe sends only what is new."""
+"""Ask the host, one round trip per question, and remember: a probe sends only what is new."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from comborun.rules.words import Completeness
 TAIL = 400
 """bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
 LONG_TAIL = 4096
-"""the same where a pattern looks for progress in it; the probe gives less when many sessions run"""
+"""the same if a pattern looks for progress in it; the probe sends less when many sessions run"""
 LONGEST_TAIL = 16384
-"""and where that is a bar that starts again: it is drawn seldom, and the bars below it often"""
+"""the same for a bar that starts again: it is drawn rarely, and the bars below it often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
 MOST_MARKS = 60
@@ -110,7 +110,7 @@ class History:
 
 
 def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] = _NONE) -> History:
-    """Ended attempts stay; those without an end are what the new snapshot says, for it sends all of them.
+    """Ended attempts stay. Of the others the new snapshot sends all, so it replaces them.
 
     `sessions` are the plan's, by name: they say how progress is read off a log.
     """
@@ -130,16 +130,16 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
 
 
 def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
-    """What its log tells, with what this look shows of it; `late`: whoever looks has not looked before."""
+    """What its log tells, including this look; `late`: this is the first look at the run."""
     begin, rules = one.begin, session.progress
     share = Share(begin.first, begin.count) if begin and begin.count else Share(session.first, session.count)
     if rules.each and share.count and one.end and one.end.completeness is Completeness.COMPLETE:
-        return Counter(share.count)  # which no look at a bar may have shown
+        return Counter(share.count)  # no look may have shown the bar at its end
     if not one.tail:
         return one.counter
     started = begin.started if begin else None
     age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
-    cut = one.log_size != len(one.tail)  # a log that has grown meanwhile may have been cut, too
+    cut = one.log_size != len(one.tail)  # a log that grew meanwhile may have been cut, too
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, share, Look(age, late=late and cut))
 
 

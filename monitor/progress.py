@@ -42,7 +42,7 @@ class Look(NamedTuple):
     age: float = 0.0
     """seconds since its attempt began"""
     late: bool = False
-    """the first look of somebody who came later, at a log whose beginning it did not show"""
+    """the first look, at a log whose beginning it did not show"""
 
 
 ALL_SEEN = Look()
@@ -87,7 +87,7 @@ def counted(
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for what this Python can't read, though the one that checked the grid could."""
+    """None if this Python can't read it, though the one that checked the grid could."""
     try:
         return compile_pattern(pattern)
     except UserError:
@@ -121,7 +121,7 @@ def _done(done: int, total: int | None, counts_from: int | None, share: Share) -
 
 
 def _started_again(before: Counter, drawn: Sequence[tuple[int, int]], each: int, share: Share, look: Look) -> Counter:
-    """Parts that have passed, and the share of the one that is under way."""
+    """Episodes of the parts that have passed, plus the share of the current one."""
     missed = before.missed or look.late
     if not drawn:
         return replace(before, missed=missed)
@@ -134,7 +134,7 @@ def _started_again(before: Counter, drawn: Sequence[tuple[int, int]], each: int,
 
 
 def _guessed(before: Counter, found: Sequence[int]) -> Counter:
-    """A tail repeats what the one before it held, so only its own order and its end can show that a count went back."""
+    """Tails overlap, so only the order within one tail, and its last number, can show that a count went back."""
     if not found:
         return before
     if list(found) != sorted(found) or found[-1] < (before.done or 0):

@@ -38,7 +38,7 @@ _SIGNALS = {
 
 
 def session_status(session: Session, attempts: Sequence[Attempt], now: float, part: str = "") -> SessionStatus:
-    """A combo's session from its attempts, oldest first; `part` tells it from others of its combo."""
+    """The status of a combo's session; `attempts` oldest first, `part` tells it from others of its combo."""
     recorded = session.results.lines
     status = SessionStatus(
         name=session.name,
@@ -64,6 +64,8 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
         uncounted=visible(counts.why) if recorded else "",
+        own=attempts[-1].done,
+        whole=attempts[-1].whole,
     )
 
 
@@ -74,9 +76,9 @@ def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
 
 
 def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts whose records add up: the latest, and those before it whose range it goes on with.
+    """The attempts whose records add up: the latest one and those whose range it continues.
 
-    When it has ended, another chain of attempts may have left more: its records still count.
+    Once it has ended, the chain with the most records counts.
     """
     chains: list[list[Attempt]] = []
     for one in attempts:
@@ -89,7 +91,7 @@ def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
-    """What the results of all attempts show, as the report merges them; while one runs, those that it goes on with."""
+    """Merged as the report does it: over all attempts, or while one runs over those that it continues."""
     parts = attempts if attempts[-1].end else _chain(session, attempts)
     begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
     whole = session.first, session.count
@@ -97,7 +99,7 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 
 
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
-    """Its records, and while it runs what its log tells, unless there are rows that don't count; None: unknown."""
+    """Its records, or while it runs what its log tells (not if some rows don't count); None: unknown."""
     parts = _chain(session, attempts)
     if counts and (attempts[-1].end or counts.why):
         done = counts.records
@@ -111,7 +113,7 @@ def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts |
 
 
 def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
-    """The latest attempt, its end by what all attempts have left: records of earlier ones count in the report, too."""
+    """The latest attempt, but judged by the results of all attempts, as the report judges it."""
     latest = attempts[-1]
     if latest.end is None or not session.results.lines:
         return latest
@@ -131,7 +133,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
     life, outcome = _life(one)
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
-    until = end.ended if end else now if one.alive else None
+    until = (end.ended or None) if end else now if one.alive else None
     return replace(
         status,
         life=life,
@@ -144,8 +146,6 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         last_line=last_line(one.tail),
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
-        own=one.done,
-        whole=one.whole,
         marks=one.marks,
         note=note(end, session) if end else _lost(one) if outcome else _still(one, now),
         stalled=one.stalled if life is Life.STALLED else None,
@@ -171,7 +171,7 @@ def _still(one: Attempt, now: float) -> str:
 
 
 def _misplaced(one: Attempt) -> str:
-    """Where its memory lies, where that is another GPU than it was granted."""
+    """Which GPUs hold its memory; empty unless one of them was not granted."""
     granted = one.begin.gpus if one.begin else ""
     pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
     held = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0])))
@@ -185,16 +185,16 @@ def _lost(one: Attempt) -> str:
 
 
 def queued_again(status: SessionStatus, note: str) -> SessionStatus:
-    """A session whose latest attempt failed, and that will be started again."""
+    """A session that failed and will be started again."""
     return replace(status, life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, note=note)
 
 
 def with_task(status: SessionStatus, task: Task) -> SessionStatus:
-    """A session as its records tell, and as Slurm has it: files first, for they say what was done."""
+    """A session with its Slurm task. The records win: they say what was done."""
     if status.alive:
         return replace(status, task=task, node=status.node or task.node)
     again = status.life is Life.ENDED
-    if again and (status.done_with or task.attempt <= status.attempt):  # it is on its way out, or is left over
+    if again and (status.done_with or task.attempt <= status.attempt):  # that task is about to end, or was left over
         return status
     if task.begun:
         fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
@@ -206,7 +206,7 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
 
 
 def without_task(status: SessionStatus, scheduler: Scheduler) -> SessionStatus:
-    """A session that lives as its records tell, of which Slurm has no task: told where Slurm's answer is newer."""
+    """A session that looks alive but has no Slurm task gets a note, if Slurm answered after its start."""
     if not status.alive or not scheduler.answered or scheduler.at is None or status.started is None:
         return status
     if scheduler.at < status.started + _CLOCKS_S:

@@ -109,7 +109,7 @@ class Scheduler:
 
 
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:
-    """By session the task of the highest attempt: that of an earlier one is on its way out."""
+    """By session the task of the highest attempt; earlier ones are about to end."""
     return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
 
 

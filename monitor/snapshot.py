@@ -90,7 +90,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; memory in bytes, by whomever. None is unknown, which is never the same as 0."""
+    """One GPU, with the memory (bytes) that all programs use. None is unknown, never 0."""
 
     index: int
     memory_used: int | None
@@ -120,7 +120,7 @@ class HostUse:
     """over the last minute"""
     cpus: int | None = None
     memory: Room | None = None
-    """free is what programs could be given without swapping"""
+    """free means without swapping"""
     disk: Room | None = None
     """of the file system of the run"""
     gpus: tuple[Gpu, ...] = ()
@@ -141,11 +141,11 @@ class Attempt:
     life: str = ""
     """in the host's words: starting, running, orphaned, lost or ended (comborun/host/attempts.py)"""
     claimed: bool = False
-    """a supervisor has made it its own, whether it got as far as the begin or not"""
+    """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, where that is longer than allowed"""
     wrong_gpu: str = ""
-    """`GPU:MiB,GPU:MiB` that its processes held when some of it lay on a GPU that it was not granted"""
+    """`GPU:MiB,GPU:MiB` that its processes held, if some of it lay on a GPU that was not granted"""
     live: Counts = field(default_factory=Counts)
     """what its result files show while it runs"""
     log_size: int = 0
@@ -153,9 +153,9 @@ class Attempt:
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
     counter: Counter = NOTHING
-    """what its log has told so far of how much is done; kept by the asker"""
+    """how much is done, by its log; kept by the watcher"""
     marks: tuple[Mark, ...] = ()
-    """when more was seen to be done, oldest first; kept by the asker"""
+    """when more was seen to be done, oldest first; kept by the watcher"""
 
     @property
     def done(self) -> int:
@@ -182,7 +182,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What the probe tells of a run as a whole, and everybody who looks is shown."""
+    """What the probe tells of a run as a whole."""
 
     stopped: bool = False
     hold: Hold | None = None
@@ -208,10 +208,10 @@ class Snapshot(RunFacts):
     done: bool
     """all sessions have ended"""
     attempts: tuple[Attempt, ...]
-    """those that are newer than what the asker said it knows"""
+    """those that are newer than what the watcher knows"""
     plan: int | None = None
     """the number of the newest plan"""
     notice_failed: tuple[int, float] | None = None
-    """with which code the notify command ended, and when, if it did not take the latest notice"""
+    """exit code of the notify command and time, if it did not take the latest notice"""
     waiting: tuple[Waiting, ...] = ()
     tasks: tuple[Task, ...] = ()

@@ -75,7 +75,7 @@ class SessionStatus:
     first: int = 0
     """of its planned episodes"""
     uncounted: str = ""
-    """why rows of its result files don't count, or have no verdict: one sentence"""
+    """one sentence: why rows of its result files don't count, or have no verdict"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     """None until it has ended"""
@@ -96,7 +96,7 @@ class SessionStatus:
     own: int = 0
     """episodes (or steps) that its latest attempt has done"""
     whole: bool = True
-    """`own` is all that it has done; else the least, and neither a pace nor what is left follows from it"""
+    """`own` is exact; otherwise it is a lower bound, and no pace follows from it"""
     marks: tuple[Mark, ...] = ()
     """when more was seen to be done by it, oldest first"""
     note: str = ""
@@ -106,7 +106,7 @@ class SessionStatus:
     part: str = ""
     """what tells it from the other sessions of its combo: `smoke`, `superseded`, or its range"""
     extra: bool = False
-    """its episodes are not among the planned ones: a smoke test's are not, nor those of what was amended away"""
+    """its episodes are not planned ones: it is a smoke test, or was amended away"""
     stalled: float | None = None
     """since when it has shown no progress, where that is longer than allowed"""
     waiting: Waiting | None = None
@@ -131,7 +131,7 @@ class SessionStatus:
 
     @property
     def done_with(self) -> bool:
-        """Whether it has ended as it should: with all its work, or because nobody needs that any more."""
+        """Whether it succeeded, or is not needed any more."""
         return self.outcome in (Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
 
     @property
@@ -171,9 +171,9 @@ class RunStatus(RunFacts):
     finished: bool = False
     host_event: HostEvent | None = None
     hint: str = ""
-    """what to do, when something is to be done: nothing starts any more, say"""
+    """what to do, for example when nothing starts any more"""
     unheard: str = ""
-    """that the grid's notify command did not take the latest notice"""
+    """told if the grid's notify command did not take the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""
     link: Link = UP
@@ -182,7 +182,7 @@ class RunStatus(RunFacts):
 
     @property
     def abandoned(self) -> bool:
-        """Whether it has not ended and nobody is there who would start the rest of it, though nobody ordered that."""
+        """Whether its dispatcher is gone before the end, though nobody stopped or held the run."""
         held = self.stopped or self.hold is not None
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
@@ -202,16 +202,16 @@ class RunStatus(RunFacts):
 
     @property
     def done(self) -> int:
-        """Of the planned ones: what a combo's sessions have done twice is done once."""
+        """Planned episodes that are done; one that two sessions did counts once."""
         return sum(min(size(due), done) for due, done in self._combos())
 
     @property
     def planned(self) -> int:
-        """Each episode of a combo once, whatever number of sessions is for it."""
+        """Episodes in all; one that two sessions are for counts once."""
         return sum(size(due) for due, _ in self._combos())
 
     def _combos(self) -> Iterator[tuple[Spans, int]]:
-        """What a combo's sessions are about, and how much they have done; without those that can't tell."""
+        """For each combo its episodes, and how many are done; without sessions that can't tell."""
         combos: defaultdict[tuple[str, str], list[SessionStatus]] = defaultdict(list)
         for session in self.proper:
             if session.done is not None:

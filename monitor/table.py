@@ -76,7 +76,7 @@ def render(status: RunStatus, look: Look) -> RenderableType:
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
-    """By state; a smoke test that has not succeeded stands above the rest."""
+    """By state; an unfinished smoke test comes first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
     return not ahead, _PLACE[state(session)]
 
@@ -131,7 +131,7 @@ def _title(status: RunStatus, look: Look) -> list[Text]:
 
 
 def _times(status: RunStatus, look: Look) -> list[str]:
-    """How long it has taken, and when it will be over: `-` as long as that can't be told."""
+    """How long it has taken, and when it will end: `-` if unknown."""
     if status.now is None or status.seconds is None:
         return []
     if status.finished:
@@ -141,7 +141,7 @@ def _times(status: RunStatus, look: Look) -> list[str]:
 
 
 def _progress(status: RunStatus, width: int) -> Text:
-    """The bar over everything; left out where no program of the run tells how far it is."""
+    """The bar of the whole run; only a count of sessions if no program tells its progress."""
     if not status.planned:
         return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
     done = f"{status.done}/{status.planned} {status.unit}"
@@ -174,7 +174,7 @@ def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) ->
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
-    over = status.finished and not status.hold  # what has halted a run may have been its server
+    over = status.finished and not status.hold  # a server may be why it was halted
     servers = () if over else status.servers[:_MOST_SERVERS]
     lines += [server_line(one, status.now, waits.get(one.name, ""), look.width) for one in servers]
     if status.after:

@@ -76,7 +76,7 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
 
 
 def hint(status: RunStatus) -> str:
-    """How to go on when nothing new will start although there is something to start: one sentence with the command."""
+    """One sentence with the command that goes on, if nothing new starts although work is left."""
     resume = f"`combo resume {status.run}` goes on"
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold, resume)
@@ -86,12 +86,12 @@ def hint(status: RunStatus) -> str:
         return f"stopped with {left} of {total} left: {resume}" if status.stopped and left else ""
     if _full_disk(status):
         return "the disk of the run is full: free some room, and the run goes on by itself"
-    if status.stopped:  # while it is being stopped, or since that was interrupted
+    if status.stopped:  # it is being stopped, or that was interrupted
         return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"
     if status.dispatcher is None:
         return f"{_gone(status)}: {resume}"
     if held_back := [task for task in status.tasks if task.held]:
-        arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # a release lets go all that is held of it
+        arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # one release is for a whole array
         where = "" if status.host == "local" else f" on {status.host}"
         count = several(len(held_back), "task")
         return f"Slurm holds {count} back: `scontrol release {arrays or 'JOB'}`{where} lets go"
@@ -107,7 +107,7 @@ def _gone(status: RunStatus) -> str:
 
 
 def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
-    """The command before the reason, which may be long and is the first to be cut off."""
+    """The command comes before the reason, which may be long and cut off."""
     lacking = [one for one in status.proper if not one.done_with]
     if not lacking:
         return ""
@@ -131,7 +131,7 @@ def _full_disk(status: RunStatus) -> bool:
 
 
 def unheard(run: str, snapshot: Snapshot) -> str:
-    """That news of the run reach nobody, and the command by which that is tried; empty where they do."""
+    """Whether notices fail, with the command that tries them; empty when they work."""
     if snapshot.notice_failed is None:
         return ""
     code, at = snapshot.notice_failed
@@ -232,7 +232,7 @@ def _waits(asked: Question) -> Iterator[str]:
 
 
 def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
-    """Of one that has ended and starts again: how it ended, when it starts, and what for."""
+    """How the last attempt ended, and when the next one starts."""
     seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
     ended = "was stopped" if end and end.cause is Cause.STOPPED else "failed"
     said = again(waiting, asked.view.plan, asked.attempts, asked.now)
@@ -250,7 +250,7 @@ def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
 
 
 def _server(status: RunStatus, kind: str) -> Iterator[str]:
-    """What the model server that it asks is doing: one of them, if there is one on each GPU."""
+    """What the model servers that it asks are doing."""
     of_kind = [one for one in status.servers if one.name == kind or one.name.startswith(f"{kind}-gpu")]
     for one in of_kind or [Server(kind, "queued")]:
         waits = status.server_waits.get(one.name, "")
@@ -274,7 +274,7 @@ def _slurm(asked: Question, scheduler: Scheduler) -> Iterator[str]:
 
 
 def _gpus(asked: Question) -> Iterator[str]:
-    """What it wants, and who has it where that can be why it waits: with no slot free, that is why."""
+    """What it wants, and who holds it. Holders are named only if they can be the reason: not if no slot is free."""
     wants, plan, status = asked.session.gpus, asked.view.plan, asked.status
     if not wants:
         return

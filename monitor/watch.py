@@ -62,7 +62,7 @@ class Source:
         return fold(history, snapshot, {session.name: session for session in self.view.plan.sessions})
 
     def renewed(self, history: History) -> Source:
-        """The run by its newest plan, where the last look tells of a newer one. Raises HostError."""
+        """The run with its newest plan, if the last look told of one. Raises HostError."""
         told = history.snapshot.plan if history.snapshot else None
         if told is None or told <= self.view.number:
             return self
@@ -74,7 +74,7 @@ class Settings:
     interval: float
     """seconds from one look to the next, at most"""
     chance: Callable[[], float] = random.random
-    """numbers from 0 to 1: so that not all watchers come back at once"""
+    """random numbers from 0 to 1, so that watchers don't all come back at once"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Memory:
     """what `heed` had to say of the last look"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
-        """The run now: while the host answers its time goes on between two looks; else it stands still."""
+        """The run now. Its time goes on between two looks, and stands still while the host does not answer."""
         age = None if self.seen is None else clock.elapsed() - self.seen
         link, now = replace(self.link, last_seen=age), None
         if not link.reachable:
@@ -134,7 +134,7 @@ def watch(
 
 
 def until_answered(act: Callable[[], T], clock: Clock, settings: Settings, tell: Callable[[Link], object]) -> T:
-    """What `act` gives as soon as the host lets it: each time when it raises HostError, `tell` hears of the link."""
+    """The result of `act`, repeated until it raises no HostError; each time `tell` gets the link."""
     memory = _Memory()
     while True:
         try:
@@ -202,7 +202,7 @@ def pause(interval: float, calm: float, due: float | None) -> float:
 
 
 def backoff(interval: float, failures: int, chance: float) -> float:
-    """Seconds until a host that doesn't answer is asked again: soon, then less often, never all watchers at once.
+    """Seconds until a host that doesn't answer is asked again: soon, then less often.
 
     `chance` is a random number from 0 to 1; the pause is between a half and the whole of 2, 4, 8 ... seconds.
     """

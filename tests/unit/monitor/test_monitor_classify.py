@@ -171,6 +171,7 @@ def a_chain(*records: int, cause: str = "exited", **fields: object) -> list[Seen
 
 def test_a_session_is_judged_by_all_that_its_attempts_have_left() -> None:
     session = only(*a_chain(2, 1, 0))
+    assert session.own == 0, "its pace is that of the latest attempt alone"
     assert (session.outcome, session.done, session.note) == (Outcome.PARTIAL, 3, "exit code 1")
     assert only(*a_chain(0, 0)).outcome is Outcome.FAILED
     assert only(*a_chain(2, 0, cause="stopped")).outcome is Outcome.CANCELLED
