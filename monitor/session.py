@@ -198,7 +198,7 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
         return status
     if task.begun:
         fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
-        return replace(fresh, node=task.node, task=task)
+        return replace(fresh, started=None, node=task.node, task=task)
     if again:
         status = queued_again(status, f"attempt {task.attempt} waits, {task.words}")
         return replace(status, node="", task=task)

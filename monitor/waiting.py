@@ -156,8 +156,9 @@ def quarantined(quarantine: Sequence[Quarantine]) -> str:
 
 def blocked(status: RunStatus) -> str:
     """What keeps every session from starting; empty when nothing does."""
-    gone = status.dispatcher is None and not status.finished
-    return status.hint if status.stopped or status.hold or gone or _full_disk(status) else ""
+    if not (status.stopped or status.hold or status.dispatcher is None or _full_disk(status)):
+        return ""
+    return status.hint or "nothing new starts until the run is resumed"
 
 
 # One queued session
