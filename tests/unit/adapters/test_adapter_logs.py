@@ -243,6 +243,21 @@ def test_a_rate_over_nothing_is_no_rate(rate: str, n: str, reason: str) -> None:
     assert (reading.aggregates, reasons(reading)) == ([], [reason])
 
 
+RANK = "[Rank {}/2] Metrics: {{'success_rate': {}, 'num_episodes': {}, 'steps': {}}}\n"
+
+
+def test_ranks_are_added_up_and_the_last_word_of_each_counts() -> None:
+    text = RANK.format(0, 0.0, 4, 9.0) + RANK.format(1, 0.5, 2, 4.0) + RANK.format(0, 0.75, 4, 1.0)
+    found = only(read_text("rank-metrics", text).aggregates)
+    assert (found.successes, found.episodes, found.metrics) == (4, 6, {"steps": 2.0})
+
+
+def test_a_rank_that_tells_nothing_leaves_nothing_to_count() -> None:
+    reading = read_text("rank-metrics", RANK.format(1, 0.5, 2, 4.0))
+    assert reading.aggregates == []
+    assert reasons(reading) == ["no metrics of rank 0 of 2: nothing is counted"]
+
+
 def test_an_evaluation_that_lacks_one_of_the_two_is_named() -> None:
     assert reasons(read_text("kn-aggregate", "│num_trajectories=16 │")) == ["an evaluation without a success rate"]
     assert reasons(read_text("kn-aggregate", "│success_once=0.5 │")) == ["an evaluation without a number of episodes"]

@@ -104,6 +104,12 @@ def test_a_file_whose_first_lines_are_broken_is_known_by_the_next() -> None:
     assert (taken, len(reading.rejects)) == ("completion-rows", 8)
 
 
+@pytest.mark.parametrize("content", ["{torn", "no JSON\n"])
+def test_rows_of_which_none_can_be_read_are_rows_all_the_same(content: str) -> None:
+    taken, reading = sniffed(content)
+    assert (taken, len(reading.rejects)) == ("jsonl-rows", 1)
+
+
 def test_a_summary_is_named_and_not_read() -> None:
     taken, reading = sniffed('{"task_success": 1.0}', "results/summary.json")
     assert taken == "summary"

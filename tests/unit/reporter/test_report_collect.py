@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from report_runs import RUN, RunDirectory, row
 
+from comborun.again.resumption import Rejected
 from comborun.errors import UserError
 from comborun.judging import ResultRules
 from comborun.reporter.adapters.reading import RejectKind
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
+from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
 from comborun.reporter.summary import summarize
 
@@ -131,6 +133,15 @@ def test_what_a_copy_lacks_is_told_in_its_place_and_an_old_version_of_it_is_not_
         ("b.jsonl", "it does not hold still"),
     ]
     assert [record.episode for record in collected.records] == [0]
+
+
+def test_rejected_records_are_told_by_session_but_not_lines_whose_end_may_come_yet(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs"), row(0) + row(1, policy="other") + '{"episode": 2')
+    run.attempt(run.session("rough", "stairs"), '{"episode": 2')
+    at = f"{RUN.attempt('stairs_flat', 1).output}/episodes.jsonl:2"
+    reason = "of another policy: 'other', where 'flat' ran"
+    assert rejected(collect_run(run.write())) == {"stairs_flat": Rejected(1, 1, reason, at)}
 
 
 def test_a_plan_that_is_broken_is_refused(tmp_path: Path) -> None:

@@ -109,6 +109,13 @@ def test_a_folder_per_episode_is_told_apart_as_a_whole(tmp_path: Path) -> None:
     assert not any("number their episodes alike" in defect.reason for defect in found.defects)
 
 
+def test_shards_with_a_folder_per_episode_are_one_combo_without_a_complaint(tmp_path: Path) -> None:
+    steps = json.dumps([{"step": 1, "info": {"task_success": 1.0}, "done": True}])
+    found = collected(tmp_path, {f"shard{n}/agent/EB/episode_{n}/cosmos_log.json": steps for n in (1, 2)})
+    assert table(found) == {("agent", "EB"): (2, 2)}
+    assert not any("number their episodes alike" in defect.reason for defect in found.defects)
+
+
 def test_counts_and_episodes_of_two_folders_are_two_runs(tmp_path: Path) -> None:
     files = {"a/pi0/libero/client.log": client_log(GOOD), "b/pi0/libero/eval.log": counted(2)}
     assert table(collected(tmp_path, files)) == {("pi0 (a)", "libero"): (4, 4), ("pi0 (b)", "libero"): (2, 8)}

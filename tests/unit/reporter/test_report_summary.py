@@ -143,6 +143,12 @@ def test_without_an_end_record_a_session_may_still_run(run: RunDirectory) -> Non
     assert sentences(summary)[0] == "Not all sessions had ended when this report was made."
 
 
+def test_a_combo_has_no_outcome_while_one_of_its_sessions_runs(run: RunDirectory) -> None:
+    run.attempt(run.session("flat", "stairs", count=5), rows(5, 1))
+    run.attempt(run.session("flat", "stairs", first=5, count=5, name="stairs_flat_e5-9"), row(5), end=None)
+    assert only(run, done=False).ending.outcome is None
+
+
 def test_without_an_end_record_in_a_run_that_is_over_a_session_was_lost(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs"), rows(3, 1), end=None)
     assert only(run).ending.outcome is Outcome.LOST
