@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +14,14 @@ if TYPE_CHECKING:
 
     from comborun.monitor.status import RunStatus, SessionStatus
 
-
 _REPORT = Path("report", "final_benchmark_report.json")
-
-
-@dataclass(frozen=True)
-class Reported:
-    """What a report says of each combo, and which attempts it had seen the end of."""
-
-    combos: Mapping[tuple[str, str], Mapping[str, Any]]
-    attempts: frozenset[tuple[str, int]]
-
-    def knows(self, session: SessionStatus) -> bool:
-        """Whether it tells of this session alone, as it is: else the combo's outcome is that of several."""
-        ended = session.life is Life.ENDED and not session.part
-        return ended and (session.name, session.attempt) in self.attempts
 
 
 def as_reported(seen: RunStatus, source: Path) -> RunStatus:
     """The run with the outcomes and numbers of its latest report where that came to others.
 
-    `source` is the run's copy on this machine; a report that can't be read changes nothing.
+    `source` is the run's copy on this machine; a report that can't be read changes nothing. A session that is one of
+    several of its combo stays as it is, and so does one of which the report has not seen the end.
     """
     try:
         document = json.loads((source.expanduser() / _REPORT).read_text("utf-8"))
@@ -44,14 +31,16 @@ def as_reported(seen: RunStatus, source: Path) -> RunStatus:
         return seen
     if document.get("run") != seen.run:
         return seen
-    report = Reported(combos, frozenset(attempts))
-    return replace(seen, sessions=tuple(_as_reported(one, report) for one in seen.sessions))
+
+    def reported(one: SessionStatus) -> SessionStatus:
+        known = one.life is Life.ENDED and not one.part and (one.name, one.attempt) in attempts
+        combo = combos.get((one.policy, one.environment)) if known else None
+        return _as_reported(one, combo) if combo else one
+
+    return replace(seen, sessions=tuple(map(reported, seen.sessions)))
 
 
-def _as_reported(session: SessionStatus, report: Reported) -> SessionStatus:
-    combo = report.combos.get((session.policy, session.environment)) if report.knows(session) else None
-    if combo is None:
-        return session
+def _as_reported(session: SessionStatus, combo: Mapping[str, Any]) -> SessionStatus:
     outcome = combo.get("outcome")
     if outcome in set(Outcome) and outcome != session.outcome:
         note = f"by its records, as the report says; the host took it for {session.outcome}"

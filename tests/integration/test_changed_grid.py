@@ -80,6 +80,7 @@ def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_m
     assert asked.returncode == 2
     assert "~ good in maze" in asked.stderr
     assert "poor" not in asked.stderr.split("hint")[0]
+    assert all(way_out in asked.stderr for way_out in ("--changed rerun", "--changed keep", "--new"))
     finish(desk, changed, "--changed", "rerun")
     (run,) = desk.runs
     assert [name.startswith("maze_good_") for name in launches(run)] == [False, False, True]

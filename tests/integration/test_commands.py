@@ -74,16 +74,6 @@ def test_the_same_command_again_is_the_same_run(desk: Desk) -> None:
     assert report.read_bytes() == before
 
 
-def test_a_changed_grid_is_not_mixed_into_an_unfinished_run(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    refused = desk.combo("launch", desk.grid(command=evaluate(pace=31)))
-    assert refused.returncode == 2
-    assert "~ good in maze: command: --pace 30 before, 31 now" in refused.stderr
-    for way_out in ("--changed rerun", "--changed keep", "--new"):
-        assert way_out in refused.stderr
-    assert len(desk.runs) == 1
-
-
 def test_interrupting_the_front_leaves_the_sessions_running(desk: Desk) -> None:
     front = desk.start("run", desk.grid(command=evaluate(pace=0.5)))
     until(lambda: desk.runs and list(desk.runs[-1].glob("sessions/*/attempt-1/begin")), "sessions begin")
@@ -180,7 +170,7 @@ def test_after_runs_once_over_all_results_though_nobody_watches(desk: Desk) -> N
 
 @pytest.mark.parametrize(
     ("fail", "outcome", "code"),
-    [("exit3", "failed", 1), ("half", "partial", 1), ("silent", "failed", 1), ("segfault", "succeeded", 0)],
+    [("half", "partial", 1), ("silent", "failed", 1), ("segfault", "succeeded", 0)],
 )
 def test_the_outcome_follows_the_records_and_not_the_exit_code(desk: Desk, fail: str, outcome: str, code: int) -> None:
     ended = desk.combo("run", desk.grid(command=evaluate(fail=fail), environments="[maze]"))
@@ -213,11 +203,6 @@ def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
     ("key", "value", "message"),
     [
         ("polcies", "[a]", "did you mean"),
-        ("command", "", "command"),
-        ("command", "python eval.py {polcy}", "did you mean {policy}?"),
-        ("episodes", "1:0", "episodes"),
-        ("environments", "[]", "environments"),
-        ("shards", "0", "from 1 to"),
         ("setup", "'if true; then'", "bash can't read setup"),
     ],
 )
