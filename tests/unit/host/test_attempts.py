@@ -29,10 +29,10 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory(str(tmp_path))
 
 
-def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10, name: str = "s") -> Path:
-    at = run.at(name, number)
+def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10, **judged: object) -> Path:
+    at = run.at("s", number)
     Path(at.output).mkdir(parents=True)
-    Path(at.claim).write_text(record(**dict(Rules(JUDGING, first, count).fields()), **DEAD))
+    Path(at.claim).write_text(record(**dict(Rules({**JUDGING, **judged}, first, count).fields()), **DEAD))
     return Path(at.directory)
 
 
@@ -182,23 +182,88 @@ def test_what_is_complete_or_stopped_is_not_tried_again(run: RunDirectory) -> No
     assert run.due("s", 2) is None
 
 
-def test_a_tail_is_what_is_missing_at_the_end(run: RunDirectory) -> None:
-    assert run.tail("s") is None
-    end(run, 1, "sfe")
-    assert run.tail("s") == (3, 7)
-    end(run, 2, "ss", first=3)
-    assert run.tail("s") == (5, 5)
-    assert run.told("s").records == 5
-    assert chain.accepted(run, "s") == [1, 2]
-    end(run, 3, "..s", first=5)
-    assert run.tail("s") is None  # it did not go through them in order
+ROWS: dict[str, tuple[str | list[int], str]] = {
+    "a prefix": ([10, 11, 12], "13 7"),
+    "in any order": ([12, 10, 11], "13 7"),
+    "nothing": ([], ""),
+    "a gap": ([10, 11, 13], ""),
+    "no beginning": ([11, 12], ""),
+    "all": (list(range(10, 20)), ""),
+    "all but one": (list(range(10, 19)), "19 1"),
+    "twice": ([10, 10, 11], "12 8"),
+    "another count": ([0, 1, 2], ""),
+    "text": ('{"episode": "stairs/ep_0010"}\n{"x": 1, "episode" : "11"}\r\n', "12 8"),
+    "float": ('{"episode": 10.0, "success": 1}\n', "11 9"),
+    "torn": ('{"episode": 10, "success": 1}\n{"episode": 11, "succ', "11 9"),
+    "no index": ('{"episode": 10}\n{"episode": "last"}\n', ""),
+    "no field": ('{"episode": 10}\n{"index": 11}\n', ""),
+    "half": ('{"episode": 10.5}\n', ""),
+    "negative": ('{"episode": -10}\n', ""),
+    "nested": ('{"episode": 10, "info": {"episode": 11}, "success": true}\n', "11 9"),
+    "big": ('{"episode": 99999999999999999999}\n', ""),
+    "leading zeros": ('{"episode": "0010"}\n{"episode": "008"}\n', ""),
+}
 
 
-def test_where_rows_say_nothing_certain_all_is_made_again(run: RunDirectory) -> None:
-    end(run, 1, "sf")
-    Path(run.at("s", 1).output, "r.jsonl").write_text('{"success": true}\n')
-    files.remove(run.at("s", 1).end)
-    assert run.tail("s") is None
+@pytest.mark.parametrize("case", ROWS)
+def test_only_what_is_missing_at_the_end_for_certain_is_a_tail(run: RunDirectory, case: str) -> None:
+    rows, expected = ROWS[case]
+    past(run, 1, 10, 10, rows)
+    assert tail(run) == expected
+
+
+def past(run: RunDirectory, number: int, first: int, count: int, rows: str | list[int], **judged: object) -> None:
+    """An attempt that has ended without being complete; `rows` are episodes or raw text."""
+    if not isinstance(rows, str):
+        rows = "".join(f'{{"episode": {episode}, "success": true}}\n' for episode in rows)
+    folder = claim(run, number, first, count, **judged)
+    (folder / "out/r.jsonl").write_text(rows)
+    (folder / "end").write_text(record(completeness="partial", cause="signal", records=len(rows.splitlines())))
+
+
+def tail(run: RunDirectory) -> str:
+    """The first episode and how many; empty for all of them."""
+    return " ".join(map(str, run.tail("s") or ()))
+
+
+def test_without_a_range_or_a_plan_there_is_no_tail(run: RunDirectory) -> None:
+    assert tail(run) == ""
+    past(run, 1, 10, 10, [10, 11], ranged=False)
+    past(run, 2, 10, 0, [10, 11])
+    assert tail(run) == ""
+
+
+def test_a_field_of_any_name_is_meant_literally(run: RunDirectory) -> None:
+    past(run, 1, 10, 10, '{"a.b[0]": 10, "axb[0]": 3}\n', episode="a.b[0]")
+    assert tail(run) == "11 9"
+
+
+def test_tails_follow_on_each_other(run: RunDirectory) -> None:
+    past(run, 1, 10, 10, [10, 11])
+    past(run, 2, 12, 8, [12, 13, 14])
+    assert tail(run) == "15 5"
+    past(run, 3, 15, 5, [])
+    assert tail(run) == "15 5"
+    past(run, 4, 15, 5, [15])
+    assert tail(run) == "16 4"
+    assert run.told("s").records == 6
+    assert chain.accepted(run, "s") == [1, 2, 4]
+
+
+def test_two_wholes_give_no_tail_that_would_need_both(run: RunDirectory) -> None:
+    past(run, 1, 10, 10, [10, 11, 15])
+    past(run, 2, 10, 10, [12, 13])
+    assert tail(run) == ""
+    assert chain.accepted(run, "s") == [1]
+
+
+def test_attempts_that_came_to_nothing_do_not_matter(run: RunDirectory) -> None:
+    folder = claim(run, 1)
+    (folder / "claim").write_text("")
+    (folder / "end").write_text(record(cause="launch_failed", completeness="none", records=0))
+    assert tail(run) == ""
+    past(run, 2, 10, 10, [10])
+    assert tail(run) == "11 9"
 
 
 def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
