@@ -16,7 +16,7 @@ from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import brief, clock, duration, label, listed, server_words, sizes
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
-from comborun.rules.retry import Budgets, Spent, Tried, spent
+from comborun.rules.retry import Budgets, Spent, spent
 from comborun.rules.words import Cause, Failure, Life, Outcome
 from comborun.text import several
 
@@ -52,7 +52,7 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
     times = {rule.failure.value: rule.times for rule in plan.retry}
     times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)
     ends = [one.end for one in attempts if one.end]
-    tried = [Tried(end.cause.value, end.failure.value if end.failure else "") for end in ends]
+    tried = [(end.cause.value, end.failure.value if end.failure else "") for end in ends]
     return spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
 
 

@@ -246,7 +246,7 @@ class RunDirectory:
 
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
-        return retry.Tried(end.get("cause", ""), end.get("class", "error"))
+        return end.get("cause", ""), end.get("class", "error")
 
     def pending(self, name: str, number: int) -> bool:
         """Whether a dispatcher would start it after this attempt, which has ended."""

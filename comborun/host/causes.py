@@ -37,19 +37,19 @@ def explain(of: Attempt, ending: Ending, began: float = 0.0, records_made: int =
 
     `began`: seconds since the machine started, as the kernel's log counts them.
     """
-    found, flaws = told_by_log(of, records_made)
+    (failure, line), flaws = told_by_log(of, records_made)
     if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending, began):
-        ending.signature = found.failure
-        ending.cause = found.failure if found.failure in _IN_A_LOG else ending.cause
+        ending.signature = failure
+        ending.cause = failure if failure in _IN_A_LOG else ending.cause
     if of.grant.get("served_by"):
         _server(of, ending)
-    ending.add(f"its log says: {found.line[:_NOTE_MOST]}" if found.line else "")
+    ending.add(f"its log says: {line[:_NOTE_MOST]}" if line else "")
     for flaw in flaws:
         ending.add(flaw)
     ending.note = records.clean(ending.note)
 
 
-def told_by_log(of: Attempt, records_made: int) -> tuple[signatures.Found, list[str]]:
+def told_by_log(of: Attempt, records_made: int) -> tuple[tuple[str, str], list[str]]:
     """What the end of its log tells, and what is wrong with the grid's patterns."""
     own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
     flaws = signatures.flaws(own)

@@ -10,22 +10,14 @@ from comborun.rules.words import Cause, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Sequence
+    from typing import Mapping, Sequence, Tuple
+
+    Tried = Tuple[str, str]
+    """cause and class of one attempt that has ended; no class where it did not fail"""
 
 LONGEST_WAIT_S = 1800.0
 AGAIN = (Outcome.PARTIAL, Outcome.FAILED, Outcome.LOST)
 """outcomes that a retry may follow"""
-
-
-class Tried:
-    """What counts of one attempt that has ended."""
-
-    __slots__ = ("cause", "failure")
-
-    def __init__(self, cause: str, failure: str) -> None:
-        self.cause = cause
-        self.failure = failure
-        """its class; empty where it did not fail"""
 
 
 class Budgets:
@@ -72,11 +64,11 @@ class Spent:
 def spent(budgets: Budgets, tried: Sequence[Tried], failure: str) -> Spent:
     """Of attempts, oldest first, since a person asked for one; `failure` is the latest's class."""
     made = failures = 0
-    for one in reversed(tried):
-        if one.cause == Cause.STOPPED.value:
+    for cause, its in reversed(tried):
+        if cause == Cause.STOPPED.value:
             break
-        made += one.cause != Cause.PREEMPTED.value
-        failures += one.failure == failure
+        made += cause != Cause.PREEMPTED.value
+        failures += its == failure
     left = min(budgets.attempts - made, budgets.times.get(failure, 0) + 1 - failures)
     return Spent(made, failures, max(0, left))
 

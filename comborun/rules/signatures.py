@@ -46,27 +46,16 @@ BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
 
-class Found:
-    """What the end of a log tells."""
-
-    __slots__ = ("failure", "line")
-
-    def __init__(self, failure: str = "", line: str = "") -> None:
-        self.failure = failure
-        """its class; empty: it tells nothing"""
-        self.line = line
-
-
 def flaws(own: Iterable[Signature]) -> list[str]:
     """What is wrong with patterns that find nothing here, a sentence each."""
     return [f"the signature {flaw}" for flaw in (_flaw(pattern) for _, pattern in own) if flaw]
 
 
-def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> Found:
-    """The class of the first signature that a line matches, and the last such line; `own`: the grid's, come first.
+def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> tuple[str, str]:
+    """The class of the first signature that a line matches, and the last such line; both empty if none does.
 
-    `lines`: of the end of a log, after the last one that counts on. What has left records was launched, and a port in
-    use is another's.
+    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last line that counts. A session
+    that has left records was launched, so a port in use is another program's.
     """
     known = [entry for entry in BUILTIN if not (records and entry[0] == "launch_failed")]
     searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
@@ -78,8 +67,8 @@ def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) ->
     for failure, finder in searched:
         told = [] if failure == IGNORE else [line for line in lines if finder(line)]
         if told:
-            return Found(failure, told[-1])
-    return Found()
+            return failure, told[-1]
+    return "", ""
 
 
 def _there(wordings: Iterable[str], text: str) -> list[Callable[[str], object]]:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from comborun.rules.retry import Budgets, Tried, spent, wait_s
+from comborun.rules.retry import Budgets, spent, wait_s
 
 POLICY = {"attempts": "4", "retry_crashed": "2", "retry_error": "0", "wait_crashed_ms": "10000", "gpus": "0,1"}
 
 
 def test_each_class_has_a_budget_and_all_have_one_together() -> None:
     budgets = Budgets.of_policy(POLICY)
-    crash, error = Tried("signal", "crashed"), Tried("exited", "error")
+    crash, error = ("signal", "crashed"), ("exited", "error")
     assert spent(budgets, [crash], "crashed").left == 2
     assert spent(budgets, [crash, crash, crash], "crashed").left == 0
     assert spent(budgets, [error], "error").left == 0
     assert spent(budgets, [error, error, error, crash], "crashed").left == 0
-    assert spent(budgets, [Tried("exited", "unheard")], "unheard").left == 0
+    assert spent(budgets, [("exited", "unheard")], "unheard").left == 0
 
 
 def test_a_stop_begins_anew_and_what_slurm_preempts_is_no_start() -> None:
     budgets = Budgets.of_policy(POLICY)
-    crash = Tried("signal", "crashed")
-    assert spent(budgets, [crash, crash, Tried("stopped", ""), crash], "crashed").left == 2
-    taken = Tried("preempted", "preempted")
+    crash = ("signal", "crashed")
+    assert spent(budgets, [crash, crash, ("stopped", ""), crash], "crashed").left == 2
+    taken = ("preempted", "preempted")
     found = spent(budgets, [taken] * 5, "preempted")
     assert (found.made, found.failures, found.left) == (0, 5, 4)
 

@@ -11,8 +11,7 @@ from comborun.rules.words import Failure
 
 
 def told(*log: str, own: tuple[tuple[str, str], ...] = (), records: int = 0) -> tuple[str, str]:
-    found = find(log, own, records=records)
-    return found.failure, found.line
+    return find(log, own, records=records)
 
 
 def test_the_signature_that_comes_first_wins_with_the_last_line_that_matches_it() -> None:
