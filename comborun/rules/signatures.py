@@ -54,8 +54,8 @@ def flaws(own: Iterable[Signature]) -> list[str]:
 def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> tuple[str, str]:
     """The class of the first signature that a line matches, and the last such line; both empty if none does.
 
-    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last line that counts. A session
-    that has left records was launched, so a port in use is another program's.
+    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last line that counts. A
+    session that has left records was launched, so a port in use is another program's.
     """
     known = [entry for entry in BUILTIN if not (records and entry[0] == "launch_failed")]
     searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
