@@ -25,22 +25,17 @@ if TYPE_CHECKING:
 class Between:
     before: str
     after: str
-    comparisons: tuple[Comparison, ...]
-    """a is the second run and b the first, so that a gain is positive; Holm's p over all of them"""
-    policies: tuple[str, ...]
-    """of each comparison: a name, or both where the runs call theirs otherwise"""
+    rows: tuple[tuple[str, Comparison], ...]
+    """the policy, or both names where the runs call theirs otherwise; in the comparison a is the second run and b the
+    first, so that a gain is positive, and Holm's p is over all of them"""
     notes: tuple[str, ...]
     """what is not compared, and what to mind; plain text with the names as they came: escape it"""
-
-    @property
-    def rows(self) -> tuple[tuple[str, Comparison], ...]:
-        return tuple(zip(self.policies, self.comparisons, strict=True))
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is decided, and how much is not."""
         told = [_sentence(policy, one) for policy, one in self.rows if one.decided]
-        if undecided := sum(not one.decided for one in self.comparisons):
+        if undecided := sum(not one.decided for _, one in self.rows):
             told.append(
                 f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
             )
@@ -64,10 +59,13 @@ def compare_runs(before: Collected, after: Collected) -> Between:
     return Between(
         before=before.name,
         after=after.name,
-        comparisons=tuple(
-            replace(one, a=after.name, b=before.name, p_holm=p) for one, p in zip(found, adjusted, strict=True)
+        rows=tuple(
+            (
+                now[0] if then == now else f"{then[0]} → {now[0]}",
+                replace(one, a=after.name, b=before.name, p_holm=p),
+            )
+            for one, p, (then, now) in zip(found, adjusted, pairs, strict=True)
         ),
-        policies=tuple(now[0] if then == now else f"{then[0]} → {now[0]}" for then, now in pairs),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
     )
 

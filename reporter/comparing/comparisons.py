@@ -8,8 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.pairing import Arm, Side, count_pairs, pairing
-from comborun.reporter.statistics.barnard import barnard
-from comborun.reporter.statistics.detectable import paired_gap, unpaired_gap
+from comborun.reporter.statistics.barnard import barnard, paired_gap, unpaired_gap
 from comborun.reporter.statistics.difference import PairCounts, bonett_price, holm, letters, mcnemar, newcombe
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 

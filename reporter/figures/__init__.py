@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.reporter.counting.measures import running
-from comborun.reporter.figures.curves import cumulative_success, time_to_success
-from comborun.reporter.figures.failures import failure_kinds
+from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success
 from comborun.reporter.figures.rates import forest, heat_map
 from comborun.reporter.figures.sessions import sessions
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -42,8 +42,8 @@ def bca_means(columns: Sequence[Sequence[float]], confidence: float = CONFIDENCE
         return tuple(_normal(scaled[:, column], confidence, float(scale[column])) for column in range(len(columns)))
     varied = np.ptp(scaled, axis=0) > 0 if len(values) > 1 else np.zeros(len(columns), dtype=bool)
     # A product with one column is summed in another order than one with several: nobody's limits depend on the others.
-    several = scaled if scaled.shape[1] > 1 else np.repeat(scaled, 2, axis=1)
-    means = np.vstack([weights @ several for weights in _weights(len(values))]) / len(values)
+    n, several = len(values), scaled if scaled.shape[1] > 1 else np.repeat(scaled, 2, axis=1)
+    means = np.vstack([_weights(n, start) @ several for start in range(0, RESAMPLES, max(1, BLOCK // n))]) / n
     return tuple(
         _bca(scaled[:, column], means[:, column], confidence, float(scale[column])) if varied[column] else None
         for column in range(len(columns))
@@ -75,17 +75,12 @@ def _normal(values: Floats, confidence: float, scale: float) -> Interval | None:
     return ((mean - half) * scale, (mean + half) * scale) if spread > 0 else None
 
 
-def _weights(n: int) -> Iterator[Floats]:
-    """How often each of n values is drawn in each resample, in blocks of resamples."""
-    rows = max(1, BLOCK // n)
-    for start in range(0, RESAMPLES, rows):
-        yield _block(n, start, min(rows, RESAMPLES - start))
-
-
 @lru_cache(maxsize=4)
-def _block(n: int, start: int, rows: int) -> Floats:
+def _weights(n: int, start: int) -> Floats:
+    """How often each of n values is drawn, in as many resamples from `start` on as are held at once."""
     import numpy as np
 
+    rows = min(max(1, BLOCK // n), RESAMPLES - start)
     drawn = np.random.default_rng([n, start]).integers(0, n, (rows, n))
     drawn += np.arange(rows)[:, None] * n
     return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)

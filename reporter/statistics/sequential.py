@@ -11,6 +11,7 @@ Spending: K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659-663.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from comborun.reporter.statistics.difference import mover
@@ -48,62 +49,36 @@ class Decision:
     """decided, or at n_max; else more pairs are to come"""
 
 
-@dataclass
-class Walk:
-    """The test between two pairs."""
-
-    rule: Rule
-    pairs: int = 0
-    different: int = 0
-    wins: int = 0
-    """pairs that A won"""
-    spent: float = 0.0
-    """per side; never above rule.alpha"""
-
-    def __post_init__(self) -> None:
-        self._mass = [1.0]
-
-    def step(self, outcome: int) -> int:
-        """Take the next pair: +1 where only A succeeded, -1 where only B did, else 0. Returns the winner, or 0."""
-        self.pairs += 1
-        if outcome:
-            self.different += 1
-            self.wins += outcome > 0
-            halves = [mass / 2 for mass in self._mass]
-            self._mass = [up + down for up, down in zip([*halves, 0.0], [0.0, *halves], strict=True)]
-        if not self.different:
-            return 0
-        boundary, tail = self._boundary(self.rule.alpha * self.pairs / self.rule.n_max - self.spent)
-        if boundary > self.different:
-            return 0
-        self.spent += tail
-        if self.wins >= boundary:
-            return 1
-        if self.different - self.wins >= boundary:
-            return -1
-        stopped = self.different + 1 - boundary
-        self._mass[boundary:] = self._mass[:stopped] = [0.0] * stopped
-        return 0
-
-    def _boundary(self, budget: float) -> tuple[int, float]:
-        """The fewest wins that may stop the test now, and the probability of as many or more."""
-        boundary, tail = self.different + 1, 0.0
-        while 2 * (boundary - 1) > self.different and tail + self._mass[boundary - 1] <= budget + TOLERANCE:
-            boundary -= 1
-            tail += self._mass[boundary]
-        return boundary, tail
-
-
 def decide(outcomes: Iterable[int], rule: Rule) -> Decision:
-    """The decision on pairs in index order; the same however often it was asked for on the way."""
-    walk = Walk(rule)
-    for outcome in outcomes:
-        if walk.pairs == rule.n_max:
-            break
-        winner = walk.step(outcome)
-        if winner:
-            return Decision(walk.pairs, winner, final=True)
-    return Decision(walk.pairs, 0, final=walk.pairs == rule.n_max)
+    """The decision on pairs in index order: +1 where only A succeeded, -1 where only B did, else 0. It is the same
+    however often it was asked for on the way."""
+    mass = [1.0]
+    """by the pairs that A won: the probability of the walks that have not stopped"""
+    spent, different, wins, pairs = 0.0, 0, 0, 0
+    for outcome in islice(outcomes, rule.n_max):
+        pairs += 1
+        if outcome:
+            different, wins = different + 1, wins + (outcome > 0)
+            halves = [one / 2 for one in mass]
+            mass = [up + down for up, down in zip([*halves, 0.0], [0.0, *halves], strict=True)]
+        boundary, tail = _boundary(mass, rule.alpha * pairs / rule.n_max - spent)
+        if boundary <= different:
+            spent += tail
+            if max(wins, different - wins) >= boundary:
+                return Decision(pairs, 1 if wins >= boundary else -1, final=True)
+            stopped = different + 1 - boundary
+            mass[boundary:] = mass[:stopped] = [0.0] * stopped
+    return Decision(pairs, 0, final=pairs == rule.n_max)
+
+
+def _boundary(mass: Sequence[float], budget: float) -> tuple[int, float]:
+    """The fewest wins that may stop the test now, and the probability of as many or more, per side."""
+    different = len(mass) - 1
+    boundary, tail = different + 1, 0.0
+    while 2 * (boundary - 1) > different and tail + mass[boundary - 1] <= budget + TOLERANCE:
+        boundary -= 1
+        tail += mass[boundary]
+    return boundary, tail
 
 
 def levels(alpha: float, comparisons: int) -> tuple[float, ...]:

@@ -45,7 +45,7 @@ def test_the_same_seeds_are_paired_and_a_gain_is_positive(tmp_path: Path) -> Non
 
 def test_other_seeds_are_compared_as_independent_episodes(tmp_path: Path) -> None:
     marks = {("flat", "stairs"): "+-" * 8}
-    (one,) = between(tmp_path, marks, marks, seed=5000).comparisons
+    ((_, one),) = between(tmp_path, marks, marks, seed=5000).rows
     assert (one.paired, one.test, one.p) == (False, "Barnard", 1.0)
 
 
@@ -53,7 +53,7 @@ def test_p_is_corrected_over_all_combos(tmp_path: Path) -> None:
     first = {("flat", name): "-" * 8 for name in ("stairs", "grass", "boulder")}
     second = {("flat", name): "+" * 8 for name in ("stairs", "grass", "boulder")}
     found = between(tmp_path, first, second)
-    assert [one.p_holm for one in found.comparisons] == pytest.approx([3 * one.p for one in found.comparisons])
+    assert [one.p_holm for _, one in found.rows] == pytest.approx([3 * one.p for _, one in found.rows])
 
 
 def test_what_only_one_of_them_has_is_named(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_only_one_of_them_has_is_named(tmp_path: Path) -> None:
 
 def test_one_policy_is_compared_with_one_whatever_their_names(tmp_path: Path) -> None:
     found = between(tmp_path, {("monday", "stairs"): "+-"}, {("tuesday", "stairs"): "++"})
-    assert found.policies == ("monday → tuesday",)
+    assert [policy for policy, _ in found.rows] == ["monday → tuesday"]
 
 
 def test_runs_without_a_common_combo_are_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.comparing.claims import claims
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm, paired_outcomes, pairing
-from comborun.reporter.statistics.detectable import paired_gap
+from comborun.reporter.statistics.barnard import paired_gap
 
 VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
 
@@ -212,13 +212,6 @@ def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> 
         "best beats bad in grass",
         "good beats bad in grass",
     ]
-
-
-def test_claims_are_told_before_what_is_left_open() -> None:
-    found = claims(compare({"stairs": [*three(), side("none", "!!")], "grass": [side("a", "+-"), side("b", "+-")]}))
-    assert found.told == (*found.decided, *found.left_open)
-    assert found.told[0].startswith("best beats bad in stairs: ")
-    assert found.told[-1] == "Not compared in stairs: none (no completed episode)."
 
 
 def test_that_nothing_is_decided_is_told_first() -> None:

@@ -84,14 +84,6 @@ def test_no_drawing_of_a_page_has_an_id_or_refers_to_one(figures: dict[str, Draw
     assert not keys & {"id", "href", "clip-path", "style"}
 
 
-def test_the_same_numbers_draw_the_same_bytes(figures: dict[str, Drawn], tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    run.attempt(run.session("flat", "grass"), "".join(row(i, i % 3 == 0) for i in range(10)))
-    first, second = drawn(run.write()), drawn(tmp_path)
-    assert first.keys() == second.keys()
-    assert {**first["intervals"].files} == {**second["intervals"].files}
-
-
 def test_a_part_of_a_sheet_is_cut_out_with_short_words_for_straight_strokes() -> None:
     text = (
         '<svg xmlns="http://www.w3.org/2000/svg"><g id="axes_1"><g id="part0"><path d="M 1.25 2 L 3.04 2 L 3 9 z"'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from comborun.reporter.statistics.proportion import proportion
-from comborun.reporter.statistics.sequential import Rule, Walk, decide, interval_after_stopping, levels, sequential_p
+from comborun.reporter.statistics.sequential import Rule, decide, interval_after_stopping, levels, sequential_p
 
 OUTCOMES = st.lists(st.sampled_from((-1, 0, 1)), max_size=60)
 
@@ -148,15 +148,6 @@ def test_without_a_difference_there_is_no_claim_and_n_max_ends_it() -> None:
     assert (decision.pairs, decision.winner, decision.final) == (30, 0, True)
     assert not decide([0] * 29, Rule(30, 0.05)).final
     assert decide([], Rule(30, 0.05)).pairs == 0
-
-
-def test_never_more_than_alpha_is_spent() -> None:
-    for seed in range(50):
-        walk = Walk(Rule(80, 0.05))
-        for outcome in pairs(0.6, 0.5, 80, seed):
-            if walk.step(outcome):
-                break
-        assert walk.spent <= 0.05 + 1e-12
 
 
 def test_the_interval_after_a_stop_joins_exact_limits_at_97_percent() -> None:

@@ -52,13 +52,6 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
         assert sum(binom.pmf(k, n, truth) for k in covering) >= 0.95
 
 
-def test_a_wider_confidence_gives_a_wider_interval() -> None:
-    narrow, wide = clopper_pearson(73, 100, 0.95), clopper_pearson(73, 100, 0.99)
-    assert narrow is not None
-    assert wide is not None
-    assert wide[0] < narrow[0] < 0.73 < narrow[1] < wide[1]
-
-
 def test_no_episodes_are_no_rate_and_no_interval() -> None:
     assert proportion(0, 0) == Proportion(0, 0, None)
     assert proportion(0, 0).rate is None

@@ -8,8 +8,7 @@ from scipy.stats import binom, multinomial
 from statsmodels.stats.contingency_tables import mcnemar as oracle
 from statsmodels.stats.power import zt_ind_solve_power
 
-from comborun.reporter.statistics.barnard import barnard
-from comborun.reporter.statistics.detectable import MANY_EPISODES, MANY_PAIRS, paired_gap, unpaired_gap
+from comborun.reporter.statistics.barnard import MANY_EPISODES, MANY_PAIRS, barnard, paired_gap, unpaired_gap
 from comborun.reporter.statistics.difference import PairCounts, bonett_price, mcnemar
 
 
