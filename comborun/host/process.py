@@ -8,6 +8,7 @@ process group, its parent and its terminal.
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from comborun.rules import records
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable, Iterator, Mapping
 
-_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
 NAME = "comborun"
 """what our processes are called in the process table, so that a `pkill python` does not end them"""
@@ -190,6 +191,11 @@ def set_name(name: str = NAME) -> None:
 def become_subreaper() -> None:
     """Adopt descendants whose parents end, so that a double fork stays in our process tree."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent() -> None:
+    """Between fork and exec of a child: it is killed when its parent ends, however that ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: bytes | int) -> None:

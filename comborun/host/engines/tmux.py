@@ -16,7 +16,7 @@ import re
 import subprocess
 import time
 
-from comborun.host import files
+from comborun.host import files, process
 from comborun.host.engines import quietly
 
 TYPE_CHECKING = False
@@ -74,6 +74,8 @@ class Tmux:
         self._rest = b""
         self._asked: collections.deque[Window] = collections.deque()
         """commands that the client was given, oldest first; the first one of a new client was on its command line"""
+        self._connecting = False
+        """that first one has no answer yet. tmux may run lines from the input before it, so they wait"""
         self._waiting: collections.deque[Window] = collections.deque()
 
     def prepare(self) -> None:
@@ -110,11 +112,15 @@ class Tmux:
         self._hear()
         now = time.monotonic()
         for made in [made for made in self._waiting if made.again_at <= now]:
+            if self._connecting:
+                break
             self._waiting.remove(made)
             self._open(made)
 
     def due(self) -> float:
-        return min((made.again_at for made in self._waiting), default=math.inf) if self._prepared else math.inf
+        if not self._prepared or self._connecting:
+            return math.inf
+        return min((made.again_at for made in self._waiting), default=math.inf)
 
     def give_up(self, made: Window) -> None:
         """It takes too long: a server that hangs gets a new client, which may find another server."""
@@ -158,13 +164,18 @@ class Tmux:
                 self._asked.append(made)
 
     def _connect(self, command: Sequence[str]) -> None:
+        # tmux 3.3a keeps a control client whose peer was killed while something was still to be written, for ever.
         with open(self._out, "ab") as log:
             self._client = subprocess.Popen(
-                [*self._tmux, "-C", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                [*self._tmux, "-C", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                preexec_fn=process.end_with_parent,  # noqa: PLW1509  this process has one thread
             )
         for pipe in filter(None, (self._client.stdin, self._client.stdout)):
             os.set_blocking(pipe.fileno(), False)
-        self._answer, self._rest = [], b""
+        self._answer, self._rest, self._connecting = [], b"", True
 
     def _say(self, line: str) -> None:
         """A client that does not take a line is ended; what it was asked starts with the next one."""
@@ -200,6 +211,7 @@ class Tmux:
         if word == b"%begin":
             self._answer = []
         elif word in (b"%end", b"%error"):
+            self._connecting = False
             if self._asked:
                 self._answered(self._asked.popleft(), word == b"%end", b"".join(self._answer))
         else:
@@ -227,7 +239,7 @@ class Tmux:
     def _lost(self, client: subprocess.Popen[bytes]) -> None:
         """The client has ended, with its window or with its server; what was not answered is asked once more."""
         code = self._reap(client)
-        self._client = None
+        self._client, self._connecting = None, False
         said = b"\n".join(self._answer)
         self._lacks_flags(said)
         while self._asked:

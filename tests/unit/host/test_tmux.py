@@ -7,6 +7,7 @@ import secrets
 import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -140,3 +141,24 @@ def test_a_tmux_that_can_not_be_run_is_a_refusal(stage: Stage, monkeypatch: pyte
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("PATH", str(stage.folder))
         assert stage.until(stage.engine.start("w0", ["true"])) == [126]
+
+
+KILLED = """
+import os, signal, sys
+from comborun.host.engines.tmux import Tmux
+engine = Tmux(sys.argv[1])
+engine.prepare()
+windows = [engine.start(f"w{number}", ["sleep", "60"]) for number in range(20)]
+while any(window.code is None for window in windows[:10]):
+    engine.serve()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_control_client_ends_with_a_dispatcher_that_is_killed(stage: Stage) -> None:
+    """Else it keeps its server for ever."""
+    subprocess.run([sys.executable, "-c", KILLED, str(stage.folder)], timeout=WAIT, check=False)
+    deadline = time.monotonic() + WAIT
+    while stage.tmux("list-clients"):
+        assert time.monotonic() < deadline, "the client has ended"
+        time.sleep(0.05)
