@@ -62,7 +62,7 @@ def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
     )
 
 
-def told_size(plan: Plan) -> str:
+def episodes_each(plan: Plan) -> str:
     """`3 episodes`, or `up to 3 episodes` where a combo has fewer than others."""
     counts = {session.count for session in plan.sessions}
     return ("up to " if len(counts) > 1 else "") + several(max(counts, default=0), "episode")

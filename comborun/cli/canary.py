@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.again.smoke import canary_plan, told_size
+from comborun.again.smoke import canary_plan, episodes_each
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import tell_skipped
+from comborun.cli.report import show_skipped
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
@@ -61,12 +61,12 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     await_beginning(transport, publication.directory)  # what it waits for is shown while it is watched
     alone = Target(transport, publication.run, publication.directory)
     if not as_json:
-        click.echo(f"{view.id}: {told_size(plan)} of every combo run alone, as {alone.run}")
+        click.echo(f"{view.id}: {episodes_each(plan)} of every combo run alone, as {alone.run}")
     _watch(alone, quiet=as_json)
     beside, found = _collected(target), _collected(alone)
     result = compare_canary(alone.run, beside.records, found.records)
     _write(target, result)
-    _tell(result, target, found.rejects, as_json=as_json)
+    _show(result, target, found.rejects, as_json=as_json)
     return SOME_DID_NOT if result.differing or result.silent or not result.combos else 0
 
 
@@ -94,7 +94,7 @@ def _collected(target: Target) -> Collected:
     from comborun.reporter.collect import collect_run
 
     source, skipped = bring(target.transport, target.run, target.directory)
-    tell_skipped(skipped)
+    show_skipped(skipped)
     return collect_run(source)
 
 
@@ -105,7 +105,7 @@ def _write(target: Target, result: Canary) -> None:
         raise HostError(f"{target.directory}/canary.json can't be written on {target.transport.host}", done.complaint)
 
 
-def _tell(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
+def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
         combos = [vars(combo) for combo in result.combos]
         answer({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})

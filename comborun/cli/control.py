@@ -44,7 +44,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     view = load_run(target.transport, target.directory)
     check_names(view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _say(target, steered, _go_on(target, view) if steered.done else "", as_json=as_json)
+    code = _show(target, steered, _go_on(target, view) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # that none has failed is no failure
 
 
@@ -59,7 +59,7 @@ def slots(count: int, target: Target, as_json: bool) -> int:
     \b
     combo slots 4
     """
-    return _say(target, steer(target.transport, target.directory, "slots", str(count)), as_json=as_json)
+    return _show(target, steer(target.transport, target.directory, "slots", str(count)), as_json=as_json)
 
 
 def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
@@ -74,7 +74,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
         line = " ".join(harmless(why).split())
         steered = steer(target.transport, target.directory, verb, *([line] if line else []))
         note = f"`{target.command('resume')}` goes on" if steered.done else ""
-        return _say(target, steered, note, as_json=as_json)
+        return _show(target, steered, note, as_json=as_json)
 
     return hold
 
@@ -106,7 +106,7 @@ def notify(target: Target, as_json: bool) -> int:
     \b
     combo notify
     """
-    return _say(target, send_test_notice(target.transport, target.directory), as_json=as_json)
+    return _show(target, send_test_notice(target.transport, target.directory), as_json=as_json)
 
 
 def check_names(view: RunView, names: Iterable[str]) -> None:
@@ -136,7 +136,7 @@ def _go_on(target: Target, view: RunView) -> str:
     return settle(target.transport, view.directory) if view.plan.slurm else ""
 
 
-def _say(target: Target, steered: Steered, note: str = "", *, as_json: bool) -> int:
+def _show(target: Target, steered: Steered, note: str = "", *, as_json: bool) -> int:
     if as_json:
         answer({"run": target.run, "done": steered.done, "lines": list(steered.lines), "note": note or None})
     else:

@@ -70,13 +70,13 @@ def launch(grid: Path, where: Where, as_json: bool, **options: Any) -> int:
     combo launch grid.yaml --changed rerun      what has changed is done anew
     combo launch grid.yaml --slurm --host login1
     """
-    told = start_run(grid, where, Request(**options))
+    started = start_run(grid, where, Request(**options))
     if not as_json:
-        _show(told)
-    tried = bool(options["smoke"]) and not told.launched.hold
-    passed = smoke_test(told, quiet=as_json) if tried else True
+        _show(started)
+    tried = bool(options["smoke"]) and not started.launched.hold
+    passed = smoke_test(started, quiet=as_json) if tried else True
     if as_json:
-        answer(_record(told) | ({"smoke": passed} if tried else {}))
+        answer(_record(started) | ({"smoke": passed} if tried else {}))
     return 0 if passed else SOME_DID_NOT
 
 
@@ -93,18 +93,18 @@ def run(grid: Path, where: Where, interval: float | None, plain: bool, **options
 
     Ctrl-C stops watching only: the sessions go on.
     """
-    told = start_run(grid, where, Request(**options))
-    _show(told)
-    if told.launched.hold:
+    started = start_run(grid, where, Request(**options))
+    _show(started)
+    if started.launched.hold:
         return 0
-    if options["smoke"] and not smoke_test(told):
+    if options["smoke"] and not smoke_test(started):
         return SOME_DID_NOT
-    return watch_until_the_end(told.target, Shown(interval, plain))
+    return watch_until_the_end(started.target, Shown(interval, plain))
 
 
 @dataclass(frozen=True)
-class Told:
-    """A launch, and what is said with it."""
+class Started:
+    """A launch, and what is known of the run afterwards."""
 
     target: Target
     launched: Launched
@@ -124,7 +124,7 @@ class Told:
         return (*launched.changes, note)
 
 
-def start_run(path: Path, where: Where, request: Request) -> Told:
+def start_run(path: Path, where: Where, request: Request) -> Started:
     """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
     run = ""
     try:
@@ -141,7 +141,7 @@ def start_run(path: Path, where: Where, request: Request) -> Told:
         launched = start(prepared, launched)
         waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
         lacks = lacking(transport, target.directory) if publication.state == "finished" else ""
-        return Told(target, launched, waits, lacks)
+        return Started(target, launched, waits, lacks)
     except KeyboardInterrupt:
         click.echo(f"\nInterrupted. {_rest(request, run)}.", err=True)
         raise
@@ -174,53 +174,53 @@ def _confirm(changes: str) -> bool:
         raise
 
 
-def _record(told: Told) -> dict[str, Any]:
-    launched, publication = told.launched, told.launched.publication
+def _record(started: Started) -> dict[str, Any]:
+    launched, publication = started.launched, started.launched.publication
     return {
         "run": publication.run,
-        "host": told.target.transport.host,
+        "host": started.target.transport.host,
         "directory": publication.directory,
         "state": publication.state,
         "hold": dict(zip(("kind", "why"), launched.hold, strict=True)) if launched.hold else None,
         "sessions": [session.name for session in launched.plan.sessions if session.flag != "dropped"],
         "shipped": list(launched.shipped),
         "replaced": list(launched.replaced),
-        "waits": told.waits or None,
+        "waits": started.waits or None,
         "engine": launched.plan.engine,
         "submitted": list(launched.submitted),
-        "changes": list(told.changes),
-        "lacks": told.lacks or None,
+        "changes": list(started.changes),
+        "lacks": started.lacks or None,
     }
 
 
-def _show(told: Told) -> None:
-    launched, publication = told.launched, told.launched.publication
-    click.echo(f"{click.style(launched.plan.grid, bold=True)}: {harmless(_sentence(told))}")
+def _show(started: Started) -> None:
+    launched, publication = started.launched, started.launched.publication
+    click.echo(f"{click.style(launched.plan.grid, bold=True)}: {harmless(_sentence(started))}")
     shipped = (f"shipped {line}" for line in launched.shipped)
-    for note in (*shipped, *launched.replaced, *launched.submitted, *told.changes, told.lacks):
+    for note in (*shipped, *launched.replaced, *launched.submitted, *started.changes, started.lacks):
         if note:
             click.echo(f"  {harmless(note)}")
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
         first = next(session.name for session in launched.plan.sessions if session.flag != "dropped")
-        rows["watch"] = told.target.command("monitor")
-        rows["attach"] = told.target.command("attach", first)
-        rows["stop"] = told.target.command("stop")
-    elif told.lacks:
-        rows |= {verb: told.target.command(verb) for verb in ("resume", "report")}
+        rows["watch"] = started.target.command("monitor")
+        rows["attach"] = started.target.command("attach", first)
+        rows["stop"] = started.target.command("stop")
+    elif started.lacks:
+        rows |= {verb: started.target.command(verb) for verb in ("resume", "report")}
     show_rows(rows)
 
 
-def _sentence(told: Told) -> str:
-    launched = told.launched
+def _sentence(started: Started) -> str:
+    launched = started.launched
     if launched.hold:
         kind, why = launched.hold
-        lifts = f"`{told.target.command('resume')}` lets it go on"
+        lifts = f"`{started.target.command('resume')}` lets it go on"
         return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
     tried = len(smoke_sessions(launched.plan))
     rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
     smoke = f", and {tried} of a smoke test before them" if tried else ""
-    waits = f"the first {told.waits}" if told.waits else ""
+    waits = f"the first {started.waits}" if started.waits else ""
     begins = "Slurm has them" if launched.plan.slurm else waits or "the first is running"
     return {
         "new": f"{several(rest, 'session')} planned{smoke}; {begins}",
@@ -229,12 +229,12 @@ def _sentence(told: Told) -> str:
     }[launched.publication.state]
 
 
-def smoke_test(told: Told, *, quiet: bool = False) -> bool:
+def smoke_test(started: Started, *, quiet: bool = False) -> bool:
     """Wait until the run's smoke sessions have ended; whether each has shown that its combo can be recorded.
 
     The dispatcher itself holds the rest back and halts the run: whoever waits here can leave.
     """
-    if not smoke_sessions(told.launched.plan):
+    if not smoke_sessions(started.launched.plan):
         return True
 
     def progress(done: int, of: int) -> None:
@@ -242,17 +242,17 @@ def smoke_test(told: Told, *, quiet: bool = False) -> bool:
             click.echo(f"smoke test: {done} of {of} combos have left a record")
 
     try:
-        tried = await_smoke(told.target.transport, told.target.directory, progress)
+        tried = await_smoke(started.target.transport, started.target.directory, progress)
     except KeyboardInterrupt:
         click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
-        show_rows({"watch": told.target.command("monitor")}, err=True)
+        show_rows({"watch": started.target.command("monitor")}, err=True)
         raise
     failed = [one for one in tried if not recorded(one)]
     if not quiet:
         Console(highlight=False).print(smoke_table(tried))
     if failed and not quiet:
         click.echo("The rest was not started: mend what is wrong, and launch again.")
-        show_rows({"why": told.target.command("logs", failed[0].name), "resume": told.target.command("resume")})
+        show_rows({"why": started.target.command("logs", failed[0].name), "resume": started.target.command("resume")})
     return not failed
 
 

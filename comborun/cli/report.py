@@ -70,7 +70,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
         summary = report_folder(Path(run), folder)
     else:
         summary, folder = report_on(where.find(run), output, _size(how["max_size"]))
-    tell_report(summary, folder, as_json=as_json)
+    show_report(summary, folder, as_json=as_json)
 
 
 def report_on(target: Target, output: Path | None = None, most: int | None = None) -> tuple[Summary, Path]:
@@ -81,12 +81,12 @@ def report_on(target: Target, output: Path | None = None, most: int | None = Non
 def make_report(source: Path, skipped: Sequence[Skipped], output: Path | None = None) -> tuple[Summary, Path]:
     from comborun.reporter import report_run
 
-    tell_skipped(skipped)
+    show_skipped(skipped)
     folder = output or source / "report"
     return report_run(source, folder, dict(skipped)), folder
 
 
-def tell_skipped(skipped: Sequence[Skipped]) -> None:
+def show_skipped(skipped: Sequence[Skipped]) -> None:
     """Name what the report has to do without."""
     for path, reason in skipped[:_MOST_SKIPPED]:
         click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
@@ -109,7 +109,7 @@ def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_jso
 
     (first, _), (second, source) = (_collect(word, where) for word in pair)
     folder = output or source / "report" / f"against-{clean(first.name)}"
-    tell_between(report_between(first, second, folder), folder, as_json=as_json)
+    show_comparison(report_between(first, second, folder), folder, as_json=as_json)
 
 
 def _collect(word: str, where: Where) -> tuple[Collected, Path]:
@@ -120,7 +120,7 @@ def _collect(word: str, where: Where) -> tuple[Collected, Path]:
         return collect_folder(Path(word)), Path(word)
     target = where.find(word)
     source, skipped = bring(target.transport, target.run, target.directory)
-    tell_skipped(skipped)
+    show_skipped(skipped)
     return collect_run(source, dict(skipped)), source
 
 
@@ -138,12 +138,12 @@ def _is_folder(word: str, where: Where) -> bool:
     return word not in {run, run.rsplit("-", 2)[0]}
 
 
-def tell_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
+def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
     """Say what a report says first, and where it is."""
     if as_json:
         answer({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
         return
-    _tell_head(summary)
+    _show_claims(summary)
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
     show_rows({name: purpose for name, purpose in _PURPOSES.items() if (folder / name).exists()})
 
@@ -156,7 +156,7 @@ def _report_files(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
-def _tell_head(summary: Summary) -> None:
+def _show_claims(summary: Summary) -> None:
     """The report's first sentence, which is its gravest, and its claims as far as they have room."""
     from comborun.reporter.pages.words import sentences
 
@@ -185,7 +185,7 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
     return lines
 
 
-def tell_between(between: Between, folder: Path, *, as_json: bool) -> None:
+def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 

@@ -9,7 +9,7 @@ import click
 
 from comborun.again.resumption import resumption, still_to_come
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import tell_skipped
+from comborun.cli.report import show_skipped
 from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.observe import load_run
@@ -89,7 +89,7 @@ def _look(target: Target) -> _Going:
     view = load_run(target.transport, target.directory)
     seen = once(Source(target.transport, view))
     source, skipped = bring(target.transport, target.run, target.directory)
-    tell_skipped(skipped)
+    show_skipped(skipped)
     collected = collect_run(source, dict(skipped))
     outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
     what = resumption(view.plan, outcomes, missing(collected), rejected(collected))

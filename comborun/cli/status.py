@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import differences, make_report, tell_report
+from comborun.cli.report import differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
@@ -88,16 +88,16 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
         ended = watch(source, shown.screen(), Clock(), settings, stop_early)
         # a host that went away just when the report was to be made is waited for
-        copy = until_answered(lambda: _bring(target), Clock(), settings, _tell_link)
+        copy = until_answered(lambda: _bring(target), Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
     except KeyboardInterrupt:
-        _tell_how_to_come_back(target, ended)
+        _show_way_back(target, ended)
         return INTERRUPTED
     differing = differences(ended, summary)
     if not shown.as_json:  # a stream of statuses stays one
         if stop_early:
             stop_early.tell(ended)
-        tell_report(summary, folder)
+        show_report(summary, folder)
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
@@ -107,14 +107,14 @@ def _bring(target: Target) -> tuple[Any, Any]:
     return bring(target.transport, target.run, target.directory)
 
 
-def _tell_link(link: Link) -> None:
+def _show_lost_link(link: Link) -> None:
     if link.failures == 1:
         why = f" ({harmless(link.complaint)})" if link.complaint else ""
         since = f"! unreachable since {clock(link.since, None)}{why}"
         click.echo(f"{since}; the report follows when the host answers", err=True)
 
 
-def _tell_how_to_come_back(target: Target, ended: RunStatus | None) -> None:
+def _show_way_back(target: Target, ended: RunStatus | None) -> None:
     if ended:
         click.echo("\nNo longer waiting. All sessions have ended; there is no report of them yet.", err=True)
     else:
@@ -201,11 +201,11 @@ class StopEarly:
 
         source, skipped = _bring(self._target)
         decided = decide_run(source, dict(skipped))
-        self._undecided = undecidable(decided.standings)
+        self._undecided = undecided_sentence(decided.standings)
         return decided
 
 
-def undecidable(standings: Sequence[Standing]) -> str:
+def undecided_sentence(standings: Sequence[Standing]) -> str:
     """A sentence about comparisons whose next pair the records don't show to be one. Pure."""
     stuck = [one for one in standings if one.unpaired]
     if not stuck:

@@ -43,7 +43,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     try:
         stopped = stop_sessions(target.transport, target.directory, names)
     except KeyboardInterrupt:
-        _tell_interrupted(target, names)
+        _show_what_is_left(target, names)
         return INTERRUPTED
     if as_json:
         ended = list(names or stopped.sessions)
@@ -53,7 +53,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     return 0 if stopped.clean else SOME_DID_NOT
 
 
-def _tell_interrupted(target: Target, names: tuple[str, ...]) -> None:
+def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
     """What has not ended yet of what was to be stopped, and the command that goes on with it."""
     again = f"{program()} {shlex.join(('stop', '--run', target.run, *names))}{target.options}"
     click.echo(f"\nInterrupted. The host goes on with it; `{again}` waits for the end.", err=True)

@@ -8,7 +8,7 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.cli.calibrate import show_calibration
-from comborun.cli.report import tell_between
+from comborun.cli.report import show_comparison
 from comborun.forecast.calibration import Calibration, Measured, Step
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs
@@ -44,5 +44,5 @@ def test_two_runs_are_compared_under_names_as_they_are(tmp_path: Path, capsys: p
             made.attempt(made.session(name, name, 1, name=f"s{number}", digest=str(number)), row(0, True))
         made.write(run=run)
     found = compare_runs(collect_run(tmp_path / "first"), collect_run(tmp_path / "second"))
-    tell_between(found, tmp_path, as_json=False)
+    show_comparison(found, tmp_path, as_json=False)
     assert first_cells(capsys.readouterr().out)[2 : 2 + len(NAMES)] == list(SHOWN)

@@ -12,7 +12,7 @@ import pytest
 from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
-from comborun.cli.report import tell_report
+from comborun.cli.report import show_report
 from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.page import html, page
 from comborun.reporter.summary import summarize
@@ -36,7 +36,7 @@ def report_of(folder: Path, policies: tuple[str, ...]) -> Report:
 
 
 def told(report: Report, folder: Path, capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> str:
-    tell_report(report.summary, folder / "report", as_json=as_json)
+    show_report(report.summary, folder / "report", as_json=as_json)
     return capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from monitor_stage import a_plan, a_session
 
-from comborun.again.smoke import canary_plan, told_size
+from comborun.again.smoke import canary_plan, episodes_each
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.adapters.reading import Reject, RejectKind
 from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
@@ -84,9 +84,9 @@ def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> Non
 
 def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_asked_for() -> None:
     four = canary_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
-    assert told_size(four) == "4 episodes"
+    assert episodes_each(four) == "4 episodes"
     uneven = canary_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
-    assert told_size(uneven) == "up to 6 episodes"
+    assert episodes_each(uneven) == "up to 6 episodes"
 
 
 def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
