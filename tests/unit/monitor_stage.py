@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import Any
+
+from rich.console import Console
 
 from comborun.judging import ProgressRules, ResultRules
 from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.status import RunStatus
+from comborun.monitor.table import Look, render
 from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
@@ -218,6 +223,21 @@ def look_at(*answers: bytes, view: RunView | None = None) -> History:
 def status_of(view: RunView, *answers: bytes, now: float | None = None) -> RunStatus:
     """What is shown of a run after these answers."""
     return classify(view, look_at(*answers, view=view), now)
+
+
+def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
+    """The table as it is drawn; times of day are UTC."""
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=colour,
+        color_system="truecolor" if colour else None,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(render(status, Look(width, height, UTC)))
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
 @dataclass

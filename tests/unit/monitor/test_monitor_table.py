@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
-from rich.console import Console
+from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
 
 from comborun.judging import RetryRule
 from comborun.monitor.classify import classify
@@ -21,7 +19,7 @@ from comborun.monitor.lines import bar, host_facts, host_lines
 from comborun.monitor.observe import History
 from comborun.monitor.snapshot import Gpu, HostUse, Room
 from comborun.monitor.status import HostEvent, Link, RunStatus
-from comborun.monitor.table import MOST_ROWS, Look, render
+from comborun.monitor.table import MOST_ROWS
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration, sizes
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
@@ -79,20 +77,6 @@ def troubled() -> RunStatus:
         f"waiting session=stairs_act for=retry until={NOW + 40} detail=",
     )
     return status_of(a_view(plan), an_answer(*seen, host=(*HOST, *header)))
-
-
-def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
-    file = io.StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        force_terminal=colour,
-        color_system="truecolor" if colour else None,
-        legacy_windows=False,
-        _environ={},
-    )
-    console.print(render(status, Look(width, height, UTC)))
-    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
 def long_names() -> RunStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -11,7 +12,7 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.classify import classify
-from comborun.monitor.observe import History
+from comborun.monitor.observe import History, RunView
 from comborun.monitor.screen import Screen
 from comborun.monitor.snapshot import Mark
 from comborun.monitor.status import Expected, Link, RunStatus
@@ -43,11 +44,14 @@ class Pictures(Screen):
 
 
 def play(
-    *answers: bytes | BaseException, interval: float = 60.0, ticking: bool = False, clock: HandClock | None = None
+    *answers: bytes | Completed | BaseException,
+    view: RunView = VIEW,
+    interval: float = 60.0,
+    ticking: bool = False,
+    heed: Callable[[RunStatus], str] | None = None,
 ) -> tuple[RunStatus, Pictures, HandClock]:
-    screen, clock = Pictures(ticking), clock or HandClock()
-    settings = Settings(interval, chance=lambda: 1.0)
-    return watch(Source(StagedHost(answers), VIEW), screen, clock, settings), screen, clock
+    screen, clock, settings = Pictures(ticking), HandClock(), Settings(interval, chance=lambda: 1.0)
+    return watch(Source(StagedHost(answers), view), screen, clock, settings, heed), screen, clock
 
 
 def test_it_looks_once_per_interval_until_all_has_ended() -> None:
@@ -109,10 +113,8 @@ OUTAGES = {
 @pytest.mark.parametrize("phase", PHASES)
 def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: str, outage: str) -> None:
     away = OUTAGES[outage]
-    host = StagedHost([PHASES[phase], away, away, away, PHASES[phase], ALL_DONE])
-    screen = Pictures()
     view = a_view(a_plan([a_session("act", "grass")], after=True))
-    status = watch(Source(host, view), screen, HandClock(), Settings(60, lambda: 0.5))
+    status, screen, _ = play(PHASES[phase], away, away, away, PHASES[phase], ALL_DONE, view=view)
     before, *during, after, end = screen.seen
     assert [shown.link.reachable for shown in screen.seen] == [True, False, False, False, True, True]
     for shown in during:
@@ -121,12 +123,6 @@ def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: 
     assert (after.sessions, after.link.reachable) == (before.sessions, True)
     assert end is status
     assert (status.finished, screen.closed) == (True, 1)
-
-
-def test_what_ended_during_an_outage_is_told_afterwards() -> None:
-    _, screen, _ = play(GOES_ON, CUT, CUT, HAS_ENDED)
-    assert [shown.sessions[0].life for shown in screen.seen] == [Life.RUNNING] * 3 + [Life.ENDED]
-    assert screen.seen[-1].sessions[0].successes == 81
 
 
 def test_watchers_do_not_come_back_all_at_once() -> None:
@@ -140,22 +136,17 @@ def test_watchers_do_not_come_back_all_at_once() -> None:
 def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
     begun = Seen("grass_act", started=NOW, counts=(0, 0))
     looks = [an_answer(replace(begun, counts=(4 * passed, 0)), now=NOW + passed) for passed in (0, 2, 4, 8, 16, 24, 25)]
-    host = StagedHost([*looks, an_answer(begun.ended(records=100), now=NOW + 27, done={"at": 1})])
-    screen, clock = Pictures(), HandClock()
-    watch(Source(host, VIEW), screen, clock, Settings(60))
+    end = an_answer(begun.ended(records=100), now=NOW + 27, done={"at": 1})
+    _, screen, clock = play(*looks, end)
     assert clock.passed == 2 + 2 + 4 + 8 + 9 + 2 + 2
     assert len(screen.seen) == 8
 
 
-def test_it_recovers_by_itself_and_never_ends_because_of_the_link() -> None:
+def test_it_recovers_by_itself_and_shows_the_plan_until_the_host_was_seen() -> None:
     status, screen, clock = play(*[CUT] * 9, GOES_ON, HAS_ENDED)
     assert status.finished
     assert screen.seen[-2].link == Link(last_seen=0)
     assert clock.passed == 2 + 4 + 8 + 16 + 32 + 60 * 5
-
-
-def test_a_host_that_was_never_seen_shows_the_plan() -> None:
-    _, screen, _ = play(CUT, HAS_ENDED)
     assert screen.seen[0].sessions[0].life is Life.QUEUED
     assert (screen.seen[0].now, screen.seen[0].link.last_seen) == (None, None)
 
@@ -218,28 +209,22 @@ def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
     wider = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     amended = an_answer(RUNNING, host=("load=1 plan=2",))
     newest = b"walkers-1\n2\n" + wider.to_json().encode()
-    host = StagedHost([GOES_ON, amended, newest, an_answer(done={"at": 1}, host=("load=1 plan=2",))])
-    screen = Pictures()
-    watch(Source(host, VIEW), screen, HandClock(), Settings(60))
+    _, screen, _ = play(GOES_ON, amended, newest, an_answer(done={"at": 1}, host=("load=1 plan=2",)))
     assert [len(shown.sessions) for shown in screen.seen] == [1, 2, 2]
 
 
 def test_a_plan_that_cannot_be_fetched_just_now_is_fetched_at_the_next_look() -> None:
     amended = an_answer(RUNNING, host=("load=1 plan=2",))
     newest = b"walkers-1\n2\n" + VIEW.plan.to_json().encode()
-    host = StagedHost([amended, CUT, amended, newest, HAS_ENDED])
-    screen = Pictures()
-    assert watch(Source(host, VIEW), screen, HandClock(), Settings(60)).finished
+    status, screen, _ = play(amended, CUT, amended, newest, HAS_ENDED)
+    assert status.finished
     assert [shown.link.reachable for shown in screen.seen] == [False, True, True]
 
 
 def test_what_can_not_be_decided_is_shown_at_once_and_while_the_host_is_away() -> None:
     said = iter(["", "stop_early can't decide", ""])
-    screen = Pictures()
-    host = StagedHost((GOES_ON, GOES_ON, CUT, HAS_ENDED))
-    watch(Source(host, VIEW), screen, HandClock(), Settings(60.0, lambda: 1.0), lambda _: next(said))
-    shown = ["", "", "stop_early can't decide", "stop_early can't decide", "stop_early can't decide", ""]
-    assert [status.undecided for status in screen.seen] == shown
+    _, screen, _ = play(GOES_ON, GOES_ON, CUT, HAS_ENDED, heed=lambda _: next(said))
+    assert [status.undecided for status in screen.seen] == ["", "", *["stop_early can't decide"] * 3, ""]
 
 
 # When to look next
@@ -260,17 +245,19 @@ def looks(interval: float, until: float, due_at: float | None = None) -> list[fl
     return moments
 
 
-def test_after_a_change_the_looks_double_their_distance_up_to_the_interval() -> None:
-    assert looks(60.0, 240) == [0, 2, 4, 8, 16, 32, 64, 124, 184, 244]
-
-
-def test_there_is_a_look_when_a_session_is_expected_to_end_and_again_soon_when_it_does_not() -> None:
-    assert looks(60.0, 300, due_at=130) == [0, 2, 4, 8, 16, 32, 64, 124, 130, 132, 134, 138, 146, 162, 194, 254, 314]
-
-
-def test_a_short_interval_is_kept_to() -> None:
-    assert looks(0.5, 2) == [0, 0.5, 1, 1.5, 2]
-    assert pause(0.5, 1000.0, 0.0) == 0.5
+@pytest.mark.parametrize(
+    ("interval", "until", "due_at", "moments"),
+    [
+        (60.0, 240, None, [0, 2, 4, 8, 16, 32, 64, 124, 184, 244]),
+        (60.0, 300, 130, [0, 2, 4, 8, 16, 32, 64, 124, 130, 132, 134, 138, 146, 162, 194, 254, 314]),
+        (0.5, 2, None, [0, 0.5, 1, 1.5, 2]),
+    ],
+    ids=["twice as far up to the interval", "when an end is due, and soon again when it does not come", "as asked"],
+)
+def test_after_a_change_the_looks_double_their_distance(
+    interval: float, until: float, due_at: float | None, moments: list[float]
+) -> None:
+    assert looks(interval, until, due_at) == moments
 
 
 POSITIVE = st.floats(0, 1e7)

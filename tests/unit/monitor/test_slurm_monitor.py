@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import UTC
@@ -10,20 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at
-from rich.console import Console
+from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at, picture
 
-from comborun.judging import RetryRule
 from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import to_json
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.status import RunStatus
-from comborun.monitor.table import Look, render
-from comborun.monitor.waiting import budget
 from comborun.resources import Request, Slurm
-from comborun.rules.words import Failure, Life, Outcome
+from comborun.rules.words import Life, Outcome
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")
@@ -60,20 +55,13 @@ def told(name: str, *header: str, **fields: Any) -> Explanation:
     return explain(VIEW, history, classify(VIEW, history), name, UTC)
 
 
-def drawn(status: RunStatus, width: int) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=False, color_system=None, legacy_windows=False)
-    console.print(render(status, Look(width, zone=UTC)))
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_is_the_golden_one(width: int) -> None:
-    assert drawn(seen(ANSWERED, *TASKS), width) == (GOLDEN / f"slurm-{width}.txt").read_text()
+    assert picture(seen(ANSWERED, *TASKS), width) == (GOLDEN / f"slurm-{width}.txt").read_text()
 
 
 def test_a_slurm_that_does_not_answer_leaves_what_was_known_with_its_age() -> None:
-    shown = drawn(seen(SILENT, *TASKS), 120)
+    shown = picture(seen(SILENT, *TASKS), 120)
     assert shown == (GOLDEN / "slurm-silent-120.txt").read_text()
 
 
@@ -86,20 +74,10 @@ def test_what_slurm_has_makes_a_session_queued_starting_or_queued_again() -> Non
     assert lives["dunes_act"][:3] == (Life.QUEUED, None, 1)
 
 
-def test_files_come_first_an_end_is_not_undone_by_its_own_task() -> None:
-    leaving = "task session=grass_act attempt=1 job=12_0 id=13 state=COMPLETING node=n1 start= reason=None"
-    status = seen(ANSWERED, leaving, answer=(GRASS.ended(records=100, successes=91),))
-    assert status.sessions[0].outcome is Outcome.SUCCEEDED
-
-
-def test_the_load_of_a_login_node_is_nobodys_concern_but_its_disk_is() -> None:
+def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_starts_what_waits() -> None:
     status = seen(ANSWERED, *TASKS)
     assert (status.use.load, status.use.memory, status.use.gpus) == (None, None, ())
     assert status.use.disk
-
-
-def test_nobody_tells_when_slurm_will_start_what_waits() -> None:
-    status = seen(ANSWERED, *TASKS)
     assert status.expected is None
     assert status.sessions[0].expected
     assert all(one.expected is None for one in status.sessions if one.life is Life.QUEUED)
@@ -183,11 +161,13 @@ def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go(reason: str) -> No
     assert "scontrol" not in paused.hint
 
 
-@pytest.mark.parametrize("state", ["PENDING", "CONFIGURING"])
-def test_what_has_succeeded_is_not_queued_again_by_a_task_that_was_left_over(state: str) -> None:
-    left = f"task session=grass_act attempt=2 job=12_0 id=13 state={state} node= start= reason=BeginTime"
-    status = seen(ANSWERED, left, answer=(GRASS.ended(records=100, successes=91),))
-    assert (status.sessions[0].life, status.sessions[0].outcome) == (Life.ENDED, Outcome.SUCCEEDED)
+@pytest.mark.parametrize(
+    "left", ["attempt=1 state=COMPLETING", "attempt=2 state=PENDING", "attempt=2 state=CONFIGURING"]
+)
+def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: str) -> None:
+    task = f"task session=grass_act {left} job=12_0 id=13 node=n1 start= reason=BeginTime"
+    session = seen(ANSWERED, task, answer=(GRASS.ended(records=100, successes=91),)).sessions[0]
+    assert (session.life, session.outcome) == (Life.ENDED, Outcome.SUCCEEDED)
 
 
 def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was_judged() -> None:
@@ -202,15 +182,6 @@ def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was
     assert not seen(ANSWERED, answer=(begun_since,)).sessions[0].note
     gone = replace(GRASS, life="lost")
     assert seen(ANSWERED, answer=(gone,)).sessions[0].note == "its task is gone; what ended it is not judged yet"
-
-
-def test_what_slurm_preempts_uses_up_no_start() -> None:
-    preempted = Seen("dunes_act", started=NOW - 900).ended("preempted", "none", **{"class": "preempted"})
-    killed = Seen("dunes_act", attempt=2, started=NOW - 500).ended("signal", "none", signal=9, **{"class": "killed"})
-    attempts = look(answer=(preempted, killed)).of("dunes_act")
-    plan = replace(PLAN, limits=replace(PLAN.limits, attempts=3), retry=(RetryRule(Failure.KILLED, 2, 0.0),))
-    spent = budget(plan, attempts, Failure.KILLED)
-    assert (spent.made, spent.left) == (1, 2)
 
 
 @pytest.mark.parametrize("order", [1, -1])
