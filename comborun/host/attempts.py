@@ -104,7 +104,7 @@ class RunDirectory:
         return sorted(number for number in found if _is_there(self.at(name, number, family)))
 
     def glance(self, name: str, number: int, family: str = SESSIONS) -> Look:
-        """The state, as far as it can be told without looking at a lock."""
+        """The state, as far as it can be told without looking at a lock; one that nobody granted (0, say) is queued."""
         at = self.at(name, number, family)
         end = self._own_end(at)
         if end:

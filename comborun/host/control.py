@@ -25,6 +25,10 @@ from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
 from comborun.rules.words import Outcome
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _SESSION = re.compile("[A-Za-z0-9_-]+")
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
@@ -56,19 +60,18 @@ class Steering:
 
     def steer(self, verb: str, words: list[str]) -> int:
         """Do one verb; its exit code."""
-        if verb in ("pause", "drain"):
-            return self._hold(PAUSED if verb == "pause" else DRAINING, " ".join(words) or "by hand")
-        if verb == "resume":
-            return self._resume()
-        if verb == "slots":
-            return self._slots(words[0] if words else "")
-        if verb == "retry":
-            return self._retry(words)
-        if verb == "decided":
-            return self._decided(words)
-        if verb == "notify":
-            return self._notify()
-        raise Refusal(USAGE, f"what is {verb or 'the verb'}? usage: RUN {_VERBS}")
+        acts: dict[str, Callable[[], int]] = {
+            "pause": lambda: self._hold(PAUSED, words),
+            "drain": lambda: self._hold(DRAINING, words),
+            "resume": self._resume,
+            "slots": lambda: self._slots("".join(words[:1])),
+            "retry": lambda: self._retry(words),
+            "decided": lambda: self._decided(words),
+            "notify": self._notify,
+        }
+        if verb not in acts:
+            raise Refusal(USAGE, f"what is {verb or 'the verb'}? usage: RUN {_VERBS}")
+        return acts[verb]()
 
     def tell(self, message: str) -> None:
         """Tell the dispatcher, if there is one."""
@@ -87,27 +90,35 @@ class Steering:
         if not done:
             raise Refusal(CANT_WRITE, f"can't write in {where}")
 
-    def _hold(self, kind: str, why: str) -> int:
-        before = self.holds.look()
-        over = os.path.exists(self.layout.done)
-        goes_on = "the run has ended, so what may be added to it later waits" if over else "what runs goes on"
-        self._must(self.holds.order(kind, why), self.layout.dispatch)
+    def _ordered(self, done: bool, what: str) -> int:
+        """Tell everybody what was written for the whole run. Raises Refusal when it could not be."""
+        self._must(done, self.layout.dispatch)
         self.tell("reread run 0")
-        was = f"; it was {before.kind} ({before.why})" if before.kind else ""
-        self._say(self.id, f"{kind}: nothing new starts; {goes_on}{was}")
+        self._say(self.id, what)
         return 0
+
+    def _was(self) -> str:
+        before = self.holds.look()
+        return f"; it was {before.kind} ({before.why})" if before.kind else ""
+
+    def _hold(self, kind: str, words: list[str]) -> int:
+        was, over = self._was(), os.path.exists(self.layout.done)
+        goes_on = "the run has ended, so what may be added to it later waits" if over else "what runs goes on"
+        done = self.holds.order(kind, " ".join(words) or "by hand")
+        return self._ordered(done, f"{kind}: nothing new starts; {goes_on}{was}")
 
     def _resume(self) -> int:
         """Remove holds and what led to them."""
-        before = self.holds.look()
+        was = self._was()
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
-        self._must(not any(map(os.path.exists, there)), self.layout.dispatch)
-        self.tell("reread run 0")
-        was = f"; it was {before.kind} ({before.why})" if before.kind else ""
-        self._say(self.id, f"may go on{was}" if there else "was not held")
-        return 0
+        return self._ordered(not any(map(os.path.exists, there)), f"may go on{was}" if there else "was not held")
+
+    def _slots(self, number: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,5}", number):
+            raise Refusal(USAGE, "slots wants a number from 1; pause starts nothing new")
+        return self._ordered(files.write_text(self.layout.slots, f"{number}\n"), f"{number} may run at once")
 
     def _notify(self) -> int:
         """In the foreground: the output of the grid's command is shown."""
@@ -119,14 +130,6 @@ class Steering:
         if not code:
             self._say(self.id, "the command took a test notice, and ended with 0")
         return code
-
-    def _slots(self, number: str) -> int:
-        if not re.fullmatch("[1-9][0-9]{0,5}", number):
-            raise Refusal(USAGE, "slots wants a number from 1; pause starts nothing new")
-        self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
-        self.tell("reread run 0")
-        self._say(self.id, f"{number} may run at once")
-        return 0
 
     def _known(self, names: list[str]) -> list[str]:
         for name in names:
@@ -167,16 +170,14 @@ class Steering:
     def _retry_one(self, name: str) -> bool:
         """Whether it gets another attempt; what runs or has succeeded is left alone, and said."""
         number = self.attempts.latest(name)
-        seen = self.attempts.look(name, number) if number else None
-        life = seen.life if seen else attempts.QUEUED
-        ended = seen is not None and life == attempts.ENDED
-        if life == attempts.QUEUED:
+        seen = self.attempts.look(name, number)
+        if seen.life == attempts.QUEUED:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif ended and seen and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
             self._say(name, "has succeeded")
-        elif ended or life == attempts.LOST:
+        elif seen.life in (attempts.ENDED, attempts.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
             self.tell(f"again {name} {number}")
             self._say(name, f"attempt {number + 1} comes next")
@@ -215,11 +216,8 @@ class Steering:
     def _not_needed(self, name: str) -> None:
         """End it before it begins or before its next attempt; a running one goes on."""
         number = self.attempts.latest(name)
-        life = self.attempts.look(name, number).life if number else attempts.QUEUED
-        if life not in (attempts.QUEUED, attempts.ENDED):
-            return
-        if life == attempts.ENDED and not self.attempts.pending(name, number):
-            return
-        if self.attempts.forestall(name, number + 1, "not_needed", "all that it is compared for is decided"):
+        life = self.attempts.look(name, number).life
+        waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.pending(name, number))
+        if waits and self.attempts.forestall(name, number + 1, "not_needed", "all that it is compared for is decided"):
             self.tell(f"ended {name} {number + 1}")
             self._say(name, "not needed any more")

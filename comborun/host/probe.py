@@ -211,13 +211,11 @@ class Probe:
 
     def _server(self, name: str) -> Document:
         number = self.attempts.latest(name, "servers")
-        seen = self.attempts.glance(name, number, "servers") if number else None
-        state, since, record = "queued", "", seen.record if seen else {}
+        seen = self.attempts.glance(name, number, "servers")
+        state, since, record = "queued", "", seen.record
         at = self.layout.server_attempt(name, number)
-        if seen is None or seen.life == attempts.QUEUED:
-            record = {}
-        elif seen.life == attempts.STARTING:
-            state = "starting"
+        if seen.life in (attempts.QUEUED, attempts.STARTING):
+            state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):
             state, since = "ended", record.get("ended", "")
             record = {"cause": record.get("cause", attempts.LOST), "note": record.get("note", "")}

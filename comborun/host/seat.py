@@ -75,8 +75,7 @@ class Seat:
         here = sum(mib for gpu, mib in found.items() if gpu in own)
         why = f"WRONG_GPU: {', '.join(wrong)}, and {here} MiB on GPU {planned}, which it was granted"
         told = ",".join(f"{gpu}:{mib}" for gpu, mib in found.items())
-        record = [("since", int(time.time())), ("planned", planned), ("found", told), ("why", why)]
-        files.write(self._of.at.wrong_gpu, record)
+        files.write(self._of.at.wrong_gpu, [("since", int(time.time())), ("found", told), ("why", why)])
         self._next = math.inf
 
 

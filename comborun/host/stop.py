@@ -168,7 +168,7 @@ class Stopping:
     def _mark(self, name: str, *, named: bool) -> None:
         """What has not begun is cancelled; what has is marked as being stopped."""
         number = self.attempts.latest(name, self.family)
-        life = self.attempts.look(name, number, self.family).life if number else attempts.QUEUED
+        life = self.attempts.look(name, number, self.family).life
         note = "before it began"
         if life in (attempts.QUEUED, attempts.ENDED) and not named:
             return
