@@ -47,7 +47,7 @@ def test_eight_hundred_sessions_that_have_ended_cost_one_small_round_trip(run: R
         name = f"environment-{number}_policy"
         at = f"sessions/{name}/attempt-1"
         run.names.append(name)
-        run.put(f"{at}/claim", '{"count": 1, "results": ["*.jsonl"]}\n')
+        run.put(f"{at}/claim", '{"count": 1, "files": ["*.jsonl"]}\n')
         run.put(f"{at}/out/a.jsonl", f'{{"episode": {number}}}\n')
         run.put(f"{at}/end", '{"cause": "exited"}\n')
     run.put("dispatch/queue.jsonl", queue_rows(**dict.fromkeys(run.names, "")))
