@@ -43,8 +43,7 @@ class Grid(GridFile):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    name: str
-    """cleaned: runs and their directories begin with it"""
+    # `name` is cleaned: runs and their directories begin with it
     path: Path
     text: str
     """every character as the user wrote it"""

@@ -139,7 +139,7 @@ class GridFile(SettingKeys):
     # Every key has a default, so that one mistake never hides another: the checks ask for what must be there.
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
-    name: Name | None = key("name of the grid and of its runs; else the file's")
+    name: Name = key("name of the grid and of its runs; else the file's", "")
     preset: Line | None = key("what is known of the program: a preset's name, or the path of one")
     host: Host | None = key("ssh host on which the sessions run; else this machine")
     root: Root = key("folder on the host that holds the runs", DEFAULT_ROOT)
@@ -153,7 +153,9 @@ class GridFile(SettingKeys):
     use_gpus: GpuIndexes | None = key("indexes of the GPUs that sessions may be granted; else all of the host")
     servers: Servers = key("model servers that sessions ask: a map name -> keys", {})
     reserve: ReserveKeys = key("what sessions leave free for others", ReserveKeys)
-    limits: LimitKeys = key("how much runs at once, how long and how often", LimitKeys)
+    limits: LimitKeys = key(  # pyright: ignore[reportIncompatibleVariableOverride]  # it is frozen
+        "how much runs at once, how long and how often", LimitKeys
+    )
     retry: Retries = key("by class of failures, how often a session is started again; `none` for never", {})
     after: Text | None = key("a command that runs once on the host when all has ended")
     notify: NotifyOr | None = key("a command of yours that is told how the run fares")

@@ -192,7 +192,13 @@ def placement_warnings(draft: Draft) -> Iterator[Problem]:
             yield draft.at_value(use.path, message, hint, "component_placement")
     message = f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({{}}), where Isaac Sim is known to hang"
     hint = f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
-    yield from draft.of(draft.where(_simulates_late), ("placement",), message, hint)
+    late = [
+        combo
+        for combo in draft.combos
+        for name, entry in combo.settings.placed
+        if name == ENVIRONMENTS and entry.node_group != NODES and entry.processes and 0 not in entry.processes[0]
+    ]
+    yield from draft.of(late, ("placement",), message, hint)
 
 
 def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
@@ -232,8 +238,3 @@ def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processe
     lower, higher = copies // processes * processes, -(-copies // processes) * processes
     several = f"{lower} or {higher}" if lower else f"{higher}"
     return draft.at_key(("placement",), message, f"RLinf gives each process as many: {several} copies would do")
-
-
-def _simulates_late(combo: Combo) -> bool:
-    environments = [entry for name, entry in combo.settings.placed if name == ENVIRONMENTS]
-    return any(one.node_group != NODES and one.processes and 0 not in one.processes[0] for one in environments)

@@ -90,8 +90,10 @@ def preset_starter(preset: Preset, wanted: str, name: str) -> str:
     head = _HEAD.format(
         summary=preset.about.summary, name=preset.name, grid=quoted(name), wanted=quoted(wanted, plain="-./~")
     )
-    return head + preset.about.starter.rstrip("\n") + "\n" + _TAIL + _commented(preset.settings_text)
-
-
-def _commented(text: str) -> str:
-    return "".join(f"# {line}\n" if line else "#\n" for line in text.splitlines())
+    return (
+        head
+        + preset.about.starter.rstrip("\n")
+        + "\n"
+        + _TAIL
+        + "".join(f"# {line}\n" if line else "#\n" for line in preset.settings_text.splitlines())
+    )

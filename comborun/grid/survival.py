@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
-from comborun.grid.axes import Combo, matching
+from comborun.grid.axes import matching
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
 from comborun.grid.values import (
     TEXT,
@@ -37,7 +37,7 @@ from comborun.rules.words import Failure
 from comborun.text import listed
 
 if TYPE_CHECKING:
-    from comborun.grid.draft import Draft, Path
+    from comborun.grid.draft import Draft
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
@@ -217,22 +217,19 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
 def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
     for path, layer in draft.layers:
         if layer.evidence.records and "records" in layer.evidence.model_fields_set:
-            without = draft.where(lambda one, path=path: _applies(draft, path, one) and not _records(one))  # type: ignore[misc]
+            here = [
+                one for one in draft.combos if not path or path[1] in matching(draft.file, one.policy, one.environment)
+            ]
             message = "`evidence`: records are asked for, and {} has none (`results: none`)"
             hint = "say which files they are in, or remove it"
+            without = [one for one in here if not one.settings.result_rules.lines]
             yield from draft.of(without, (*path, "evidence", "records"), message, hint)
-    nothing = draft.where(lambda one: _records(one) and one.settings.evidence.rules == EvidenceRules(records=False))
+    nothing = draft.where(
+        lambda one: one.settings.result_rules.lines and one.settings.evidence.rules == EvidenceRules(records=False)
+    )
     message = "`evidence: {records: false}` names nothing else for {}: the exit code decides alone"
     hint = "name a `line` of the log or `files`; programs end with 0 without having done their work"
     yield from draft.of(nothing, draft.setter("evidence", "records"), message, hint)
-
-
-def _applies(draft: Draft, path: Path, combo: Combo) -> bool:
-    return not path or path[1] in matching(draft.file, combo.policy, combo.environment)
-
-
-def _records(combo: Combo) -> bool:
-    return combo.settings.result_rules.lines
 
 
 def _retry_warnings(draft: Draft) -> Iterator[Problem]:

@@ -32,11 +32,10 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     else:
         slots = grid.limits.parallel or 1
     settings = {combo.session: combo.settings for combo in grid.combos}
-    automatic = _automatic(plan.sessions, settings, known, slots)
+    numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
+    numbers |= _automatic(plan.sessions, settings, known, slots)
     cut = [
-        blocks(one, settings[one.name].block)
-        if settings[one.name].block
-        else shards(one, automatic.get(one.name) or _number(settings[one.name].shards))
+        blocks(one, most) if (most := settings[one.name].block) else shards(one, numbers.get(one.name, 1))
         for one in plan.sessions
     ]
     count = sum(map(len, cut))
@@ -95,10 +94,6 @@ def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
 def _mean(sessions: Sequence[Session]) -> float:
     """Seconds of an episode (or step); 0 where there is none."""
     return sum(one.expected_s for one in sessions) / sum(one.count for one in sessions) if sessions else 0.0
-
-
-def _number(asked: int | str | None) -> int:
-    return asked if isinstance(asked, int) else 1
 
 
 def _automatic(

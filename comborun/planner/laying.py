@@ -114,7 +114,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         ranged=bool(settings.episodes) and settings.ranged,
         unpaired=grid.program.about.unpaired if grid.program else "",
     )
-    session = _furnished(with_components(session, combo, grid, host))
+    session = _with_display(with_components(session, combo, grid, host))
     return replace(session, digest=session_digest(session))
 
 
@@ -161,7 +161,7 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     )
 
 
-def _furnished(session: Session) -> Session:
+def _with_display(session: Session) -> Session:
     """With its display as something that it may have to have alone, and without variables that stand for nothing."""
     absent = [name for name in OF_GPUS if not session.gpus] + ([] if session.display else ["display"])
     variables = tuple((name, text) for name, text in session.variables if not any(late(text, one) for one in absent))

@@ -234,17 +234,13 @@ def _starts(host: _Play, tasks: Sequence[Task], queues: dict[object, deque[int]]
                     host.line.refuse(str(index), task.asked, chosen)
                 yield None, _lacking(chosen)
                 continue
-            _leave(queues, task.asked)
+            queues[task.asked].popleft()
+            if not queues[task.asked]:
+                del queues[task.asked]
             host.start(str(index), task, chosen)
             host.line.started(task.asked)
             yield index, ""
             break
-
-
-def _leave(queues: dict[object, deque[int]], kind: object) -> None:
-    queues[kind].popleft()
-    if not queues[kind]:
-        del queues[kind]
 
 
 def fits(tasks: Sequence[Task], room: Capacity) -> tuple[int, str]:

@@ -107,9 +107,9 @@ def _label(session: Session) -> str:
     return f"`{session.policy} in {session.environment}`"
 
 
-def blocks(session: Session, most: int | None) -> tuple[Session, ...]:
+def blocks(session: Session, most: int) -> tuple[Session, ...]:
     """`session` as sessions of at most `most` episodes each; itself where that is enough."""
-    if most is None or session.count <= most:
+    if session.count <= most:
         return (session,)
     last = session.first + session.count
     return tuple(range_session(session, first, min(most, last - first)) for first in range(session.first, last, most))
