@@ -1,8 +1,7 @@
 """From a grid to a plan, and from one session to those for a part of its episodes. All of it is pure."""
 
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Level, Pace, pace_key
-from comborun.planner.laying import lay_out
-from comborun.planner.on_slurm import lay_out_on_slurm, not_held
+from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held
 from comborun.planner.placing import hydra_overrides, rooms
 from comborun.planner.ranges import (
     digest_of,
