@@ -1,5 +1,5 @@
-"""How far the comparisons of a run that may stop early have come, what is not needed any more, and what the report says
-of them.
+"""The comparisons of a run that may stop early: how far they have come, which sessions are not needed any more, and
+what the report says of them.
 
 A decision is taken on the longest run of pairs from the first one on that both policies have a record of. What has
 arrived beyond a gap is not looked at. So a decision depends on neither the order in which episodes arrive, nor the
@@ -18,7 +18,7 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import Comparison, Sequential, comparison_of
 from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, paired_outcomes, sides_of
 from comborun.reporter.statistics.proportion import proportion
-from comborun.reporter.statistics.sequential import Rule, decide, interval_after_stopping, levels, sequential_p
+from comborun.reporter.statistics.sequential import decide, interval_after_stopping, levels, sequential_p
 from comborun.rules.words import Cause, Outcome
 from comborun.stopping import StopRule
 from comborun.work import Spans, combo_of, minus, spans, union, within
@@ -78,7 +78,7 @@ def _standing(planned: PlannedComparison, level: float, arms: Mapping[Combo, Arm
     if a is None or b is None:
         return Standing(planned)
     outcomes, unpaired = paired_outcomes(a, b, planned.episodes)
-    decision = decide(outcomes, Rule(planned.n_max, level))
+    decision = decide(outcomes, planned.n_max, level)
     winner = {1: planned.a, -1: planned.b}.get(decision.winner)
     return Standing(planned, outcomes[: decision.pairs], winner, decision.final, "" if decision.final else unpaired)
 
@@ -122,7 +122,7 @@ class Stopping:
         rate_a, rate_b = proportion(*pairs.counts_a), proportion(*pairs.counts_b)
         p = sequential_p(
             standing.outcomes,
-            Rule(standing.planned.n_max, side_level(self.rule)),
+            standing.planned.n_max,
             levels(self.rule.alpha, self.rule.family),
         )
         return replace(

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 INK = "#010203"
 """stands for the page's own text colour until an SVG is put into a page"""
 BLACK = "#010101"
-"""not quite, since matplotlib leaves pure black to whatever stands around an SVG"""
+"""not pure black, for which matplotlib writes no colour into an SVG"""
 FAINT = "#8080805a"
 """for grid lines and empty boxes"""
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#888888")
-"""of M. Okabe and K. Ito, without yellow and black, which one of the papers swallows"""
+"""the palette of M. Okabe and K. Ito without yellow and black, which are hard to see on one of the papers"""
 DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.5, 1.2, 1.5)))
 """a second way to tell lines apart, once the colours are used up"""
 RESOLUTION = 150
@@ -60,7 +60,7 @@ def drawing() -> Iterator[None]:
     import matplotlib as mpl
 
     with _SETTINGS, mpl.rc_context(), warnings.catch_warnings():
-        # The page's font draws the text; that the one used for measuring lacks a sign is no news.
+        # The page's font draws the text; the font used for measuring may lack a sign.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         mpl.rcdefaults()  # whatever a user's matplotlibrc says
         mpl.rcParams["svg.fonttype"] = "none"

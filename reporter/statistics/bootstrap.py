@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2000
 MANY = 20_000
-"""values, from which on the normal interval is the same to three digits and costs nothing"""
+"""values: for more, the normal interval is the same to three digits"""
 BLOCK = 2_000_000
 """drawn numbers held at once"""
 
@@ -41,7 +41,7 @@ def bca_means(columns: Sequence[Sequence[float]], confidence: float = CONFIDENCE
     if len(values) > MANY:
         return tuple(_normal(scaled[:, column], confidence, float(scale[column])) for column in range(len(columns)))
     varied = np.ptp(scaled, axis=0) > 0 if len(values) > 1 else np.zeros(len(columns), dtype=bool)
-    # A product with one column is summed in another order than one with several: nobody's limits depend on the others.
+    # numpy sums a product with one column in another order than one with several. So there are always several.
     n, several = len(values), scaled if scaled.shape[1] > 1 else np.repeat(scaled, 2, axis=1)
     means = np.vstack([_weights(n, start) @ several for start in range(0, RESAMPLES, max(1, BLOCK // n))]) / n
     return tuple(
@@ -89,9 +89,8 @@ def _weights(n: int, start: int) -> Floats:
 def mean_of_rates(counts: Sequence[tuple[int, int]], confidence: float = CONFIDENCE) -> Interval:
     """Of the unweighted mean of success rates, each (successes, n) with n > 0: resampled within each stratum.
 
-    A stratum is resampled at (k + 1) / (n + 2): at k / n one without failures would never vary, and the interval would
-    leave out what it can't know. n episodes drawn from n vary less than the n do, which the factor makes up for. The
-    spread that this gives is laid around the observed mean, inside [0, 1].
+    A stratum is resampled at (k + 1) / (n + 2): at k / n a stratum without failures would never vary. n episodes drawn
+    from n vary less than the n do, which the factor corrects. The interval lies around the observed mean, in [0, 1].
     """
     import numpy as np
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 
 STEPS = 200
-"""of a curve at most; of more, every so-manieth is kept"""
+"""of a curve, at most; a longer one is thinned"""
 
 Interval = tuple[float, float]
 

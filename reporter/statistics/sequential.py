@@ -21,22 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 TOLERANCE = 1e-15
-"""probabilities that differ by less are equal: what rounding may add up to"""
+"""probabilities that differ by less are equal: rounding may add up to it"""
 
 STOPPED_CONFIDENCE = 0.97
-"""of each policy's own limits, so that their difference has 95 % although the data chose when to stop"""
+"""of each policy's own limits; the interval of their difference then has 95 %, although the data chose when to stop"""
 
 
 LEVELS = 16
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What must be fixed before the first episode."""
-
-    n_max: int
-    alpha: float
-    """per side: two-sided 5 % over m comparisons is 0.05 / 2 / m"""
 
 
 @dataclass(frozen=True)
@@ -49,26 +40,26 @@ class Decision:
     """decided, or at n_max; else more pairs are to come"""
 
 
-def decide(outcomes: Iterable[int], rule: Rule) -> Decision:
+def decide(outcomes: Iterable[int], n_max: int, alpha: float) -> Decision:
     """The decision on pairs in index order: +1 where only A succeeded, -1 where only B did, else 0. It is the same
-    however often it was asked for on the way."""
+    however often it was asked for on the way. `alpha` is per side: two-sided 5 % over m comparisons is 0.05 / 2 / m."""
     mass = [1.0]
     """by the pairs that A won: the probability of the walks that have not stopped"""
     spent, different, wins, pairs = 0.0, 0, 0, 0
-    for outcome in islice(outcomes, rule.n_max):
+    for outcome in islice(outcomes, n_max):
         pairs += 1
         if outcome:
             different, wins = different + 1, wins + (outcome > 0)
             halves = [one / 2 for one in mass]
             mass = [up + down for up, down in zip([*halves, 0.0], [0.0, *halves], strict=True)]
-        boundary, tail = _boundary(mass, rule.alpha * pairs / rule.n_max - spent)
+        boundary, tail = _boundary(mass, alpha * pairs / n_max - spent)
         if boundary <= different:
             spent += tail
             if max(wins, different - wins) >= boundary:
                 return Decision(pairs, 1 if wins >= boundary else -1, final=True)
             stopped = different + 1 - boundary
             mass[boundary:] = mass[:stopped] = [0.0] * stopped
-    return Decision(pairs, 0, final=pairs == rule.n_max)
+    return Decision(pairs, 0, final=pairs == n_max)
 
 
 def _boundary(mass: Sequence[float], budget: float) -> tuple[int, float]:
@@ -92,7 +83,7 @@ def levels(alpha: float, comparisons: int) -> tuple[float, ...]:
     return tuple(sorted(holm | {0.25, 0.1, 0.05}, reverse=True))
 
 
-def sequential_p(outcomes: Sequence[int], rule: Rule, alphas: Sequence[float]) -> float:
+def sequential_p(outcomes: Sequence[int], n_max: int, alphas: Sequence[float]) -> float:
     """Two-sided p that holds at any time: twice the smallest level, of the descending `alphas`, at which the test and
     those at all larger levels claim the same winner; 1 where none does. It never rises as pairs come in.
 
@@ -101,7 +92,7 @@ def sequential_p(outcomes: Sequence[int], rule: Rule, alphas: Sequence[float]) -
     best = 1.0
     for side in (1, -1):
         for alpha in alphas:
-            if decide(outcomes, Rule(rule.n_max, alpha)).winner != side:
+            if decide(outcomes, n_max, alpha).winner != side:
                 break
             best = min(best, 2 * alpha)
     return best

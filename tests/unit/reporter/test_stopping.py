@@ -21,7 +21,7 @@ from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import Standing, Stopping, decide_run, not_needed, side_level, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.words import methods, sentences
-from comborun.reporter.statistics.sequential import Rule, decide
+from comborun.reporter.statistics.sequential import decide
 from comborun.reporter.summary import Summary, summarize
 from comborun.stopping import PlannedComparison, StopRule
 
@@ -129,8 +129,8 @@ def test_the_level_of_a_side_is_its_share_of_the_family() -> None:
     assert side_level(StopRule(0.05, 10, (PLANNED,))) == pytest.approx(0.0025, abs=1e-12)
     assert side_level(StopRule(0.05, 300, (PLANNED,))) == pytest.approx(0.05 / 600, abs=1e-12)
     outcomes = stand(drawn(1)).outcomes
-    assert decide(outcomes, Rule(N_MAX, side_level(RULE))).final
-    assert not decide(outcomes[:-1], Rule(N_MAX, side_level(RULE))).final
+    assert decide(outcomes, N_MAX, side_level(RULE)).final
+    assert not decide(outcomes[:-1], N_MAX, side_level(RULE)).final
 
 
 def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_over() -> None:

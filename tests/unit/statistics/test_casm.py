@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from comborun.reporter.statistics.proportion import proportion
-from comborun.reporter.statistics.sequential import Rule, decide, interval_after_stopping, levels, sequential_p
+from comborun.reporter.statistics.sequential import decide, interval_after_stopping, levels, sequential_p
 
 OUTCOMES = st.lists(st.sampled_from((-1, 0, 1)), max_size=60)
 
@@ -27,18 +27,18 @@ def pairs(p: float, q: float, n: int, seed: int) -> list[int]:
 @pytest.mark.parametrize("pattern", ["1" * 12, "010110111011", "000000111111", "111111000000", "000000000001"])
 def test_given_when_pairs_differ_a_fair_coin_is_claimed_at_most_alpha_per_side(pattern: str, alpha: float) -> None:
     """Every one of the equally likely walks, so the size is exact, whatever makes pairs differ."""
-    rule = Rule(len(pattern), alpha)
+    rule = len(pattern), alpha
     claims = {1: 0, -1: 0, 0: 0}
     walks = list(product((-1, 1), repeat=pattern.count("1")))
     for walk in walks:
         coins = iter(walk)
-        claims[decide([next(coins) if mark == "1" else 0 for mark in pattern], rule).winner] += 1
+        claims[decide([next(coins) if mark == "1" else 0 for mark in pattern], *rule).winner] += 1
     assert claims[1] == claims[-1] <= alpha * len(walks)
 
 
 def test_the_budget_is_spent_where_there_is_something_to_spend_it_on() -> None:
     walks = list(product((-1, 1), repeat=12))
-    claimed = sum(decide(walk, Rule(12, 0.1)).winner == 1 for walk in walks)
+    claimed = sum(decide(walk, 12, 0.1).winner == 1 for walk in walks)
     assert 0.075 < claimed / len(walks) <= 0.1
 
 
@@ -51,7 +51,7 @@ def test_equal_policies_are_seldom_told_apart_whatever_joins_their_episodes(p: f
         first = [rng.random() for _ in range(60)]
         second = {"independent": [rng.random() for _ in first], "comonotone": first}.get(joint, [1 - u for u in first])
         outcomes = [(u < p) - (v < p) for u, v in zip(first, second, strict=True)]
-        claims += decide(outcomes, Rule(60, alpha)).winner == 1
+        claims += decide(outcomes, 60, alpha).winner == 1
     assert claims / runs <= alpha + 3 * (alpha * (1 - alpha) / runs) ** 0.5
 
 
@@ -72,53 +72,52 @@ def test_power_and_the_mean_number_of_pairs_are_those_of_the_table(
     p: float, q: float, alpha: float, mean_pairs: float, power: float
 ) -> None:
     runs = 1200
-    found = [decide(pairs(p, q, 100, seed), Rule(100, alpha)) for seed in range(runs)]
+    found = [decide(pairs(p, q, 100, seed), 100, alpha) for seed in range(runs)]
     assert sum(decision.pairs for decision in found) / runs == pytest.approx(mean_pairs, rel=0.05)
     assert sum(decision.winner == 1 for decision in found) / runs == pytest.approx(power, abs=0.045)
 
 
 @given(OUTCOMES)
 def test_swapping_the_policies_turns_the_winner_and_nothing_else(outcomes: list[int]) -> None:
-    rule = Rule(60, 0.05)
-    one, other = decide(outcomes, rule), decide([-outcome for outcome in outcomes], rule)
+    rule = 60, 0.05
+    one, other = decide(outcomes, *rule), decide([-outcome for outcome in outcomes], *rule)
     assert (one.pairs, one.winner, one.final) == (other.pairs, -other.winner, other.final)
 
 
 @given(OUTCOMES, OUTCOMES)
 def test_what_comes_after_a_decision_changes_nothing(outcomes: list[int], later: list[int]) -> None:
-    rule = Rule(60, 0.2)
-    decision = decide(outcomes, rule)
+    rule = 60, 0.2
+    decision = decide(outcomes, *rule)
     if decision.winner:
-        assert decide(outcomes + later, rule) == decision
-        assert decide(outcomes[: decision.pairs], rule) == decision
+        assert decide(outcomes + later, *rule) == decision
+        assert decide(outcomes[: decision.pairs], *rule) == decision
 
 
 @given(OUTCOMES)
 def test_looking_after_every_pair_or_once_at_the_end_gives_the_same_decision(outcomes: list[int]) -> None:
-    rule = Rule(60, 0.2)
-    looked = [decide(outcomes[:count], rule) for count in range(len(outcomes) + 1)]
+    rule = 60, 0.2
+    looked = [decide(outcomes[:count], *rule) for count in range(len(outcomes) + 1)]
     first = next((decision for decision in looked if decision.final), looked[-1])
-    assert first == decide(outcomes, rule)
+    assert first == decide(outcomes, *rule)
 
 
 @given(OUTCOMES)
 def test_the_sequential_p_never_rises(outcomes: list[int]) -> None:
-    rule, alphas = Rule(60, 0.05), levels(0.3, 3)
-    found = [sequential_p(outcomes[:count], rule, alphas) for count in range(len(outcomes) + 1)]
+    alphas = levels(0.3, 3)
+    found = [sequential_p(outcomes[:count], 60, alphas) for count in range(len(outcomes) + 1)]
     assert found == sorted(found, reverse=True)
 
 
 @given(OUTCOMES)
 def test_a_sequential_p_below_alpha_is_a_claim_at_alpha(outcomes: list[int]) -> None:
-    rule = Rule(60, levels(0.2, 1)[-1])
-    if sequential_p(outcomes, rule, levels(0.2, 4)) <= 0.2:
-        assert decide(outcomes, Rule(60, 0.1)).winner != 0
+    if sequential_p(outcomes, 60, levels(0.2, 4)) <= 0.2:
+        assert decide(outcomes, 60, 0.1).winner != 0
 
 
 def test_a_sequential_p_holds_for_equal_policies() -> None:
     alphas = levels(0.05, 4)
     runs = 300
-    found = [sequential_p(pairs(0.5, 0.5, 50, seed), Rule(50, 0.025), alphas) for seed in range(runs)]
+    found = [sequential_p(pairs(0.5, 0.5, 50, seed), 50, alphas) for seed in range(runs)]
     for level in (0.05, 0.1, 0.2):
         assert sum(p <= level for p in found) / runs <= level + 3 * (level * (1 - level) / runs) ** 0.5
 
@@ -126,9 +125,9 @@ def test_a_sequential_p_holds_for_equal_policies() -> None:
 def test_a_level_counts_only_where_all_larger_ones_claim_too() -> None:
     """Boundaries are not perfectly nested: here the second smallest level makes no claim and the smallest does."""
     outcomes, alphas = pairs(0.5, 0.5, 40, 798), levels(0.05, 8)
-    claims = [decide(outcomes, Rule(40, alpha)).winner for alpha in alphas]
+    claims = [decide(outcomes, 40, alpha).winner for alpha in alphas]
     assert claims == [1] * 9 + [0, 1]
-    assert sequential_p(outcomes, Rule(40, 0.025), alphas) == pytest.approx(2 * alphas[8])
+    assert sequential_p(outcomes, 40, alphas) == pytest.approx(2 * alphas[8])
 
 
 @pytest.mark.parametrize("comparisons", [1, 2, 3, 7, 16, 49, 700])
@@ -143,11 +142,11 @@ def test_the_levels_hold_what_holm_asks_for(comparisons: int) -> None:
 
 
 def test_without_a_difference_there_is_no_claim_and_n_max_ends_it() -> None:
-    assert decide([0] * 30, Rule(30, 0.05)) == decide([0] * 99, Rule(30, 0.05))
-    decision = decide([0] * 30, Rule(30, 0.05))
+    assert decide([0] * 30, 30, 0.05) == decide([0] * 99, 30, 0.05)
+    decision = decide([0] * 30, 30, 0.05)
     assert (decision.pairs, decision.winner, decision.final) == (30, 0, True)
-    assert not decide([0] * 29, Rule(30, 0.05)).final
-    assert decide([], Rule(30, 0.05)).pairs == 0
+    assert not decide([0] * 29, 30, 0.05).final
+    assert decide([], 30, 0.05).pairs == 0
 
 
 def test_the_interval_after_a_stop_joins_exact_limits_at_97_percent() -> None:
@@ -170,7 +169,7 @@ def test_the_interval_after_a_stop_covers(p: float, q: float) -> None:
     for seed in range(runs):
         rng = random.Random(seed)
         a, b = ([rng.random() < rate for _ in range(100)] for rate in (p, q))
-        used = decide([x - y for x, y in zip(a, b, strict=True)], Rule(100, 0.025)).pairs
+        used = decide([x - y for x, y in zip(a, b, strict=True)], 100, 0.025).pairs
         low, high = interval_after_stopping(proportion(sum(a[:used]), used), proportion(sum(b[:used]), used))
         covered += low <= p - q <= high
     assert covered / runs >= 0.94
