@@ -105,9 +105,9 @@ class Calibration:
 
 def _check_numbers(part: Measured | Step | Calibration) -> None:
     for one in fields(part):
-        value = getattr(part, one.name)
-        number = one.type in {"int", "float"} or (one.type == "float | None" and value is not None)
-        if number and not (math.isfinite(value) and value >= 0):
+        value: Any = getattr(part, one.name)
+        measured = one.type in {"int", "float"} or (one.type == "float | None" and value is not None)
+        if measured and (not math.isfinite(value) or value < 0):
             raise ValueError(f"{one.name} is {value}")
 
 

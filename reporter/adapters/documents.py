@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.reporter.adapters import names
 from comborun.reporter.adapters.rates import agrees, count
-from comborun.reporter.adapters.reading import RefusedFileError, RejectKind
+from comborun.reporter.adapters.reading import UNNAMED, RefusedFileError, RejectKind
 from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, integer
 
 if TYPE_CHECKING:
@@ -99,11 +99,12 @@ def _last_told(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _take_tasks(reading: Reading, tasks: list[Any], context: Context) -> None:
     """Tasks of one environment follow each other, each with room for as many episodes as the longest has."""
     stride = max((len(_successes(task)) for task in tasks), default=0)
-    taken = Counter[str | None]()
+    taken = Counter[str]()
     for position, task in enumerate(tasks):
         own = _of_group(context, task.get("task_group") if isinstance(task, dict) else None)
-        first = own.first + taken[own.environment] * stride
-        taken[own.environment] += 1
+        environment = own.environment or UNNAMED
+        first = own.first + taken[environment] * stride
+        taken[environment] += 1
         if not _successes(task):
             reading.reject(0, f"entry {position} of {PER_TASK} lists no successes")
             continue
@@ -122,7 +123,7 @@ def _task_rows(task: dict[str, Any], success: str) -> list[dict[str, Any]]:
     same = {key: value for key, value in task.items() if key not in {"metrics", "task_id"}}
     if isinstance(task.get("task_id"), str | int):
         same["task"] = str(task["task_id"])
-    rows = [{**same, success: value} for value in _successes(task)]
+    rows: list[dict[str, Any]] = [{**same, success: value} for value in _successes(task)]
     for name, values in task["metrics"].items():
         if name != "successes" and isinstance(values, list):
             for row, value in zip(rows, values, strict=False):
