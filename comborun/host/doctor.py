@@ -1,4 +1,4 @@
-"""Facts about this machine as `key=value` lines, to be judged elsewhere: `doctor ROOT PROGRAMS [FILE]...`.
+"""Facts about this machine as `key=value` lines, to be judged elsewhere: `doctor ROOT MORE_PROGRAMS [FILE]...`.
 
 Changes nothing: what is tried out is tried in a temporary folder, which goes again. Each probe has a thread; what hangs
 is told of at the deadline and left behind, since nothing ends a process in the kernel.
@@ -19,6 +19,12 @@ from comborun.host import doctor_probes as probes
 from comborun.host import facts as about
 from comborun.host import files, machine, process
 from comborun.host.incoming import home
+
+PROGRAMS = (
+    *about.NEEDED,
+    *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
+)
+"""what scripts on a host call, without which something of them fails"""
 
 
 class Examination:
@@ -59,7 +65,7 @@ def main(arguments: list[str]) -> int:
     for thread in threads:
         thread.start()
     here(seen)
-    for name in arguments[1].split(","):
+    for name in (*PROGRAMS, *filter(None, arguments[1].split(","))):
         flaw = about.lack(name)
         if flaw:
             seen.fact("missing" if flaw == name else "poor", name)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
     from comborun.resources import Display
 
-PROGRAMS = (
-    *("bash", "env", "flock", "setsid", "grep", "mkfifo", "mktemp", "mv", "sha256sum", "stat", "tail", "timeout"),
-    *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
-)
-"""what scripts on a host call, without which something of them fails"""
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     machine.programs,
     sessions.multiplexers,
@@ -82,7 +77,7 @@ NOTHING_MORE = Wanted()
 def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOTHING_MORE) -> Examination:
     """Look at a host and judge it. Raises HostError when it can't answer."""
     asked = time.time()
-    words = (root, ",".join((*PROGRAMS, *wanted.programs)), *wanted.files)
+    words = (root, ",".join(wanted.programs), *wanted.files)
     python = program.Python(named=wanted.python, roots=(root,))
     done = program.run_packed(transport, "doctor", *words, timeout=_TIMEOUT_S, python=python)
     facts = Facts.parse(f"asked={asked}\nanswered={time.time()}\n{done.text}")

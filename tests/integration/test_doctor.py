@@ -19,7 +19,8 @@ from prefaced import Prefaced
 from recorded import record
 
 from comborun.cli.doctor import doctor
-from comborun.remote.doctor.examine import PROGRAMS, Examination, Wanted, examine
+from comborun.host.doctor import PROGRAMS
+from comborun.remote.doctor.examine import Examination, Wanted, examine
 from comborun.remote.doctor.finding import Finding, Level
 from comborun.remote.transport import LocalTransport
 
