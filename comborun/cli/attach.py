@@ -17,8 +17,7 @@ from comborun.attempt import SLURM
 from comborun.cli.logs import print_log
 from comborun.cli.options import Target, of_run_option
 from comborun.errors import UserError
-from comborun.monitor.observe import load_run
-from comborun.monitor.watch import Source, once
+from comborun.monitor.watch import once
 from comborun.remote.logs import Latest, begins, follow, latest
 from comborun.remote.transport import LOCAL
 from comborun.remote.windows import attach_command, follow_command, open_windows, step_command, tile
@@ -100,7 +99,7 @@ def _task(target: Target, session: str) -> str:
 
 def _alive(target: Target, session: str) -> SessionStatus | None:
     """How a session stands; None where nothing of it runs any more."""
-    seen = once(Source(target.transport, load_run(target.transport, target.directory)))
+    seen = once(target.source())
     return next((one for one in (*seen.sessions, seen.after) if one and one.name == session and one.alive), None)
 
 
@@ -134,7 +133,7 @@ def _closed(host: str, begin: Begin) -> bool:
 def _attach_all(target: Target, *, show: bool) -> None:
     """A pane for every session that runs; a host is reached over one connection for all of them."""
     host, layout = target.transport.host, RunLayout(target.directory)
-    status = once(Source(target.transport, load_run(target.transport, target.directory)))
+    status = once(target.source())
     running = [session.name for session in status.sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}

@@ -9,24 +9,19 @@ from rich.console import Console
 
 from comborun.again.smoke import canary_plan, episodes_each
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import show_skipped
+from comborun.cli.report import collected
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
-from comborun.monitor.observe import load_run
 from comborun.monitor.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Clock, Settings, Source, once, watch
 from comborun.remote.launching import launch_canary
-from comborun.remote.runs import bring
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.monitor.observe import RunView
-    from comborun.remote.transport import Transport
     from comborun.reporter.adapters.reading import Reject
-    from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.canary import Canary
 
 _WRITE = """
@@ -54,8 +49,9 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     from comborun.reporter.comparing.canary import compare_canary
 
     transport = target.transport
-    view = load_run(transport, target.directory)
-    _refuse_company(transport, view)
+    source = target.source()
+    view = source.view
+    _refuse_company(source)
     plan = canary_plan(view.plan, view.id, episodes)
     publication = launch_canary(transport, plan, view.directory, episodes)
     await_beginning(transport, publication.directory)  # what it waits for is shown while it is watched
@@ -63,39 +59,32 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     if not as_json:
         click.echo(f"{view.id}: {episodes_each(plan)} of every combo run alone, as {alone.run}")
     _watch(alone, quiet=as_json)
-    beside, found = _collected(target), _collected(alone)
+    (beside, _), (found, _) = collected(target), collected(alone)
     result = compare_canary(alone.run, beside.records, found.records)
     _write(target, result)
     _show(result, target, found.rejects, as_json=as_json)
     return SOME_DID_NOT if result.differing or result.silent or not result.combos else 0
 
 
-def _refuse_company(transport: Transport, view: RunView) -> None:
+def _refuse_company(source: Source) -> None:
     """Raise UserError while the run itself goes on: what runs beside it is no canary."""
+    view = source.view
     if view.plan.slurm:
         hint = "launch the same grid without --slurm on one machine: that run can have a canary"
         raise UserError(f"{view.id} ran on Slurm, and a canary needs one machine for itself", hint)
-    if not once(Source(transport, view)).finished:
+    if not once(source).finished:
         hint = f"wait for its end, or {program()} stop {view.id}"
         raise UserError(f"{view.id} still runs, and a canary has to be alone on the machine", hint)
 
 
 def _watch(alone: Target, *, quiet: bool) -> None:
-    source = Source(alone.transport, load_run(alone.transport, alone.directory))
+    source = alone.source()
     screen = JsonScreen(lambda _: None) if quiet else open_screen(Console(highlight=False), plain=False)
     try:
         watch(source, screen, Clock(), Settings(min(source.view.plan.poll, 5.0)))
     except KeyboardInterrupt:
         click.echo(f"\nNo longer watching. The canary goes on; {program()} stop {alone.run} ends it.", err=True)
         raise
-
-
-def _collected(target: Target) -> Collected:
-    from comborun.reporter.collect import collect_run
-
-    source, skipped = bring(target.transport, target.run, target.directory)
-    show_skipped(skipped)
-    return collect_run(source)
 
 
 def _write(target: Target, result: Canary) -> None:

@@ -10,8 +10,7 @@ from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_opti
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.explain import server_names
-from comborun.monitor.observe import load_run
-from comborun.monitor.watch import Source, once
+from comborun.monitor.watch import once
 from comborun.remote.control import Steered, revive, send_test_notice, steer
 from comborun.remote.slurm import settle
 from comborun.text import did_you_mean, harmless
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from comborun.monitor.observe import RunView
+    from comborun.monitor.watch import Source
 
 
 @click.command()
@@ -41,10 +41,10 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     chosen = [f"--{word}" for word, given in which.items() if given]
     if len(chosen) + bool(sessions) != 1:
         raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
-    view = load_run(target.transport, target.directory)
-    check_names(view, sessions)
+    source = target.source()
+    check_names(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _show(target, steered, _go_on(target, view) if steered.done else "", as_json=as_json)
+    code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # that none has failed is no failure
 
 
@@ -122,18 +122,18 @@ def check_names(view: RunView, names: Iterable[str]) -> None:
             raise UserError(f"there is no session {name} in {view.id}", hint)
 
 
-def _go_on(target: Target, view: RunView) -> str:
+def _go_on(source: Source) -> str:
     """Start the dispatcher when it is gone and nobody wanted it so; what is to be said of it.
 
     Slurm has to be handed what is due anew, even while it has other tasks of the run.
     """
-    status = once(Source(target.transport, view))
+    transport, view, status = source.transport, source.view, once(source)
     if status.stopped or status.hold:
         how = f"is {status.hold.kind}" if status.hold else "was stopped"
         return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
     if status.dispatcher is None:
-        return revive(target.transport, view.directory, view.plan)
-    return settle(target.transport, view.directory) if view.plan.slurm else ""
+        return revive(transport, view.directory, view.plan)
+    return settle(transport, view.directory) if view.plan.slurm else ""
 
 
 def _show(target: Target, steered: Steered, note: str = "", *, as_json: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,15 +12,11 @@ from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
-from comborun.monitor.observe import History, load_run
-from comborun.monitor.watch import Source
+from comborun.monitor.observe import History
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import follow
 from comborun.rules.names import RunLayout
 from comborun.text import did_you_mean, harmless
-
-if TYPE_CHECKING:
-    from comborun.remote.transport import Transport
 
 
 @click.command()
@@ -35,22 +30,23 @@ def explain(session: str, target: Target, as_json: bool) -> None:
     combo explain stairs_flat
     combo explain vlm                    a model server
     """
-    found = _explained(target.transport, target.directory, session)
+    found = _explained(target, session)
     if as_json:
         answer(to_document(found))
     else:
         _show(found, target.options)
 
 
-def _explained(transport: Transport, directory: str, session: str) -> Explanation:
-    view = load_run(transport, directory)
+def _explained(target: Target, session: str) -> Explanation:
+    source = target.source()
+    transport, view = target.transport, source.view
     servers = server_names(view.plan)
     known = [*view.sessions, *servers]
     if session not in known:
         hint = did_you_mean(session, known) or f"{program()} status {view.id} names them"
         raise UserError(f"there is no session {session} in {view.id}", hint)
-    history = Source(transport, view).fold(History())
-    layout, status = RunLayout(directory), classify(view, history)
+    history = source.fold(History())
+    layout, status = RunLayout(target.directory), classify(view, history)
     if session in servers:
         found = explain_server(view, status, session)
         log = layout.server_attempt(session, found.attempt).log if found.attempt else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.terminal import program
-from comborun.remote.runs import Launch, Run, choose, list_runs, remembered
+from comborun.remote.runs import Launch, Run, bring, choose, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -20,6 +20,8 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from comborun.monitor.watch import Source
+    from comborun.remote.mirror import Skipped
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
@@ -50,6 +52,17 @@ class Target:
     directory: str
     options: str = ""
     """what a later command needs to find the host, as it is typed"""
+
+    def source(self) -> Source:
+        """The run, by its newest plan, as it can be looked at."""
+        from comborun.monitor.observe import load_run
+        from comborun.monitor.watch import Source
+
+        return Source(self.transport, load_run(self.transport, self.directory))
+
+    def bring(self, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
+        """Where its records are on this machine, as new as on its host, and what could not be brought here."""
+        return bring(self.transport, self.run, self.directory, most)
 
     def command(self, verb: str, session: str = "") -> str:
         """A command about this run, or about a session of it, as the user can type it."""

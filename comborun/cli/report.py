@@ -14,7 +14,6 @@ from rich.text import Text
 from comborun.cli.options import Target, Where, json_option, root_options
 from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
-from comborun.remote.runs import bring
 from comborun.rules.words import Life
 from comborun.text import clean, harmless, printable
 
@@ -75,7 +74,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
 
 def report_on(target: Target, output: Path | None = None, most: int | None = None) -> tuple[Summary, Path]:
     """The report of a run, made from its own directory on this machine, else from a mirror of it, and its folder."""
-    return make_report(*bring(target.transport, target.run, target.directory, most), output)
+    return make_report(*target.bring(most), output)
 
 
 def make_report(source: Path, skipped: Sequence[Skipped], output: Path | None = None) -> tuple[Summary, Path]:
@@ -114,12 +113,16 @@ def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_jso
 
 def _collect(word: str, where: Where) -> tuple[Collected, Path]:
     """All that a run or a folder holds, and where it is on this machine."""
-    from comborun.reporter.collect import collect_folder, collect_run
+    from comborun.reporter.collect import collect_folder
 
-    if _is_folder(word, where):
-        return collect_folder(Path(word)), Path(word)
-    target = where.find(word)
-    source, skipped = bring(target.transport, target.run, target.directory)
+    return (collect_folder(Path(word)), Path(word)) if _is_folder(word, where) else collected(where.find(word))
+
+
+def collected(target: Target) -> tuple[Collected, Path]:
+    """All that a run has recorded, and where it is on this machine."""
+    from comborun.reporter.collect import collect_run
+
+    source, skipped = target.bring()
     show_skipped(skipped)
     return collect_run(source, dict(skipped)), source
 

@@ -9,14 +9,12 @@ import click
 
 from comborun.again.resumption import resumption, still_to_come
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import show_skipped
+from comborun.cli.report import collected
 from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
-from comborun.monitor.observe import load_run
-from comborun.monitor.watch import Source, once
+from comborun.monitor.watch import once
 from comborun.remote.control import revive, steer
 from comborun.remote.publish import add_sessions
-from comborun.remote.runs import bring
 from comborun.rules.words import Life
 from comborun.text import harmless
 from comborun.work import describe, size
@@ -83,16 +81,13 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
 
 
 def _look(target: Target) -> _Going:
-    from comborun.reporter.collect import collect_run
     from comborun.reporter.merge import missing, rejected
 
-    view = load_run(target.transport, target.directory)
-    seen = once(Source(target.transport, view))
-    source, skipped = bring(target.transport, target.run, target.directory)
-    show_skipped(skipped)
-    collected = collect_run(source, dict(skipped))
+    source = target.source()
+    view, seen = source.view, once(source)
+    records, _ = collected(target)
     outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
-    what = resumption(view.plan, outcomes, missing(collected), rejected(collected))
+    what = resumption(view.plan, outcomes, missing(records), rejected(records))
     return _Going(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
 
 

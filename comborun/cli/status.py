@@ -14,13 +14,12 @@ from comborun.cli.report import differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
-from comborun.monitor.observe import load_run
 from comborun.monitor.report_file import as_reported
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
-from comborun.monitor.watch import Clock, Settings, Source, once, until_answered, watch
+from comborun.monitor.watch import Clock, Settings, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.remote.control import tell_decided
-from comborun.remote.runs import bring, copy_of
+from comborun.remote.runs import copy_of
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
 
@@ -83,12 +82,12 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run, report when it has ended; the exit code says whether all succeeded."""
     ended = None
     try:
-        source = Source(target.transport, load_run(target.transport, target.directory))
+        source = target.source()
         settings = Settings(shown.interval or source.view.plan.poll)
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
         ended = watch(source, shown.screen(), Clock(), settings, stop_early)
         # a host that went away just when the report was to be made is waited for
-        copy = until_answered(lambda: _bring(target), Clock(), settings, _show_lost_link)
+        copy = until_answered(target.bring, Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
     except KeyboardInterrupt:
         _show_way_back(target, ended)
@@ -101,10 +100,6 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
-
-
-def _bring(target: Target) -> tuple[Any, Any]:
-    return bring(target.transport, target.run, target.directory)
 
 
 def _show_lost_link(link: Link) -> None:
@@ -124,8 +119,8 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
 
 
 def _look_once(target: Target, *, as_json: bool) -> int:
-    view = load_run(target.transport, target.directory)
-    seen = once(Source(target.transport, view))
+    source = target.source()
+    view, seen = source.view, once(source)
     if view.plan.stop_early and seen.recorded and not seen.finished:
         seen = replace(seen, undecided=StopEarly(target).look())
     if seen.finished:
@@ -199,7 +194,7 @@ class StopEarly:
     def _decide(self) -> Stopping:
         from comborun.reporter.comparing.stopping import decide_run
 
-        source, skipped = _bring(self._target)
+        source, skipped = self._target.bring()
         decided = decide_run(source, dict(skipped))
         self._undecided = undecided_sentence(decided.standings)
         return decided

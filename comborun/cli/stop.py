@@ -11,8 +11,8 @@ from comborun.cli.control import check_names
 from comborun.cli.options import Target, Where, json_option, root_options, run_option
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
 from comborun.errors import HostError, UserError
-from comborun.monitor.observe import RunView, load_run
-from comborun.monitor.watch import Source, once
+from comborun.monitor.observe import RunView
+from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
 from comborun.text import close_to, did_you_mean, several
 
@@ -39,7 +39,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     """
     target, names = _meant(where, wanted, words)
     if names or any(only.values()):
-        names = _chosen(load_run(target.transport, target.directory), names, **only)
+        names = _chosen(target.source().view, names, **only)
     try:
         stopped = stop_sessions(target.transport, target.directory, names)
     except KeyboardInterrupt:
@@ -57,7 +57,7 @@ def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
     """What has not ended yet of what was to be stopped, and the command that goes on with it."""
     again = f"{program()} {shlex.join(('stop', '--run', target.run, *names))}{target.options}"
     click.echo(f"\nInterrupted. The host goes on with it; `{again}` waits for the end.", err=True)
-    seen = once(Source(target.transport, load_run(target.transport, target.directory)))
+    seen = once(target.source())
     meant = [one for one in seen.sessions if not names or one.name in names]
     left = [one.name for one in meant if one.alive]
     ended = sum(not one.alive and one.attempt > 0 for one in meant)
@@ -77,7 +77,7 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
         raise
     except UserError as error:
         newest = where.find(None)
-        names = load_run(newest.transport, newest.directory).sessions
+        names = newest.source().view.sessions
         if words[0] in names:
             return newest, words
         hint = did_you_mean(words[0], names) if close_to(words[0], names) else error.hint
