@@ -276,14 +276,13 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
         yield from (File(path, text) for path, text in texts(after) if path != RUN.engine)
     if after.notify:
         yield File(RUN.notify, notify_script(after.notify))
-    there = dict(scripts(before))
-    for name, script in scripts(after):
-        if there.get(name) != script:
-            yield File(RUN.script(name), script)
-    known = dict(sheets(before))
-    for name, sheet in sheets(after):
-        if known.get(name) != sheet:
-            yield File(RUN.sheet(name), sheet)
+    there = dict(_session_files(before))
+    yield from (File(path, text) for path, text in _session_files(after) if there.get(path) != text)
+
+
+def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield from ((RUN.script(name), text) for name, text in scripts(plan))
+    yield from ((RUN.sheet(name), text) for name, text in sheets(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:
