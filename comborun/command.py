@@ -113,10 +113,10 @@ def check_argument(argument: str, known: Collection[str]) -> None:
     for name in placeholders(argument):
         if name in known:
             continue
-        close = close_to(name, known)
+        close, listed = close_to(name, known), ", ".join(f"{{{one}}}" for one in known)
         raise CommandError(
             f"there is no placeholder {{{name}}}",
-            f"did you mean {{{close}}}?" if close else f"known here: {_listed(known)}; {{{{ is a literal {{",
+            f"did you mean {{{close}}}?" if close else f"known here: {listed}; {{{{ is a literal {{",
             f"{{{name}}}",
         )
 
@@ -129,10 +129,6 @@ def check_alone(argument: str) -> None:
                 "give it an argument of its own; a shell takes it behind its text: bash -c 'run \"$@\"' run {placement}"
             )
             raise CommandError(f"{{{name}}} becomes several arguments, and stands within one", hint, f"{{{name}}}")
-
-
-def _listed(names: Collection[str]) -> str:
-    return ", ".join(f"{{{name}}}" for name in names)
 
 
 def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> BashWord:
@@ -221,7 +217,6 @@ def asks_for(session: Session, placeholder: str) -> bool:
     """Whether anything that it runs names this start-time value."""
     name = START_TIME[placeholder]
     texts = (*session.command, *(word for _, word in session.variables), session.setup, *session.around.words)
-    texts += session.around.words
     return any(name in text for text in texts)
 
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.command import asks_for
 from comborun.page import Page, command_lines, exports
-from comborun.resources import DEFAULT_GEOMETRY
 from comborun.rules.names import AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.plan import After, Notify, Plan, Session
-    from comborun.resources import Display
-    from comborun.servers import Instance, Server
+    from comborun.servers import Instance
 
 
 FRONT = """\
@@ -113,12 +111,7 @@ def sheets(plan: Plan) -> Iterator[tuple[str, str]]:
     for session in plan.sessions:
         yield session.name, session_data(session)
     if plan.after:
-        yield AFTER, after_data()
-
-
-def server_sheet(one: Instance) -> str:
-    """The text of `servers/<name>/session.json`."""
-    return server_data(one.name, one.server)
+        yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
 
 
 def _range(session: Session) -> str:
@@ -129,7 +122,7 @@ def _range(session: Session) -> str:
 
 
 def session_data(session: Session) -> str:
-    around, watch = session.around, session.watch
+    around, watch, display = session.around, session.watch, session.display
     return _text(
         name=session.name,
         unit=session.unit,
@@ -144,17 +137,18 @@ def session_data(session: Session) -> str:
         pin=None if session.pin == "cvd" else session.pin,
         wants_port=asks_for(session, "port"),
         wants_egl=asks_for(session, "egl_device"),
-        display=_display(session.display) if session.display else None,
+        display=display and {"word": display.word(), "geometry": display.geometry},
         servers=[name for name, _ in session.servers],
         files=bool(around.files),
         container=around.container.runtime if around.container else None,
     )
 
 
-def server_data(name: str, server: Server) -> str:
-    warm = server.warm_up
+def server_sheet(one: Instance) -> str:
+    """The text of `servers/<name>/session.json`."""
+    server, warm = one.server, one.server.warm_up
     return _text(
-        name=name,
+        name=one.name,
         unit="step",
         first=0,
         count=0,
@@ -168,15 +162,6 @@ def server_data(name: str, server: Server) -> str:
         health_s=server.health_s,
         health_misses=server.misses,
     )
-
-
-def after_data() -> str:
-    return _text(name=AFTER, unit="step", first=0, count=0)
-
-
-def _display(display: Display) -> dict[str, str]:
-    geometry = {} if display.geometry == DEFAULT_GEOMETRY else {"geometry": display.geometry}
-    return {"word": display.word(), **geometry}
 
 
 def _text(**values: Any) -> str:

@@ -94,11 +94,8 @@ def variable(name: str, field: str = "") -> str:
 def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
     """Those of `servers` whose variables stand in what a session runs."""
     told = list(texts)
-    return tuple(one for one in servers if any(_names(text, one.name) for text in told))
-
-
-def _names(text: str, name: str) -> bool:
-    return any(variable(name, field) in text for field in FIELDS)
+    names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
+    return tuple(one for one in servers if any(name in text for name in names[one] for text in told))
 
 
 class Instance(NamedTuple):

@@ -68,7 +68,10 @@ class OpensshTransport(ShellTransport):
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise HostError(f"{self.host} did not let us in within {seconds:g} s", _complaint(said)) from None
+                raise HostError(
+                    f"{self.host} did not let us in within {seconds:g} s",
+                    what_ssh_said("", _read(said)).message.partition("\n")[2].strip(),
+                ) from None
             if done.returncode:
                 raise what_ssh_said(self.host, _read(said))
 
@@ -197,10 +200,6 @@ def _is_chatter(line: str) -> bool:
 def _read(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(1 << 16).decode("utf-8", "replace")
-
-
-def _complaint(file: IO[bytes]) -> str:
-    return what_ssh_said("", _read(file)).message.partition("\n")[2].strip()
 
 
 def _socket_folder() -> Path:
