@@ -100,7 +100,9 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
     if session.around.links or box.options:
         key = "`workdir: {link_from: ...}`" if session.around.links else "`container.options`"
         raise UserError(f"{session.name} has {key}, which a Compose file has no word for", "leave it out of this grid")
-    if asked := next((name for word in _words(session) for name in _missing(word, told)), ""):
+    words = (*session.command, *(word for _, word in session.variables), *session.around.words)
+    missing = (match["name"] for word in words for match in _WORD.finditer(word))
+    if asked := next((name for name in missing if name not in {None, "HOME", *told}), ""):
         raise UserError(
             f"{session.name} needs {asked}, which is known when comborun starts it", "start it with combo run"
         )
@@ -139,14 +141,6 @@ def _devices(gpus: tuple[int, ...]) -> dict[str, Any]:
         return {}
     device = {"driver": "nvidia", "device_ids": [DoubleQuotedScalarString(str(gpu)) for gpu in gpus]}
     return {"resources": {"reservations": {"devices": [{**device, "capabilities": ["gpu"]}]}}}
-
-
-def _words(session: Session) -> tuple[str, ...]:
-    return (*session.command, *(word for _, word in session.variables), *session.around.words)
-
-
-def _missing(word: str, told: Mapping[str, str]) -> Iterable[str]:
-    return (match["name"] for match in _WORD.finditer(word) if match["name"] not in {None, "HOME", *told})
 
 
 def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:

@@ -183,12 +183,6 @@ def test_large_amounts_go_both_ways(transport: Transport) -> None:
     assert transport.run("cat", stdin=data).stdout == data
 
 
-def test_a_script_may_be_large(transport: Transport) -> None:
-    script = "".join(f"x{number}='{'y' * 80}'\n" for number in range(2000)) + 'echo "$# ${#x1999} ${#0}"'
-    assert len(script) > 150_000
-    assert transport.run(script, "a", "b").text == "2 80 8\n"
-
-
 def test_close_ends_what_runs_and_leaves_nothing_behind(transport: Transport, server: Sshd) -> None:
     shell = shell_of(transport)
     closer = threading.Timer(0.3, transport.close)

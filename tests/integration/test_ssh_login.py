@@ -254,32 +254,6 @@ def test_a_changed_host_key_is_fatal_even_when_new_ones_are_accepted(sshd: Sshd,
     assert kind is OpensshTransport or prints[0] in error.message
 
 
-def test_a_revoked_host_key_is_fatal(sshd: Sshd, tmp_path: Path) -> None:
-    known = tmp_path / "known_hosts"
-    name = f"[127.0.0.1]:{sshd.port}"
-    known.write_text(f"{name} {public(sshd.host_key)}@revoked {name} {public(sshd.host_key)}")
-    error = refusal(SshTransport("testbox", config(tmp_path, sshd.stanza(f"UserKnownHostsFile {known}"))))
-    assert "revoked" in error.message
-    assert f"{known}:2" in error.message
-
-
-def test_hashed_wild_and_broken_lines_of_known_hosts_are_understood(sshd: Sshd, tmp_path: Path) -> None:
-    known = tmp_path / "known_hosts"
-    key = public(sshd.host_key)
-    authority = public(make_key(tmp_path / "authority"))
-    rubbish = f"garbage\n@cert-authority *.example.org {authority}host ssh-dss !!!\n\x00\xff\n|1|a|b {key}"
-    for names in (f"[127.0.0.1]:{sshd.port}", "[127.*]:*", "*", "127.0.0.1", "other,[127.0.0.?]:*"):
-        known.write_text(f"{rubbish}{names} {key}", encoding="latin-1")
-        options = config(tmp_path, sshd.stanza(f"UserKnownHostsFile {known}"))
-        assert reaches(SshTransport("testbox", options), sshd.user.name), names
-    known.write_text(f"[127.0.0.1]:{sshd.port} {key}")
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
-    assert "127.0.0.1" not in known.read_text()
-    assert reaches(SshTransport("testbox", options), sshd.user.name)
-    known.write_text(f"*,![127.0.0.1]:*,!127.0.0.1 {key}")
-    assert "not known" in refusal(SshTransport("testbox", options)).message
-
-
 def test_a_host_with_several_keys_is_asked_for_the_one_that_we_know(
     own_sshd: Callable[..., Sshd], tmp_path: Path
 ) -> None:
@@ -287,13 +261,6 @@ def test_a_host_with_several_keys_is_asked_for_the_one_that_we_know(
     server = own_sshd(f"HostKey {second}")
     server.known_hosts.write_text(f"[127.0.0.1]:{server.port} {public(second)}")
     assert reaches(SshTransport("testbox", server.options()), server.user.name)
-
-
-def test_an_authority_for_hosts_is_sent_to_openssh(sshd: Sshd, tmp_path: Path) -> None:
-    known = tmp_path / "known_hosts"
-    known.write_text(f"@cert-authority [127.0.0.1]:* {public(make_key(tmp_path / 'authority'))}")
-    error = refusal(SshTransport("testbox", config(tmp_path, sshd.stanza(f"UserKnownHostsFile {known}"))))
-    assert "--transport openssh" in error.hint
 
 
 def test_no_secret_is_in_any_command_line_or_message(sshd: Sshd, locked: Path, tmp_path: Path) -> None:
