@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from comborun.errors import HostError
@@ -123,11 +124,8 @@ def watch(
                     screen.show(status)
             if status.finished:
                 break
-            _wait(
-                _until_next(status, settings, clock.elapsed() - begun),
-                clock,
-                _redraw(screen, memory, source.view, clock),
-            )
+            redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
+            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, redraw)
     finally:
         screen.close()
     return status
@@ -181,8 +179,8 @@ def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None) -> None
             tick()
 
 
-def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> Callable[[], None] | None:
-    return (lambda: screen.show(memory.status(view, clock))) if screen.ticking else None
+def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:
+    screen.show(memory.status(view, clock))
 
 
 # When to look next

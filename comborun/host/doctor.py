@@ -104,12 +104,9 @@ def here(seen: Examination) -> None:
     }
     for key, value in told.items():
         seen.fact(key, value)
-    for key, kib in re.findall(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree): +([0-9]+)", _meminfo(), re.MULTILINE):
+    meminfo = process.read("meminfo").decode()
+    for key, kib in re.findall(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree): +([0-9]+)", meminfo, re.MULTILINE):
         seen.fact(key, kib)
-
-
-def _meminfo() -> str:
-    return process.read("meminfo").decode()
 
 
 def limits(seen: Examination) -> None:
