@@ -99,6 +99,8 @@ class Combo:
     environment: Axis
     settings: SettingKeys
     """the grid's, with every override that matches on top, in their order"""
+    overrides: tuple[int, ...] = ()
+    """the indexes of those"""
 
     @property
     def session(self) -> str:
@@ -154,12 +156,11 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
             found = merged(found, file.overrides[index], file.WHOLE)
         return found
 
-    return tuple(Combo(*pair, settings(matching(file, *pair))) for pair in pairs.values())
+    def combo(policy: Axis, environment: Axis) -> Combo:
+        matching = tuple(index for index, one in enumerate(file.overrides) if one.when.meets(policy, environment))
+        return Combo(policy, environment, settings(matching), matching)
 
-
-def matching(file: GridFile, policy: Axis, environment: Axis) -> tuple[int, ...]:
-    """The indexes of the overrides for a combo, in their order."""
-    return tuple(index for index, entry in enumerate(file.overrides) if entry.when.meets(policy, environment))
+    return tuple(combo(*pair) for pair in pairs.values())
 
 
 def axis_problems(draft: Draft) -> Iterator[Problem]:

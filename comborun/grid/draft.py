@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from comborun.errors import UserError
-from comborun.grid.axes import AXES, Combo, combos_of, matching, some
+from comborun.grid.axes import AXES, Combo, combos_of, some
 from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.shapes import Keys
 from comborun.grid.survival import LimitKeys
@@ -100,7 +100,7 @@ class Draft(Read[GridFile]):
     def combos(self) -> tuple[Combo, ...]:
         return combos_of(self.file)
 
-    @property
+    @cached_property
     def layers(self) -> tuple[tuple[Path, SettingKeys], ...]:
         """The file itself and its overrides, each with its path; of two that set the same the later one holds."""
         return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
@@ -117,8 +117,7 @@ class Draft(Read[GridFile]):
         """Where a key of the settings is set first; with a combo, where that is set which holds for it."""
         layers = self.layers
         if combo:
-            order = matching(self.file, combo.policy, combo.environment)
-            layers = (*(layers[index + 1] for index in reversed(order)), layers[0])
+            layers = (*(layers[index + 1] for index in reversed(combo.overrides)), layers[0])
         for path, layer in layers:
             keys_of_layer: Any = layer if len(keys) == 1 else getattr(layer, keys[0])
             if keys_of_layer is not None and keys[-1] in keys_of_layer.model_fields_set:

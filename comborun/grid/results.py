@@ -93,9 +93,9 @@ def progress_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken & {"progress", "overrides", "policies", "environments"}:
         return
     for combo in draft.combos:
-        each = combo.settings.progress and combo.settings.progress.each
-        path = draft.setter("progress", "each", combo=combo)
-        yield from draft.tried(path, "`progress.each`", combo.number, each)
+        if combo.settings.progress and (each := combo.settings.progress.each):
+            path = draft.setter("progress", "each", combo=combo)
+            yield from draft.tried(path, "`progress.each`", combo.number, each)
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
-from comborun.grid.axes import matching
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
 from comborun.grid.values import (
     TEXT,
@@ -217,9 +216,7 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
 def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
     for path, layer in draft.layers:
         if layer.evidence.records and "records" in layer.evidence.model_fields_set:
-            here = [
-                one for one in draft.combos if not path or path[1] in matching(draft.file, one.policy, one.environment)
-            ]
+            here = [one for one in draft.combos if not path or path[1] in one.overrides]
             message = "`evidence`: records are asked for, and {} has none (`results: none`)"
             hint = "say which files they are in, or remove it"
             without = [one for one in here if not one.settings.result_rules.lines]
