@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.reporter import text
@@ -42,63 +41,37 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """an underscore inside a word is only an underscore"""
 
 
-@dataclass(frozen=True)
-class Page:
-    """Everything that a template needs beside the summary, still as values."""
-
-    summary: Summary
-    sentences: tuple[str, ...]
-    folded: bool
-    """whether what is not decided is too much to stand open in front of everything else"""
-    lettered: bool
-    """whether any combo has a letter"""
-    groups: tuple[tuple[str, tuple[ComboSummary, ...]], ...]
-    """combos by environment"""
-    rated: bool
-    """whether any combo is counted in episodes"""
-    denominators: bool
-    """whether completed and planned differ anywhere, so that both must be shown"""
-    metrics: tuple[str, ...]
-    measured: tuple[tuple[str, tuple[ComboSummary, ...]], ...]
-    """of the groups, the combos with metrics"""
-    kinds: tuple[str, ...]
-    """kinds of failures in any combo, the most frequent first"""
-    failed: tuple[ComboSummary, ...]
-    """combos whose records say how episodes failed"""
-    tallies: tuple[tuple[str, int], ...]
-    unshown: int
-    """findings beyond those that have room"""
-    provenance: tuple[tuple[str, str], ...]
-    method: str
-
-
-def page(summary: Summary) -> Page:
+def page(summary: Summary) -> dict[str, Any]:
+    """Everything that a template needs, still as values."""
     combos = summary.combos
-    groups = {name: tuple(combo for combo in combos if combo.environment == name) for name in summary.environments}
-    measured = ((name, tuple(combo for combo in group if combo.metrics)) for name, group in groups.items())
+    groups = {name: [combo for combo in combos if combo.environment == name] for name in summary.environments}
     kinds = Counter[str]()
     for combo in combos:
         kinds.update(dict(combo.failures.counts) if combo.failures else {})
-    return Page(
-        summary=summary,
-        sentences=sentences(summary),
-        folded=sum(map(len, summary.claims.undecided)) > OPEN_LENGTH,
-        lettered=any(group.letters for group in summary.comparisons.environments),
-        groups=tuple(groups.items()),
-        rated=any(combo.counts for combo in combos),
-        denominators=any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
-        metrics=tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
-        measured=tuple((name, group) for name, group in measured if group),
-        kinds=tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
-        failed=tuple(combo for combo in combos if combo.failures and combo.failures.field),
-        tallies=tuple(_tallies(summary.quality)),
-        unshown=max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
-        provenance=tuple(_provenance(summary)),
-        method=methods(summary),
-    )
+    rated = any(combo.counts for combo in combos)
+    lettered = any(group.letters for group in summary.comparisons.environments)
+    return {
+        "summary": summary,
+        "sentences": sentences(summary),
+        # Whether what is not decided is too much to stand open in front of everything else.
+        "folded": sum(map(len, summary.claims.undecided)) > OPEN_LENGTH,
+        "lettered": lettered,
+        "rated": rated,
+        # Whether completed and planned differ anywhere, so that both must be shown.
+        "denominators": any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
+        "columns": 2 + 7 * rated + 3 * summary.planned + lettered,
+        "groups": groups,
+        "metrics": tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
+        "kinds": tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
+        "failed": [combo for combo in combos if combo.failures and combo.failures.field],
+        "tallies": tuple(_tallies(summary.quality)),
+        "unshown": max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
+        "provenance": tuple(_provenance(summary)),
+        "method": methods(summary),
+    }
 
 
-def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
+def html(sections: Mapping[str, Any], drawn: Mapping[Plate, Drawn]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
     from markupsafe import Markup
 
@@ -106,13 +79,12 @@ def html(sections: Page, drawn: Mapping[Plate, Drawn]) -> str:
         plate.name: (plate, [Markup(svg) for svg in one.svgs])  # noqa: S704 - its text was escaped when it was written
         for plate, one in drawn.items()
     }
-    width = 2 + 7 * sections.rated + 3 * sections.summary.planned + sections.lettered
-    return rendered("report.html.j2", **vars(sections), figures=figures, width=width)
+    return rendered("report.html.j2", **sections, figures=figures)
 
 
-def markdown(sections: Page) -> str:
+def markdown(sections: Mapping[str, Any]) -> str:
     """GitHub-flavoured, readable as plain text too."""
-    return rendered("report.md.j2", **vars(sections))
+    return rendered("report.md.j2", **sections)
 
 
 def rendered(template: str, **values: object) -> str:

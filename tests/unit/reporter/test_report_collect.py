@@ -176,5 +176,5 @@ def test_the_pages_give_the_memory_of_the_host_as_a_person_reads_it(tmp_path: Pa
     run.write()
     run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "g", "provenance": {"host": {"memory": 25276510208}}}))
     summary = summarize(collect_run(tmp_path)).summary
-    assert ("host.memory", "23.5 GiB") in page(summary).provenance
+    assert ("host.memory", "23.5 GiB") in page(summary)["provenance"]
     assert summary.provenance["host.memory"] == "25276510208"
