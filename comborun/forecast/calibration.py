@@ -105,10 +105,10 @@ class Calibration:
 
 def _check_numbers(part: Measured | Step | Calibration) -> None:
     for one in fields(part):
-        value: Any = getattr(part, one.name)
-        measured = one.type in {"int", "float"} or (one.type == "float | None" and value is not None)
-        if measured and (not math.isfinite(value) or value < 0):
-            raise ValueError(f"{one.name} is {value}")
+        if one.type in {"int", "float"} or (one.type == "float | None" and getattr(part, one.name) is not None):
+            value = getattr(part, one.name)
+            if not math.isfinite(value) or value < 0:
+                raise ValueError(f"{one.name} is {value}")
 
 
 def calibration_path(grid: Path) -> Path:

@@ -123,8 +123,9 @@ def _task_rows(task: dict[str, Any], success: str) -> list[dict[str, Any]]:
     same = {key: value for key, value in task.items() if key not in {"metrics", "task_id"}}
     if isinstance(task.get("task_id"), str | int):
         same["task"] = str(task["task_id"])
-    rows: list[dict[str, Any]] = [{**same, success: value} for value in _successes(task)]
-    for name, values in task["metrics"].items():
+    rows = [{**same, success: value} for value in _successes(task)]
+    columns: dict[str, Any] = task["metrics"]
+    for name, values in columns.items():
         if name != "successes" and isinstance(values, list):
             for row, value in zip(rows, values, strict=False):
                 row[_COLUMNS.get(name, name)] = value
