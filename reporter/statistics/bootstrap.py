@@ -1,6 +1,6 @@
 """Bootstrap intervals. Pure: the random numbers follow from the data alone, so the same records give the same limits.
 
-scipy's `bootstrap` is not used: it resamples each column anew and needs n² values for its jackknife.
+scipy's `bootstrap` is not used: it copies every resample of every column, and n² values for its jackknife.
 """
 
 from __future__ import annotations
