@@ -454,6 +454,20 @@ def test_what_can_never_start_is_given_up_with_the_reason(desk: Desk) -> None:
     assert not desk.admission.promises.made
 
 
+def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: Desk) -> None:
+    for name, mib in (("there", 5000), ("server", 8000), ("small", 1000)):
+        desk.ask(name, 1, mib)
+    desk.start("there")
+    assert isinstance(desk.admission.take("server", desk.at("server")), Lack)
+    desk.admission.round(1)
+    desk.admission.keep("server", [])
+    assert desk.admission.pick(["small"], desk.at) is None
+    assert desk.admission.waits(["small"])[0][3] == "GPU 0 is kept for server, which has waited for longer"
+    desk.admission.round(1)
+    desk.admission.keep("server", ["there"])
+    assert desk.admission.pick(["small"], desk.at), "that one ends when its clients have"
+
+
 def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) -> None:
     desk.ask("a", 1, 6000)
     other = Leases("other")
