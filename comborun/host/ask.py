@@ -1,4 +1,4 @@
-"""A question to a program that listens on this machine, without waiting: over HTTP, or whether it takes connections."""
+"""A check of a program that listens on this machine, which never blocks: an HTTP request or a TCP connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST = 1 << 20
 
 
 class Ask:
-    """Made, it is under way: `look` at `due`, or when one of `descriptors` is readable, until that says True."""
+    """One HTTP or TCP check that never blocks.
+
+    The constructor starts it. Call `look` at `due`, or when one of `descriptors` is readable, until it returns True.
+    """
 
     def __init__(
         self, port: int, within: float, *, path: str = "", method: str = "GET", media: str = "", body: str = ""
@@ -25,7 +28,7 @@ class Ask:
         self.path = path
         self.answer = b""
         self.connected = False
-        """somebody took the connection"""
+        """the connection was accepted"""
         self._left = _request(method, path, media or "application/json", body) if path else b""
         self._again = time.monotonic()
         self._deadline = self._again + within

@@ -207,11 +207,11 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            note = f"{verdict.get('note', '')}; nobody saw its end"
+            note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
         if self.nodes:
             return judging.Ending(*self.nodes.why(claim)), 0.0
-        note = f"nobody saw its end{_killed(claim)}" if here else "the machine was started again"
+        note = f"its supervisor died before recording the end{_killed(claim)}" if here else "the machine rebooted"
         return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
 
     # Whether another attempt follows

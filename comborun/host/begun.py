@@ -1,8 +1,8 @@
 """`begun RUN SECONDS`: wait for the first session that begins. `begun RUN added NAME...`: for these to be taken up.
 
 0: one has begun, or is taken up. 1: none has within that time, the run is halted, or it is over. 66: no run directory.
-75: none has, and for two seconds the host has said that the first ones wait for a part of it; or, of those that were
-added: the run is over, so nobody has seen them.
+75: none has, and for two seconds the first ones have waited for resources of the host; or, with `added`: the run ended
+before its dispatcher saw them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from comborun.host.refusal import USAGE, Refusal, answer
 from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "cpus", "host_memory", "token", "cap"))
-"""reasons to wait that only others can end. A loading model server is not one: it may fail soon"""
+"""reasons that only the end of other sessions can remove. A loading model server is not one: it may fail soon"""
 _SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 

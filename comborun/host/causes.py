@@ -94,9 +94,7 @@ def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
     if not killed:
         return False
     available = machine.memory_kib()[1]
-    ending.add(
-        f"processes killed for memory {where} since it began: {killed}; KiB of memory available now: {available}"
-    )
+    ending.add(f"processes killed for memory {where} since it began: {killed}; memory available now: {available} KiB")
     if ending.signal == signal.SIGKILL:
         ending.cause = "host_memory"
     return ending.cause == "host_memory"

@@ -70,7 +70,7 @@ class Steering:
             "notify": self._notify,
         }
         if verb not in acts:
-            raise Refusal(USAGE, f"what is {verb or 'the verb'}? usage: RUN {_VERBS}")
+            raise Refusal(USAGE, f"unknown verb {verb or '(none)'}; usage: RUN {_VERBS}")
         return acts[verb]()
 
     def tell(self, message: str) -> None:
@@ -103,9 +103,9 @@ class Steering:
 
     def _hold(self, kind: str, words: list[str]) -> int:
         was, over = self._was(), os.path.exists(self.layout.done)
-        goes_on = "the run has ended, so what may be added to it later waits" if over else "what runs goes on"
+        goes_on = "the run has ended; sessions that are added later will wait" if over else "running sessions continue"
         done = self.holds.order(kind, " ".join(words) or "by hand")
-        return self._ordered(done, f"{kind}: nothing new starts; {goes_on}{was}")
+        return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
 
     def _resume(self) -> int:
         """Remove holds and what led to them."""
@@ -113,12 +113,12 @@ class Steering:
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
-        return self._ordered(not any(map(os.path.exists, there)), f"may go on{was}" if there else "was not held")
+        return self._ordered(not any(map(os.path.exists, there)), f"resumed{was}" if there else "was not held")
 
     def _slots(self, number: str) -> int:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
-            raise Refusal(USAGE, "slots wants a number from 1; pause starts nothing new")
-        return self._ordered(files.write_text(self.layout.slots, f"{number}\n"), f"{number} may run at once")
+            raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
+        return self._ordered(files.write_text(self.layout.slots, f"{number}\n"), f"{number} sessions run at most")
 
     def _notify(self) -> int:
         """In the foreground: the output of the grid's command is shown."""

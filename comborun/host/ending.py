@@ -127,6 +127,6 @@ def _why_not(failure: str, log: str) -> str:
         first = ""
     interpreter = first[2:].rstrip("\n").lstrip().split(" ")[0] if first.startswith("#!") else ""
     if interpreter and not os.access(interpreter, os.X_OK):
-        return f"it wants the interpreter {interpreter!r}, which is not there"
+        return f"its interpreter {interpreter!r} does not exist or is not executable"
     told = [line for line in _said(log) if line.startswith(program)]
-    return told[-1].rpartition(": ")[2] if told else "bash says nothing"
+    return told[-1].rpartition(": ")[2] if told else "bash printed no reason"

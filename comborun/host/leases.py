@@ -1,7 +1,7 @@
-"""What the runs of this user on this host have promised, so that two of them never promise the same.
+"""Leases of this user's runs on this host: two runs never lease the same resource.
 
-A folder of the user that everybody may read; a JSON file for each run, under one lock while anybody decides. A promise
-is over when its attempt has an end, or nothing of it lives, whoever has crashed.
+One folder per user, readable by everybody, with a JSON file for each run, written under one lock. A lease is over when
+its attempt has an end, or when none of its processes lives: so a crash leaves no lease behind.
 """
 
 from __future__ import annotations

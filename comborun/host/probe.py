@@ -1,12 +1,12 @@
 """`probe RUN [KNOWN] [TAIL]`: one look at a whole run. Starts no process but nvidia-smi, and changes nothing.
 
-KNOWN is what the asker has seen already: for each session in queue order (then `after`) the highest attempt whose end
-it knows, comma-separated, 0 for none. TAIL is how many bytes of each log's end it would like. The cost grows with what
+KNOWN is what the caller has seen already: for each session in queue order (then `after`) the highest attempt whose end
+it knows, comma-separated, 0 for none. TAIL is how many bytes of each log's end are wanted. The cost grows with what
 is not known yet.
 
-The answer is a line `comborun-probe 2`, a line that is one JSON document (docs/architecture.md, "The probe"), and then
-the ends of logs, one behind the other: each attempt's `log.tail` says how many bytes are its own. What is unknown is
-null or left out, never 0. When several attempts' ends are told, each comes with the end of its log, for the last time.
+The answer (docs/architecture.md, "Hosts over SSH") is a line `comborun-probe 2`, a line that is one JSON document, and
+then the ends of logs, one behind the other: each attempt's `log.tail` says how many bytes are its own. What is unknown
+is null or left out, never 0. An attempt's end comes with the end of its log, for the last time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of processes that a session has left behind."""
+"""End the processes that a session has left behind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def end(
 
 
 def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
-    """SIGSTOP all of them, until a pass finds no new one, and only then KILL: else quick forkers would get away."""
+    """SIGSTOP all, until a scan finds no new process, then SIGKILL all: else programs that fork fast would escape."""
     stopped: set[int] = set()
     missed = 0
     for _ in range(_PASSES):

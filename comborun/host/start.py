@@ -68,14 +68,14 @@ def _options(words: list[str]) -> dict[str, str]:
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
         if name not in _OPTIONS:
-            raise Refusal(USAGE, f"what is {name}? usage: [--parallel N] [--multiplexer tmux|screen]")
+            raise Refusal(USAGE, f"unknown option {name}; usage: [--parallel N] [--multiplexer tmux|screen]")
         given[name], words = value, words[2:]
     if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
-        raise Refusal(USAGE, "--parallel wants a number from 1")
+        raise Refusal(USAGE, "--parallel needs a number from 1")
     if given.get("--multiplexer", "tmux") not in _KINDS:
-        raise Refusal(USAGE, "--multiplexer wants tmux or screen")
+        raise Refusal(USAGE, "--multiplexer needs tmux or screen")
     if given.get("--secrets", "-") != "-":
-        raise Refusal(USAGE, "--secrets wants -")
+        raise Refusal(USAGE, "--secrets needs -")
     return given
 
 
@@ -146,7 +146,7 @@ class Start:
                 said = "\n".join(files.read_text(self.layout.out).splitlines()[-3:])
                 raise Refusal(code if code > 0 else 128 - code, f"the dispatcher ended with code {code}: {said}")
             if time.monotonic() > deadline:
-                raise Refusal(BUSY, f"{self.layout.lock} is held, but by no dispatcher")
+                raise Refusal(BUSY, f"another process than a dispatcher holds {self.layout.lock} (`fuser -v` shows it)")
             self._until_free()
 
     def _detached(self) -> subprocess.Popen[bytes]:
@@ -175,7 +175,7 @@ class Start:
         if not now.kind:
             return "nothing is left to do"
         again = shlex.join(["bash", self.layout.front, "resume"])
-        return f"the run is {now.kind} ({now.why}). What lets it go on: {again}"
+        return f"the run is {now.kind} ({now.why}). To resume: {again}"
 
     def _leave(self) -> None:
         """Remove the secrets, unless a dispatcher lives that is not done: it removes them at its end."""

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 HELD = "the run is held"
-"""how a task says that it leaves for that reason: settle tells by it that the session may be submitted anew"""
+"""the note of a task that leaves for that reason: settle submits its session again"""
 _OVER = ("succeeded", "cancelled", "not needed")
 
 
 class Start:
-    """This start of a task: where its supervisor runs (host/place.py). Raises LookupError where we are no task."""
+    """One start of a Slurm task: the place where its supervisor runs. Raises LookupError outside a Slurm task."""
 
     def __init__(self, run: str, name: str, number: int) -> None:
         self.attempts = RunDirectory(run)

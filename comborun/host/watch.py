@@ -2,8 +2,8 @@
 model servers (host/health.py).
 
 A watch is called at its deadlines and never blocks. It ends nothing by itself: it writes down why, and its supervisor
-ends the command. Time is what it lived through: a clock that is set, a machine that slept or a supervisor that was
-stopped is no silence.
+ends the command. Its timers count only time in which the supervisor ran: a clock change, a suspended machine or a
+stopped supervisor (SIGSTOP) does not count as a stall.
 """
 
 from __future__ import annotations

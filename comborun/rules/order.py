@@ -1,4 +1,4 @@
-"""Who goes first where not all have room, when others may start beside it, and what an out-of-memory teaches. Pure."""
+"""The order of sessions that wait for resources, the pauses between starts, and limits after out-of-memory. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
 
 
 class Line:
-    """The order: first come, first served, and those that don't fit are passed by those that do.
+    """First come, first served; a request that fits overtakes those that don't.
 
-    Whoever doesn't fit may be passed as often as sessions ran when it first had to wait. Then what it needs is kept for
-    it, on the GPUs where it will fit first, so nobody waits for ever. Nothing is kept of what others than this run take
-    away: that could last for ever.
+    A request that doesn't fit may be overtaken N times, where N is the number of sessions that ran when it first had to
+    wait. Then what it needs is kept for it, on the GPUs where it will fit first, so none starves. Nothing is kept of
+    what processes outside this run use: they may never free it.
     """
 
     def __init__(self, ledger: Ledger) -> None:

@@ -72,10 +72,10 @@ def for_us(total: int, others: int, reserve: int, headroom: int = 0) -> int:
 
 
 def others_use(used: int, held: int, asked: int, known_before: int | None) -> int:
-    """What others use of a GPU: what is used less what our processes hold.
+    """MiB of a GPU that others use: the used memory minus the memory of our processes.
 
-    Where the driver can't tell whose the processes are (in a container), `known_before` is what others last used for
-    certain; they use at least what is used less what ours asked for.
+    In a container the driver can't assign processes to sessions. Then `known_before` is the last certain number; others
+    use at least the used memory minus what our sessions asked for.
     """
     if known_before is None:
         return max(0, used - held)

@@ -1,7 +1,7 @@
-"""Whether the end of an attempt calls for another one, and when. Pure, told from ends alone.
+"""Whether an attempt that ended gets a retry, and when. Pure: uses only the end records.
 
-A dispatcher that was killed so counts on where it was, and whoever stops, controls or explains a run comes to the same
-answer. Budgets begin anew where a person's hand was in it: a stop, or a start that somebody asked for.
+So a dispatcher that was killed counts on where it was, and the commands that stop, control or explain a run come to the
+same answer. Budgets begin anew after a user's stop, and when a user asks for another attempt.
 """
 
 from __future__ import annotations

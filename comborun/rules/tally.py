@@ -337,7 +337,7 @@ class Asked:
 
 
 def completeness(asked: Asked, counts: Counts, held: int, files: int, code: int | None) -> Completeness:
-    """By all evidence that is named; exit codes lie in both directions, so the code is the last witness.
+    """By all evidence that is named. The exit code counts only where nothing else decides: it can be wrong both ways.
 
     How much is done, where `held` of the other evidence holds and so many result files hold something.
 

@@ -246,7 +246,7 @@ def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_mean
     assert (record["cause"], record["class"], record["completeness"]) == ("lost", "lost", "partial")
     assert record["peak_memory_kib"] == "4321"
     assert ("killed for memory on this machine since it began: " in record["note"]) == told
-    assert "nobody saw its end" in record["note"]
+    assert "its supervisor died before recording the end" in record["note"]
 
 
 XID = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."

@@ -30,7 +30,7 @@ def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: B
     assert box.dispatcher_lives
     assert launches(box) == ["env_one 1"]
     resumed = box.program("control", "resume")
-    assert resumed.stdout == f"{box.id}: may go on; it was paused (somebody else's turn)\n"
+    assert resumed.stdout == f"{box.id}: resumed; it was paused (somebody else's turn)\n"
     box.await_done()
     assert box.done["succeeded"] == "2"
 
@@ -40,7 +40,9 @@ def test_who_pauses_a_run_that_has_ended_is_told_so(box: Box) -> None:
     box.start()
     box.await_done()
     told = box.program("control", "pause").stdout
-    assert told == f"{box.id}: paused: nothing new starts; the run has ended, so what may be added to it later waits\n"
+    assert (
+        told == f"{box.id}: paused: no new sessions start; the run has ended; sessions that are added later will wait\n"
+    )
 
 
 def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_box: Box) -> None:
@@ -55,7 +57,7 @@ def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_
     assert any_box.done == {}
     said = any_box.start().stdout
     assert said.startswith("the run is draining (by hand)")
-    typed = ["bash", "-c", said.partition("What lets it go on: ")[2]]
+    typed = ["bash", "-c", said.partition("To resume: ")[2]]
     subprocess.run(typed, env=any_box.environment, capture_output=True, timeout=60, check=False)
     assert not (any_box.directory / "dispatch/hold").exists()
     any_box.start()
@@ -154,14 +156,14 @@ def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
 
 
 WRONG = {
-    "": "what is the verb?",
-    "slots": "slots wants a number from 1",
-    "slots 0": "slots wants a number from 1",
+    "": "unknown verb (none);",
+    "slots": "slots needs a number from 1",
+    "slots 0": "slots needs a number from 1",
     "retry": "retry wants names",
     "retry nobody": "there is no session nobody",
     "retry ../x": "there is no session ../x",
     "retry env_one --failed": "there is no session --failed",
-    "explode": "what is explode?",
+    "explode": "unknown verb explode;",
 }
 
 

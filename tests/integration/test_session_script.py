@@ -113,7 +113,7 @@ def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tm
     end = box.end("stairs_flat")
     assert end
     assert end.cause is Cause.LAUNCH_FAILED
-    assert r"wants the interpreter '/bin/bash\r'" in end.note
+    assert r"its interpreter '/bin/bash\r'" in end.note
 
 
 @pytest.mark.parametrize("code", [126, 127, 78, 255])

@@ -20,10 +20,10 @@ def test_a_finished_run_says_that_nothing_is_left_to_do(box: Box) -> None:
 
 
 BAD_STARTS = {
-    "--parallel 0": "--parallel wants a number from 1",
-    "--parallel": "--parallel wants a number from 1",
-    "--multiplexer byobu": "--multiplexer wants tmux or screen",
-    "--fast": "what is --fast?",
+    "--parallel 0": "--parallel needs a number from 1",
+    "--parallel": "--parallel needs a number from 1",
+    "--multiplexer byobu": "--multiplexer needs tmux or screen",
+    "--fast": "unknown option --fast;",
 }
 
 

@@ -171,4 +171,4 @@ def test_an_automatic_end_that_nobody_lived_to_record_keeps_its_reason(alone: Bo
     assert alone.start().returncode == 0
     alone.ended("one")
     assert (end(alone)["cause"], end(alone)["class"]) == ("stalled", "stalled")
-    assert "nobody saw its end" in end(alone)["note"]
+    assert "its supervisor died before recording the end" in end(alone)["note"]
