@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from link_bed import EPISODES, LOG_BYTES, Bed, Cost, await_that, bed
+from link_bed import EPISODES, LOG_BYTES, Bed, Cost, bed
 from link_tables import DELAYS, HEAD, Row, table, three
 from link_ways import ByHand, Comborun, Counting, Looking, packed, write_grid
+from network import await_that
 
 from comborun.bundle import bundle
 from comborun.grid import load_grid
@@ -161,8 +162,8 @@ def poll(the_bed: Bed, folder: Path, sessions: int, running: int) -> Polled:
 def watch(transport: Counting, comborun: Comborun, grid: Path, running: int) -> Watched:
     """Launch, and wait until nothing but the last sessions of the plan runs, with their logs written."""
     long = comborun.bed.home / "long"
-    for name in long.iterdir():
-        name.unlink()
+    for file in long.iterdir():
+        file.unlink()
     names = [session.name for session in lay_out(load_grid(grid), ask(transport)).sessions]
     for name in names[len(names) - running :]:
         (long / name).touch()
@@ -178,8 +179,12 @@ def watch(transport: Counting, comborun: Comborun, grid: Path, running: int) -> 
         120,
     )
     # nothing else uses the host's CPU now; its dispatcher does not live any the less for the monitors
-    transport.run(f"kill -STOP $(sed -n 's/^pid=//p' {directory}/dispatch/dispatcher)")
+    transport.run(f"kill -STOP {comborun.dispatcher(directory)}")
     return Watched(len(names), running, directory, [f"{directory}/{log}" for log in logs])
+
+
+def begin(looking: list[Looking], transport: Counting, directory: str) -> None:
+    looking.append(Looking(transport, directory))
 
 
 def monitors(the_bed: Bed, folder: Path, watched: Watched) -> Polled:
@@ -190,7 +195,7 @@ def monitors(the_bed: Bed, folder: Path, watched: Watched) -> Polled:
         with Comborun(the_bed, kind, folder).connected() as transport:
             transport.run("true")
             looking: list[Looking] = []
-            start = the_bed.measure(lambda to=looking, over=transport: to.append(Looking(over, watched.directory)))
+            start = the_bed.measure(partial(begin, looking, transport, watched.directory))
             beginnings.append((start, the_bed.measure(looking[0].look)))
             for delay in DELAYS:
                 the_bed.delay(delay)

@@ -23,6 +23,7 @@ from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.shell import ShellTransport
 from comborun.remote.ssh.transport import SshTransport
 from comborun.remote.transport import Completed
+from comborun.rules import records
 from comborun.text import MIB
 
 ALIAS = "testbox"
@@ -46,7 +47,7 @@ class Counting:
         return self.inner.run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Through(Where):
     """Launches go through a transport that is there already."""
 
@@ -94,9 +95,14 @@ class Comborun:
         with click.Context(click.Command("launch")):
             return start_run(grid, where, Request(multiplexer="screen", new=True)).launched
 
+    def dispatcher(self, directory: str) -> str:
+        """Its pid: the host is a folder of this machine."""
+        record = self.bed.site.host.folder / directory.removeprefix("/") / "dispatch/dispatcher"
+        return str(records.parse(record.read_text())["pid"])
+
     def stop(self, directory: str) -> None:
         with self.connected() as transport:
-            transport.run(f"kill -CONT $(sed -n 's/^pid=//p' {directory}/dispatch/dispatcher)")
+            transport.run(f"kill -CONT {self.dispatcher(directory)}")
             script = 'COMBORUN_STOP_INT_S=1 COMBORUN_STOP_TERM_S=1 bash "$1/run_parallel.sh" stop; rm -rf -- "$1"'
             transport.run(script, directory, timeout=120)
 

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from timed_launch import seconds_to_the_end
@@ -94,10 +96,11 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--jobs", type=int, nargs="+", default=[os.cpu_count() or 1, 8])
     options = parser.parse_args()
-    ways = {"one after another": lambda output: one_after_another(options.episodes, output)}
+    episodes = options.episodes
+    ways: dict[str, Callable[[Path], float]] = {"one after another": partial(one_after_another, episodes)}
     for jobs in options.jobs:
-        ways[f"GNU parallel -j {jobs}"] = lambda output, jobs=jobs: gnu_parallel(options.episodes, output, jobs)
-        ways[f"comborun --parallel {jobs}"] = lambda output, jobs=jobs: comborun(options.episodes, output, jobs)
+        ways[f"GNU parallel -j {jobs}"] = partial(gnu_parallel, episodes, jobs=jobs)
+        ways[f"comborun --parallel {jobs}"] = partial(comborun, episodes, jobs=jobs)
     rows = []
     for way, run in ways.items():
         with tempfile.TemporaryDirectory(prefix="makespan-") as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import time
@@ -15,6 +14,8 @@ from typing import TypeVar
 from bed import Bed, can_mount
 from processes import Process, kill_all
 from scene import GROWN, Fault, Scene
+
+from comborun.rules import records
 
 Thing = TypeVar("Thing")
 Act = Callable[[Bed, Fault], bool]
@@ -93,7 +94,7 @@ def restarted(bed: Bed, fault: Fault) -> bool:
         return False
     for pattern in ("sessions/*/attempt-*/begin", "sessions/*/attempt-*/claim", "dispatch/dispatcher"):
         for path in bed.run.glob(pattern):
-            _rewrite(path, "^boot=.*", f"boot={ANOTHER_BOOT}")
+            _rewrite(path, boot=ANOTHER_BOOT)
     return True
 
 
@@ -118,12 +119,14 @@ def pid_reused(bed: Bed, fault: Fault) -> bool:
     for role in ("supervisor", "pid"):
         bed.named(at, role).signal(signal.SIGKILL)
     for path in (at / "begin", at / "claim"):
-        _rewrite(path, r"^(pid|supervisor)=.*", rf"\1={bed.bystander.pid}")
+        _rewrite(path, pid=bed.bystander.pid, supervisor=bed.bystander.pid)
     return True
 
 
-def _rewrite(path: Path, pattern: str, replacement: str) -> None:
-    path.write_text(re.sub(pattern, replacement, path.read_text(), flags=re.MULTILINE))
+def _rewrite(path: Path, **fields: object) -> None:
+    """Change fields that a record has; an empty record is left as it is."""
+    record = records.parse(path.read_text())
+    path.write_text(records.render((key, fields.get(key, value)) for key, value in record.items()))
 
 
 def run_stopped(bed: Bed, _: Fault) -> bool:
