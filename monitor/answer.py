@@ -1,4 +1,4 @@
-"""The probe's answer (docs/architecture.md, "The probe"): bytes -> Snapshot, pure.
+"""The probe's answer (docs/architecture.md, "Hosts over SSH"): bytes -> Snapshot, pure.
 
 What is of another kind than it should be is unknown.
 """

@@ -71,7 +71,7 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
     known = [one for one in ended if one.why and one.why in status.hold.why]
     told = [f"\n  the server {one.name} {server_words(one, status.now)}" for one in ended if one not in known]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
-    again = f"`combo resume {status.run}{options}` goes on when that is mended"
+    again = f"`combo resume {status.run}{options}` continues once that is fixed"
     raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(told))}", log + again)
 
 

@@ -17,7 +17,7 @@ from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
 from comborun.monitor.wording import amount, brief, clock, duration, expectation, label, server_words, state
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
-from comborun.rules.words import Life, Outcome
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.servers import Instance, instances
 from comborun.text import several
 
@@ -167,8 +167,10 @@ def _retries(asked: Question) -> str:
     if spent.left:
         when = " when the run goes on" if status.finished or status.hold else ""
         return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"
-    why = "those are used up" if any(rule.failure is failure and rule.times for rule in plan.retry) else "it has none"
-    return f"its failure counts as `{failure}`, and no retry of that is left: {why}{used}"
+    times = {rule.failure: rule.times for rule in plan.retry}
+    allowed = times.get(failure, failure is Failure.LOST)  # a lost session is retried unless the grid says otherwise
+    why = "and its retries are used up" if allowed else "which is not retried"
+    return f"its failure counts as `{failure}`, {why}{used}"
 
 
 def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What keeps a run or a session from starting, in words, and what would let it go on; pure."""
+"""Why a run or a session does not start, in words, and the command that resumes it; pure."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ ROOM = {
     "gpu_memory": "GPU memory",
     "cpus": "cores",
     "host_memory": "memory",
-    "token": "what only one may have",
-    "cap": "fewer of its kind",
-    "unknown": "an answer about memory",
-    "lease": "the folder of leases",
+    "token": "an exclusive token",
+    "cap": "a place under a per-GPU or per-host limit",
+    "unknown": "a memory measurement",
+    "lease": "access to the lease folder",
 }
-"""waits for a part of the host"""
+"""waits for a resource of the host"""
 _TIMED_OUT = (124, 137)
 """what timeout ends with"""
 _MOST_NAMED = 4
@@ -76,8 +76,8 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
 
 
 def hint(status: RunStatus) -> str:
-    """One sentence with the command that goes on, if nothing new starts although work is left."""
-    resume = f"`combo resume {status.run}` goes on"
+    """One sentence with the command that resumes the run, if nothing new starts although work is left."""
+    resume = f"run `combo resume {status.run}` to continue"
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold, resume)
     if status.finished:
@@ -85,7 +85,7 @@ def hint(status: RunStatus) -> str:
         total = several(len(status.proper), "session")
         return f"stopped with {left} of {total} left: {resume}" if status.stopped and left else ""
     if _full_disk(status):
-        return "the disk of the run is full: free some room, and the run goes on by itself"
+        return "the disk of the run is full: free some space, and the run continues by itself"
     if status.stopped:  # it is being stopped, or that was interrupted
         return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"
     if status.dispatcher is None:
@@ -94,7 +94,7 @@ def hint(status: RunStatus) -> str:
         arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # one release is for a whole array
         where = "" if status.host == "local" else f" on {status.host}"
         count = several(len(held_back), "task")
-        return f"Slurm holds {count} back: `scontrol release {arrays or 'JOB'}`{where} lets go"
+        return f"Slurm holds {count}: run `scontrol release {arrays or 'JOB'}`{where} to continue"
     return f"{quarantined(status.quarantine)}: {resume}" if status.quarantine else ""
 
 
@@ -111,7 +111,7 @@ def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
     lacking = [one for one in status.proper if not one.done_with]
     if not lacking:
         return ""
-    going = "; what runs goes on to its end" if hold.kind == DRAINING and not status.finished else ""
+    going = "; running sessions continue to their end" if hold.kind == DRAINING and not status.finished else ""
     rest = f", {_lacking(lacking, len(status.proper))}" if status.finished else ""
     why = f": {hold.why}" if hold.why else ""
     return f"{hold.kind or 'held'}: {resume}{going}; nothing new starts{rest}{why}"
@@ -137,13 +137,13 @@ def unheard(run: str, snapshot: Snapshot) -> str:
     code, at = snapshot.notice_failed
     how = "took too long" if code in _TIMED_OUT else f"ended with code {code}"
     ago = f"{brief(snapshot.now - at)} ago"
-    return f"the notify command {how} {ago}, so who waits for a notice has none: `combo notify {run}` tries it"
+    return f"the notify command {how} {ago}: notices are not delivered; `combo notify {run}` tests it"
 
 
 def held(hold: Hold) -> str:
     """`halted: the same failure three times in a row`."""
-    goes_on = " (what runs goes on to its end)" if hold.kind == DRAINING else ""
-    return f"{hold.kind or 'held'}{goes_on}" + (f": {hold.why}" if hold.why else "")
+    going = " (running sessions continue to their end)" if hold.kind == DRAINING else ""
+    return f"{hold.kind or 'held'}{going}" + (f": {hold.why}" if hold.why else "")
 
 
 def quarantined(quarantine: Sequence[Quarantine]) -> str:
@@ -275,12 +275,12 @@ def _slurm(asked: Question, scheduler: Scheduler) -> Iterator[str]:
 
 
 def _gpus(asked: Question) -> Iterator[str]:
-    """What it wants, and who holds it. Holders are named only if they can be the reason: not if no slot is free."""
+    """The GPUs that it needs. Their holders are named only if they can be the reason: not if no slot is free."""
     wants, plan, status = asked.session.gpus, asked.view.plan, asked.status
     if not wants:
         return
     allowed = ", ".join(map(str, plan.gpus)) or "none"
-    yield f"it wants {several(wants, 'GPU')} of {allowed}, {_shared(asked)}"
+    yield f"it needs {several(wants, 'GPU')} of {allowed}, {_shared(asked)}"
     if status.quarantine:
         yield quarantined(status.quarantine)
     lacks_room = asked.seen.waiting is not None and asked.seen.waiting.reason in ROOM
@@ -295,7 +295,7 @@ def _shared(asked: Question) -> str:
     """How many may be on a GPU with it."""
     memory, most = asked.session.request.gpu_memory, asked.view.plan.limits.per_gpu
     if not memory and not most:
-        return "alone, since its gpu_memory isn't said"
+        return "with no other session on it, because the grid gives no gpu_memory"
     parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
     return ", ".join(filter(None, parts))
 

@@ -127,12 +127,12 @@ def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
 
 
 def event_words(event: HostEvent, host: str, zone: tzinfo | None) -> str:
-    """`gpu-box was started again after 14:32:05: 8 sessions that ran then are lost`."""
+    """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
     count, host = len(event.sessions), visible(host)
     when = "" if event.last_sign is None else f" after {clock(event.last_sign, zone)}"
     if event.kind == "restarted":
         are = "is" if count == 1 else "are"
-        return f"{host} was started again{when}: {several(count, 'session')} that ran then {are} lost"
+        return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
     return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
 
 

@@ -168,7 +168,10 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
     if done.code in (64, 66):
         raise UserError(said.removeprefix("control: "), "combo status names the sessions")
     if done.code == 73:
-        raise HostError(f"nothing was changed on {transport.host}: {said}", "is the disk full, or the run another's?")
+        raise HostError(
+            f"nothing was changed on {transport.host}: {said}",
+            "check its free disk space, and that the run is yours",
+        )
     return Steered(lines, done=done.code == 0)
 
 

@@ -103,7 +103,8 @@ class _Fetching:
                 pass
         finally:
             self._drop()
-        restless = [Skipped(path, "it does not hold still") for path, how in self._again() if how == "skip"]
+        why = "it kept changing while it was copied"
+        restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
         return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless))
 
     def _round(self) -> bool:

@@ -99,7 +99,7 @@ def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = T
     if facts.lacking:
         first = facts.lacking[0]
         raise HostError(
-            f"secrets: {', '.join(facts.lacking)} is set on {facts.host} neither in the environment of the launch"
-            " nor in that of a login shell (bash -lc)",
+            f"secrets missing on {facts.host}: {', '.join(facts.lacking)}: not set in the environment of the launch"
+            " or of a login shell (bash -lc)",
             f"export {first}=... in ~/.profile there, or say `{first}: laptop` and export it here",
         )

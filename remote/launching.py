@@ -81,7 +81,7 @@ class Launched:
     added: tuple[str, ...] = ()
     """sessions that are new in a run that was there"""
     running: tuple[str, ...] = ()
-    """sessions that still run, though they count no more"""
+    """sessions that still run, but whose records no longer count"""
     changes: tuple[str, ...] = ()
     """what the run takes over from a grid that has changed, what not, and what no longer holds it"""
     shipped: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ def _bring_up(
     if not differs and (amended.plan == found.plan or (finished and not amended.dropped)):
         if publication.state == "changed":  # but for what the run keeps
             publication = replace(publication, state=state)
-        unasked = f"--changed {request.changed}: the grid does no combo otherwise than its run"
+        unasked = f"--changed {request.changed} has no effect: no combo has changed"
         return Launched(
             found.plan,
             publication,
@@ -256,7 +256,7 @@ def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Ca
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
-    return "rerun" if confirm(f"the grid does some combos of its run {run} otherwise now:\n{listed}") else "keep"
+    return "rerun" if confirm(f"the grid has changed for these combos of run {run}:\n{listed}") else "keep"
 
 
 def _check_engine(found: Plan, wanted: Plan, run: str) -> None:

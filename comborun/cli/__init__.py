@@ -19,7 +19,7 @@ _COMMANDS = {
         "export": ("plan", "Write the plan for another program, such as docker compose."),
     },
     "Look ahead": {
-        "doctor": ("doctor", "Look for what would hurt on a host."),
+        "doctor": ("doctor", "Look for problems on a host."),
         "plan": ("plan", "Show what a new run would do."),
         "calibrate": ("calibrate", "Measure what sessions need, with a short trial."),
     },

@@ -102,7 +102,10 @@ def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
     if result.differing:
-        click.echo("Run alone, episodes went otherwise: the program is not repeatable, or runs disturb each other.")
+        click.echo(
+            "Some episodes went differently when run alone: the program is not repeatable, or parallel sessions"
+            " affect each other."
+        )
     elif result.combos:
         click.echo("All episodes that were compared went as in the run.")
     elif not rejects:

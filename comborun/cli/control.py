@@ -73,7 +73,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     def hold(target: Target, why: str, as_json: bool) -> int:
         line = " ".join(harmless(why).split())
         steered = steer(target.transport, target.directory, verb, *([line] if line else []))
-        note = f"`{target.command('resume')}` goes on" if steered.done else ""
+        note = f"run `{target.command('resume')}` to continue" if steered.done else ""
         return _show(target, steered, note, as_json=as_json)
 
     return hold
@@ -89,7 +89,7 @@ pause = _holding(
 )
 drain = _holding(
     "drain",
-    """Start nothing new, let what runs come to its end, then leave; `combo resume` goes on later.
+    """Start no new sessions, and let running sessions end; `combo resume` continues later.
 
     \b
     combo drain --why "the box is shut down tonight"

@@ -1,4 +1,4 @@
-"""combo doctor: what on a host would hurt, what it would cost, and the fix."""
+"""combo doctor: problems on a host, what each would cost, and the fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNBROKEN = 10_000
 @click.option("--grid", type=click.Path(path_type=Path), metavar="GRID", help="Look at the files that it names, too.")
 @json_option
 def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
-    """Look for what would hurt on a host: what each finding would cost, and the fix.
+    """Look for problems on a host: what each would cost, and the fix.
 
     Changes nothing there. The exit code is 1 when something keeps sessions from running or would end them.
 
@@ -106,6 +106,6 @@ def _summary(examination: Examination) -> Text:
     counts = Counter(finding.level for finding in examination.findings)
     parts = [f"{counts[level]} {word}{'s' * (counts[level] != 1)}" for level, word in _COUNTED.items() if counts[level]]
     if not parts:
-        return Text("Nothing here would hurt.", "green")
+        return Text("No problems found.", "green")
     worst = examination.findings[0].level
     return Text().append(", ".join(parts), _STYLES[worst]).append(f"; {counts[Level.OK]} fine", "dim")

@@ -38,8 +38,8 @@ _OPTIONS = (
     click.option(
         "--changed",
         type=click.Choice(["rerun", "keep"]),
-        help="Combos that a changed grid does otherwise, or has no more: run them as it says now, or keep the run's"
-        " own.",
+        help="For combos that the new grid changes or removes: rerun applies the new grid, keep keeps their old"
+        " settings and records.",
     ),
     click.option(
         "--smoke",
@@ -120,7 +120,7 @@ class Started:
             return launched.changes
         target = self.target
         stop = f"{program()} stop {target.run} {' '.join(launched.running)}{target.options}"
-        note = f"still running, though they count no more: {', '.join(launched.running)}. What ends them: {stop}"
+        note = f"still running, but their records no longer count: {', '.join(launched.running)}. To stop them: {stop}"
         return (*launched.changes, note)
 
 
@@ -162,11 +162,11 @@ def _confirm(changes: str) -> bool:
     if not sys.stdin.isatty():
         raise UserError(
             changes,
-            "--changed rerun runs them as the grid says now, and what they have recorded counts no more; --changed keep"
-            " leaves them as the run has them; --new starts another run. Nothing that runs is ended by any of these",
+            "--changed rerun applies the new grid to these combos, and their old records no longer count; --changed"
+            " keep keeps their old settings and records; --new starts another run. None of them stops a session",
         )
     click.echo(harmless(changes), err=True)
-    question = "Follow the grid, so that what these have recorded counts no more? (no: they stay as the run has them)"
+    question = "Apply the new grid to these combos and ignore their old records? (n: keep old settings and records)"
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:
@@ -215,7 +215,7 @@ def _sentence(started: Started) -> str:
     launched = started.launched
     if launched.hold:
         kind, why = launched.hold
-        lifts = f"`{started.target.command('resume')}` lets it go on"
+        lifts = f"run `{started.target.command('resume')}` to continue"
         return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
     tried = len(smoke_sessions(launched.plan))
     rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
@@ -251,7 +251,7 @@ def smoke_test(started: Started, *, quiet: bool = False) -> bool:
     if not quiet:
         Console(highlight=False).print(smoke_table(tried))
     if failed and not quiet:
-        click.echo("The rest was not started: mend what is wrong, and launch again.")
+        click.echo("The rest was not started. Fix the cause, then launch again.")
         show_rows({"why": started.target.command("logs", failed[0].name), "resume": started.target.command("resume")})
     return not failed
 

@@ -93,7 +93,7 @@ def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
     own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
     if own is None:
         return {}
-    about = f"`{program()} launch` is about that one, --new starts another; what follows is for a new one"
+    about = f"`{program()} launch` would use that run, --new starts another; the plan below is for a new run"
     return {"has a run": f"{own.id}: {about}"}
 
 
@@ -149,13 +149,12 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     yield "at once", f"{seen.at_once}{limited}" + (f" ({'; '.join(caps)})" if caps else "")
     if seen.never:
         never = ", ".join(seen.never[:_MOST])
-        yield "never", f"{never}: asks for more than the host has free when nothing else runs"
+        yield "can't start", f"{never}: needs more than the host has free when nothing else runs"
     if seen.filled:
-        yield "filled in", f"{', '.join(seen.filled)}: not said by the grid; as it was measured"
+        yield "filled in", f"{', '.join(seen.filled)}: not in the grid; measured values are used"
     if seen.makespan is not None and seen.bound is not None:
         bound = f"{duration(seen.bound.seconds)} ({seen.bound.of})"
-        least = f"no order of sessions of the expected length ends before {bound}"
-        yield "ends after", f"about {duration(seen.makespan)}; {least}"
+        yield "ends after", f"about {duration(seen.makespan)}; lower bound for any order: {bound}"
     if seen.sequential is not None:
         pace = "" if seen.source == "calibration" else "at most, at the pace that they had beside others: "
         yield "one by one", f"{pace}{duration(seen.sequential)}"

@@ -143,7 +143,7 @@ def _episodes(which: Spans) -> str:
 
 def _why(rejected: Rejected | None) -> str:
     if rejected is None:
-        return "it counts as complete, and left no record of them"
+        return "the session counts as complete but recorded none of these"
     return f"its records are rejected by the report ({rejected.reason}, {rejected.place})"
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HINTS = {
-    errno.ENOSPC: "is the disk full? when it is standard output, the place that it goes to",
+    errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
     errno.EDQUOT: "your quota on that disk is used up",
     errno.EAGAIN: "too many processes of yours run here: ulimit -u",
     errno.ENOMEM: "there is not enough memory here",
@@ -74,7 +74,7 @@ def _as_user_error(error: Exception) -> UserError | None:
     match error:
         case OSError(filename=None):
             hint = _HINTS.get(error.errno or 0, "is it this machine's network, its disk, or a limit? ulimit -a")
-            return UserError(f"the system said no: {error.strerror or error}", hint)
+            return UserError(f"operating system error: {error.strerror or error}", hint)
         case OSError():
             return UserError(f"{error.filename}: {error.strerror}", _HINTS.get(error.errno or 0, ""))
         case UnicodeError():
@@ -94,7 +94,7 @@ def repeatable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("\nInterrupted, when it may have been done in part. The same command again does the rest.", err=True)
+        click.echo("\nInterrupted: it may be only partly done. Run the same command again to finish.", err=True)
         raise
 
 

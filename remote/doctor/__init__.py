@@ -1,1 +1,1 @@
-"""What on a host would hurt, what it would cost, and the fix."""
+"""Problems on a host, what each would cost, and the fix."""

@@ -41,8 +41,8 @@ def _canary(summary: Summary) -> Iterator[str]:
     if found.differing:
         yield (
             f"Warning: of {several(compared, 'episode')} that {'was' if compared == 1 else 'were'} run alone once more,"
-            f" some went otherwise in {len(found.differing)} of {several(len(found.combos), 'combo')}: the program is"
-            " not repeatable, or sessions that run side by side change each other's results."
+            f" some went differently in {len(found.differing)} of {several(len(found.combos), 'combo')}: the program is"
+            " not repeatable, or parallel sessions affect each other's results."
         )
     elif compared:
         yield f"{several(compared, 'episode')} run alone once more went the same."

@@ -72,7 +72,7 @@ def told_as_one_event(plain: Watcher, in_json: Watcher) -> None:
     assert event["kind"] == "restarted"
     assert sorted(event["sessions"]) == sorted(RUNNING)
     after = plain.text.partition("reachable again")[2]
-    assert len(re.findall(r"testbox was started again", after)) == 1
+    assert len(re.findall(r"testbox rebooted", after)) == 1
     assert not re.findall(r"lost,|nobody saw", after), "no line for each session besides"
     assert "combo resume" in after
 

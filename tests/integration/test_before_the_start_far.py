@@ -49,7 +49,7 @@ def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd, transport: str) ->
     (far.home / "grid.yaml").write_text(GRID)
     far.environment["HERE"] = "from\nthe laptop"
     missing = far.combo("launch", "grid.yaml", "--transport", transport)
-    assert (missing.returncode, "THERE is set on testbox neither" in missing.stderr) == (3, True), missing.stderr
+    assert (missing.returncode, "missing on testbox: THERE" in missing.stderr) == (3, True), missing.stderr
     with (far_host.user.home / ".bash_profile").open("a") as profile:
         profile.write(f"export THERE={shlex.quote('from the profile')}\n")
     as_user(far_host, "tmux", "-L", "default", "new-session", "-d", "-s", "eval4env", "sleep 600")

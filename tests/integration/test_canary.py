@@ -1,4 +1,4 @@
-"""`combo canary`: a run's first episodes once more, alone; the report says when they went otherwise."""
+"""`combo canary`: a run's first episodes once more, alone; the report says when they went differently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(
 
     desk.combo("report", run.name)
     report = (run / "report/report.md").read_text().splitlines()
-    assert report[2].startswith("Warning: of 4 episodes that were run alone once more, some went otherwise in 1 of 2")
+    assert report[2].startswith("Warning: of 4 episodes that were run alone once more, some went differently in 1 of 2")
     assert desk.report(run)["quality"]["findings"][0]["what"].startswith(
         "2 episodes run alone once more: another verdict in 1"
     )

@@ -150,7 +150,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     changed = desk.grid(command=evaluate(pace=29))
     said, code = typed(desk, ["launch", str(changed)], "n\n")
     assert code == 0, said
-    assert "Follow the grid, so that what these have recorded counts no more?" in said
+    assert "Apply the new grid to these combos and ignore their old records?" in said
     assert "kept as the run has it" in said
     assert "dropped" not in (desk.runs[-1] / "dispatch/queue.jsonl").read_text()
 

@@ -53,7 +53,7 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30))
     launched = desk.json("launch", grid)
     planned = desk.combo("plan", grid).stdout
-    assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` is about that one, --new", planned)
+    assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` would use that run, --new", planned)
     assert launched["state"] == "new"
     assert launched["sessions"] == ["maze_good", "field_good", "maze_poor", "field_poor"]
     text = desk.combo("launch", grid).stdout

@@ -102,7 +102,7 @@ def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_pause
     again = desk.combo("run", desk.grid(**keys | {"environments": "[maze, field]"}))
     assert again.returncode == 0, again.stderr
     run = desk.runs[-1]
-    assert f"is paused (lunch), and nothing was started: `combo resume {run.name}` lets it go on" in again.stdout
+    assert f"is paused (lunch), and nothing was started: run `combo resume {run.name}` to continue" in again.stdout
     assert "+ good in field: new" in again.stdout
     assert '"kind": "paused"' in (run / "dispatch/hold").read_text()
     (desk.home / "gate").touch()

@@ -61,7 +61,7 @@ def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> No
     again = desk.combo("launch", grid, "--changed", "rerun").stdout
     assert "1 of 1 session did not succeed, and 2 of 4 episodes are missing" in again
     assert f"resume {run.name}" in again, "the way to what is missing"
-    assert "--changed rerun: the grid does no combo otherwise than its run" in again
+    assert "--changed rerun has no effect: no combo has changed" in again
     assert desk.json("launch", grid)["lacks"]
     said = desk.combo("resume").stdout
     assert "maze_good: another attempt, for the episodes 2-3 that have no record" in said

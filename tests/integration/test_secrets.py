@@ -237,7 +237,7 @@ def test_a_login_shell_is_asked_where_the_launch_has_none_however_noisy_it_is(de
     ("secrets", "where", "hint"),
     [
         ("{FIRST: laptop, SECOND: laptop}", "this machine's environment has no FIRST, SECOND", "export FIRST=..."),
-        ("{FIRST: host}", "FIRST is set on local neither in the environment of the launch nor", "~/.profile there"),
+        ("{FIRST: host}", "missing on local: FIRST", "~/.profile there"),
     ],
 )
 @pytest.mark.parametrize("empty", [True, False])

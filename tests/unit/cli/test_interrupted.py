@@ -57,4 +57,4 @@ def test_a_command_that_steers_says_that_the_same_command_again_does_the_rest(
     monkeypatch.setattr(Where, "find", interrupted)
     monkeypatch.setattr(sys, "argv", ["combo", *words])
     assert guarded(combo) == INTERRUPTED
-    assert "The same command again does the rest." in capsys.readouterr().err
+    assert "Run the same command again to finish." in capsys.readouterr().err

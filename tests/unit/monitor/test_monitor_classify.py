@@ -316,8 +316,8 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     before = of_many(Seen("stairs_act"), Seen("maze_act"), dispatcher=4242)
     after = of_many(gone("stairs"), gone("maze"), restarted=True)
     lines = changes(before, after)
-    assert "gpu-box was started again after" in lines[0]
-    assert "2 sessions that ran then are lost" in lines[0]
+    assert "gpu-box rebooted after" in lines[0]
+    assert "2 sessions that ran before are lost" in lines[0]
     assert not [line for line in lines if "? " in line]
     assert changes(after, replace(after, now=NOW + 60)) == []
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
@@ -328,7 +328,7 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
 @pytest.mark.parametrize(
     ("seen", "restarted", "words"),
     [
-        ([gone("maze")], True, "1 session that ran then is lost"),
+        ([gone("maze")], True, "1 session that ran before is lost"),
         ([gone("grass"), gone("maze")], False, "were the user's processes on gpu-box killed?"),
     ],
 )

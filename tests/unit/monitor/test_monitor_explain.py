@@ -85,8 +85,8 @@ def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
     [
         ((), {"stopped": True, "dispatcher": None}, "stopped: nothing new starts"),
         ((), {"dispatcher": None}, "the dispatcher is gone, nothing new starts"),
-        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: `combo resume"),
-        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: `combo resume"),
+        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: run `combo resume"),
+        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: run `combo resume"),
         (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
     ],
 )
@@ -124,7 +124,7 @@ def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
     header = ("quarantine gpu=1 class=gpu_fault at=5", wait("gpu", detail="GPU 0 is full"))
     assert told("maze_act", *ON_0, plan=TWO_GPUS, header=header).reasons[:4] == (
         "it waits for a GPU: GPU 0 is full",
-        "it wants 1 GPU of 0, 1, at most 2 sessions on each",
+        "it needs 1 GPU of 0, 1, at most 2 sessions on each",
         "GPU 1 gets no more sessions (GPU fault again and again)",
         "GPU 0 is held by act in grass, act in stairs",
     )
@@ -207,14 +207,14 @@ def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() ->
         "37 of 100 episodes done, 4 of 37 successful",
         "it counts as complete with 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
         "its processes held 3.00 GiB of memory at most, as far as was seen",
-        "its failure counts as `error`, and no retry of that is left: it has none (1 of 3 starts used)",
+        "its failure counts as `error`, which is not retried (1 of 3 starts used)",
     )
     assert words(grass) == ["logs grass_act --run RUN", "retry grass_act --run RUN"]
 
 
 def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None:
     attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2, 3)]
-    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "those are used up (3 of 3")
+    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "retries are used up (3 of 3")
     for count, words_of_it in enumerate(said, 1):
         reasons = told("grass_act", *attempts[:count]).reasons
         assert any(words_of_it in reason for reason in reasons)

@@ -113,48 +113,51 @@ GONE = {"dispatcher": None}
     [
         (None, (), {}, ""),
         (RUNNING.ended(records=100), (), {"done": {}, **GONE}, ""),
-        (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: `RESUME` goes on"),
-        (None, (), GONE, "nothing has started, and no dispatcher is there to start it: `RESUME` goes on"),
-        (STOPPED, (), {"stopped": True, **GONE}, "stopped with 2 of 2 sessions left: `RESUME` goes on"),
+        (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: run `RESUME` to continue"),
+        (None, (), GONE, "nothing has started, and no dispatcher is there to start it: run `RESUME` to continue"),
+        (STOPPED, (), {"stopped": True, **GONE}, "stopped with 2 of 2 sessions left: run `RESUME` to continue"),
         (RUNNING, (), {"stopped": True, **GONE}, "stopped: nothing new starts; `combo stop RUN` ends what still runs"),
         # a start would respect the drain: so by a resume
-        (FAILED, (DRAINING,), {"stopped": True, **GONE}, "stopped with 1 of 2 sessions left: `RESUME` goes on"),
+        (FAILED, (DRAINING,), {"stopped": True, **GONE}, "stopped with 1 of 2 sessions left: run `RESUME` to continue"),
         (
             RUNNING,
             (PAUSED,),
             {},
-            "paused: `RESUME` goes on; nothing new starts: the training job needs the GPU until 11:00",
+            "paused: run `RESUME` to continue; nothing new starts: the training job needs the GPU until 11:00",
         ),
         (
             RUNNING,
             (DRAINING,),
             {},
-            "draining: `RESUME` goes on; what runs goes on to its end; nothing new starts",
+            "draining: run `RESUME` to continue; running sessions continue to their end; nothing new starts",
         ),
         (
             RUNNING,
             ("quarantine gpu=1 class=gpu_fault at=1",),
             {},
-            "GPU 1 gets no more sessions (GPU fault again and again): `RESUME` goes on",
+            "GPU 1 gets no more sessions (GPU fault again and again): run `RESUME` to continue",
         ),
         (
             FAILED,
             (HALTED,),
             GONE,
-            "halted: `RESUME` goes on; nothing new starts, 1 of 2 sessions without success, 1 never started: 3 failed",
+            (
+                "halted: run `RESUME` to continue; nothing new starts,"
+                " 1 of 2 sessions without success, 1 never started: 3 failed"
+            ),
         ),
         # what has not run has not failed
         (
             None,
             (HALTED,),
             GONE,
-            "halted: `RESUME` goes on; nothing new starts, 2 of 2 sessions never started: 3 failed",
+            "halted: run `RESUME` to continue; nothing new starts, 2 of 2 sessions never started: 3 failed",
         ),
         (
             RUNNING,
             ("disk_kib=1000 disk_available_kib=0",),
             {},
-            "the disk of the run is full: free some room, and the run goes on by itself",
+            "the disk of the run is full: free some space, and the run continues by itself",
         ),
     ],
 )
@@ -168,7 +171,7 @@ def test_a_run_in_which_nothing_starts_says_why_and_how_to_go_on(
 @pytest.mark.parametrize(("code", "how"), [(127, "ended with code 127 2 min ago"), (124, "took too long 2 min ago")])
 def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_try_it(code: int, how: str) -> None:
     status = look(RUNNING, header=(f"notice_code={code} notice_at={NOW - 120}",))
-    said = f"the notify command {how}, so who waits for a notice has none: `combo notify {status.run}` tries it"
+    said = f"the notify command {how}: notices are not delivered; `combo notify {status.run}` tests it"
     assert (status.unheard, look(RUNNING).unheard) == (said, "")
 
 

@@ -233,7 +233,7 @@ def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> 
 
 def test_what_happened_to_the_host_stands_above_the_rows() -> None:
     shown = picture(replace(busy(), host_event=HostEvent("restarted", NOW - 60, ("a", "b"))), 100)
-    told = "! gpu-box was started again after 10:29:00: 2 sessions that ran then are lost"
+    told = "! gpu-box rebooted after 10:29:00: 2 sessions that ran before are lost"
     assert shown.index(told) < shown.index("policy")
 
 

@@ -202,7 +202,7 @@ def test_a_file_that_never_holds_still_is_told_and_neither_end_nor_done_is_taken
     answer = stream(wrong(RESULT, b"right\n", b"wrong\n"), *batch((END, b"e=1\n"), (DONE, b"at=1\n")))
     host = Host(answer, answer, answer, stream())
     fetched = fetch(host, "/run", tmp_path)
-    assert fetched == Fetched(0, 18, 0, (Skipped(RESULT, "it does not hold still"),))
+    assert fetched == Fetched(0, 18, 0, (Skipped(RESULT, "it kept changing while it was copied"),))
     assert len(host.asked) == 3
     assert contents(tmp_path) == {}
 

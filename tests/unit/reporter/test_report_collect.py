@@ -125,12 +125,12 @@ def test_what_a_copy_lacks_is_told_in_its_place_and_an_old_version_of_it_is_not_
     at = Path(RUN.attempt(session.name, 1).output)
     run.put(at / "b.jsonl", row(1))
     elsewhere = Path(RUN.attempt("other", 1).output) / "a.jsonl"
-    lacking = dict.fromkeys((at / "b.jsonl", at / "a.jsonl", elsewhere), "it does not hold still")
+    lacking = dict.fromkeys((at / "b.jsonl", at / "a.jsonl", elsewhere), "it kept changing while it was copied")
     collected = collect_run(run.write(), lacking)
     assert [Path(path).name for path in paths(collected)] == ["a.jsonl", "b.jsonl", "episodes.jsonl"]
     assert [(Path(reject.path).name, reject.reason) for reject in collected.rejects] == [
-        ("a.jsonl", "it does not hold still"),
-        ("b.jsonl", "it does not hold still"),
+        ("a.jsonl", "it kept changing while it was copied"),
+        ("b.jsonl", "it kept changing while it was copied"),
     ]
     assert [record.episode for record in collected.records] == [0]
 
