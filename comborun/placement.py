@@ -205,7 +205,7 @@ def gibibytes(mib: int) -> str:
 
 
 @dataclass(frozen=True)
-class Room:
+class GpuBudget:
     """A GPU of the host and what sessions may have of it."""
 
     gpu: int
@@ -241,7 +241,7 @@ def _copies(component: Component) -> str:
     return f" ({several(component.copies, 'copy', 'copies')})" if component.copies else ""
 
 
-def layouts(components: Sequence[Component], rooms: Sequence[Room]) -> tuple[Layout, ...]:
+def layouts(components: Sequence[Component], rooms: Sequence[GpuBudget]) -> tuple[Layout, ...]:
     """What the usual layouts would take of this host, the largest first.
 
     Copies are as many as before, or the next number that can be dealt evenly; one for each process, where
@@ -256,7 +256,7 @@ def _pointless(gpus: int, shared: bool, components: int) -> bool:
     return components == 0 or (shared and components == 1 and gpus > 1) or (not shared and gpus % components > 0)
 
 
-def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Sequence[Room]) -> Layout:
+def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Sequence[GpuBudget]) -> Layout:
     each = gpus if shared else gpus // len(components)
     laid = tuple(
         _on(component, range(each) if shared else range(place * each, (place + 1) * each))
@@ -277,13 +277,13 @@ def _on(component: Component, gpus: range) -> Component:
     return replace(component, placement=text, processes=tuple((gpu,) for gpu in gpus), copies=copies)
 
 
-def _problem(components: Sequence[Component], gpus: int, rooms: Sequence[Room]) -> str:
+def _problem(components: Sequence[Component], gpus: int, rooms: Sequence[GpuBudget]) -> str:
     if gpus > len(rooms):
         return f"needs {gpus} GPUs"
     return next(filter(None, (too_much(components, place, room) for place, room in enumerate(rooms[:gpus]))), "")
 
 
-def too_much(components: Iterable[Component], gpu: int, room: Room) -> str:
+def too_much(components: Iterable[Component], gpu: int, room: GpuBudget) -> str:
     """Why they don't fit there; empty where they do, or where nobody can tell."""
     memory = memory_on(components, gpu)
     if room.mib is None or memory <= room.mib:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
 from comborun.monitor.slurm import Scheduler, Task
-from comborun.monitor.snapshot import Attempt, Gpu, Hold, HostUse, Quarantine, Room, Server, Snapshot, Waiting, indexes
+from comborun.monitor.snapshot import Attempt, Gpu, Hold, HostUse, Quarantine, Server, Snapshot, Space, Waiting, indexes
 from comborun.rules.records import seconds
 from comborun.rules.slurm import PENDING
 from comborun.rules.tally import Counts
@@ -55,11 +55,11 @@ class Fields:
         values = self._values.get(key)
         return (Fields(value) for value in (values if isinstance(values, list) else ()))
 
-    def room(self, key: str) -> Room | None:
+    def room(self, key: str) -> Space | None:
         """`[total, free]` in KiB; None where one of them is unknown."""
         values = self._values.get(key)
         total, free = values if isinstance(values, list) and len(values) == 2 else (None, None)
-        return Room(total * KIB, free * KIB) if isinstance(total, int) and isinstance(free, int) else None
+        return Space(total * KIB, free * KIB) if isinstance(total, int) and isinstance(free, int) else None
 
     def record(self, key: str) -> dict[str, str]:
         """The fields of a record of the run; empty where there is none."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from comborun.monitor.lastline import visible
-from comborun.monitor.snapshot import Gpu, HostUse, Room, Server
+from comborun.monitor.snapshot import Gpu, HostUse, Server, Space
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, server_words, sizes
 from comborun.rules.words import Outcome
@@ -96,7 +96,7 @@ def _gpu(gpu: Gpu, bars: int) -> Text:
     text = Text(f"gpu {gpu.index} ")
     if gpu.memory_used is None or not gpu.memory_total:
         return text.append("unknown", _SCARCE)
-    scarce = Room(gpu.memory_total, gpu.memory_total - gpu.memory_used).scarce
+    scarce = Space(gpu.memory_total, gpu.memory_total - gpu.memory_used).scarce
     if bars:
         style = _SCARCE if scarce else "cyan"
         text.append_text(bar(gpu.memory_used, gpu.memory_total, bars, style)).append(" ")

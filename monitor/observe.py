@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.answer import parse_snapshot
-from comborun.monitor.progress import Counter, Look, Share, counted
+from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Mark, Snapshot
 from comborun.plan import Plan, Session
 from comborun.remote import program
@@ -132,15 +132,15 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
 def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
     """What its log tells, including this look; `late`: this is the first look at the run."""
     begin, rules = one.begin, session.progress
-    share = Share(begin.first, begin.count) if begin and begin.count else Share(session.first, session.count)
-    if rules.each and share.count and one.end and one.end.completeness is Completeness.COMPLETE:
-        return Counter(share.count)  # no look may have shown the bar at its end
+    workload = Workload(begin.first, begin.count) if begin and begin.count else Workload(session.first, session.count)
+    if rules.each and workload.count and one.end and one.end.completeness is Completeness.COMPLETE:
+        return Counter(workload.count)  # no look may have shown the bar at its end
     if not one.tail:
         return one.counter
     started = begin.started if begin else None
     age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
     cut = one.log_size != len(one.tail)  # a log that grew meanwhile may have been cut, too
-    return counted(one.counter, counting.lines(one.tail, cut=cut), rules, share, Look(age, late=late and cut))
+    return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
 
 
 def _marked(one: Attempt, now: float) -> Attempt:

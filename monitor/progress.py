@@ -25,7 +25,7 @@ from comborun.rules.counting import guess
 
 
 @dataclass(frozen=True)
-class Share:
+class Workload:
     """What one attempt is to do."""
 
     first: int
@@ -36,7 +36,7 @@ class Share:
         return min(done, self.count) if self.count else done
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """When a log was looked at."""
 
     age: float = 0.0
@@ -45,7 +45,7 @@ class Look(NamedTuple):
     """the first look, at a log whose beginning it did not show"""
 
 
-ALL_SEEN = Look()
+ALL_SEEN = Observation()
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,20 @@ NOTHING = Counter()
 
 
 def counted(
-    before: Counter, pieces: Iterator[str], rules: ProgressRules, share: Share, look: Look = ALL_SEEN
+    before: Counter, pieces: Iterator[str], rules: ProgressRules, workload: Workload, look: Observation = ALL_SEEN
 ) -> Counter:
     """The highest count so far, now that these pieces of the log were seen."""
     pattern = _compiled(rules.pattern) if rules.pattern else None
     if pattern and rules.each:
         drawn = [(min(done, total), total) for done, total in _found(pattern, pieces) if total]
-        return _started_again(before, drawn, rules.each, share, look)
+        return _started_again(before, drawn, rules.each, workload, look)
     if pattern:
-        found = [_done(done, total, rules.counts_from, share) for done, total in _found(pattern, pieces) if total != 0]
+        found = [
+            _done(done, total, rules.counts_from, workload) for done, total in _found(pattern, pieces) if total != 0
+        ]
         return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
     if rules.guess and not before.doubted:
-        return _guessed(before, [one for piece in pieces if (one := guess(piece, share.count)) is not None])
+        return _guessed(before, [one for piece in pieces if (one := guess(piece, workload.count)) is not None])
     return before
 
 
@@ -112,15 +114,17 @@ def _number(match: re.Match[str], name: str, place: int) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
-def _done(done: int, total: int | None, counts_from: int | None, share: Share) -> int:
+def _done(done: int, total: int | None, counts_from: int | None, workload: Workload) -> int:
     if counts_from is not None:
-        done -= counts_from + share.first
-    if total and share.count:
-        done = done * share.count // total
-    return max(0, share.most(done))
+        done -= counts_from + workload.first
+    if total and workload.count:
+        done = done * workload.count // total
+    return max(0, workload.most(done))
 
 
-def _started_again(before: Counter, drawn: Sequence[tuple[int, int]], each: int, share: Share, look: Look) -> Counter:
+def _started_again(
+    before: Counter, drawn: Sequence[tuple[int, int]], each: int, workload: Workload, look: Observation
+) -> Counter:
     """Episodes of the parts that have passed, plus the share of the current one."""
     missed = before.missed or look.late
     if not drawn:
@@ -128,7 +132,7 @@ def _started_again(before: Counter, drawn: Sequence[tuple[int, int]], each: int,
     at, total = drawn[-1]
     back = sum(later < earlier for (earlier, _), (later, _) in pairwise(drawn))
     passed = max(back, before.passed + (before.at is not None and at < before.at))
-    done = max(before.done or 0, share.most(passed * each + at * each // total))
+    done = max(before.done or 0, workload.most(passed * each + at * each // total))
     unseen = 2 * done / each * (look.age - before.age) > look.age  # for half the time that a part takes
     return Counter(done, passed=passed, at=at, age=look.age, missed=missed or unseen)
 

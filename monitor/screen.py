@@ -14,7 +14,7 @@ from rich.text import Text
 from comborun.monitor.changes import changes
 from comborun.monitor.document import to_json
 from comborun.monitor.status import RunStatus
-from comborun.monitor.table import Look, render
+from comborun.monitor.table import TableOptions, render
 
 
 class Screen:
@@ -49,7 +49,7 @@ class LiveScreen(Screen):
         if self._size not in (None, size):  # a terminal rewraps what is on it: begin on a clean one
             self._console.clear()
         self._size = size
-        live.update(render(status, Look(size.width, size.height, self._zone)), refresh=True)
+        live.update(render(status, TableOptions(size.width, size.height, self._zone)), refresh=True)
 
     def _start(self) -> Live:
         self._live = live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
@@ -61,7 +61,7 @@ class LiveScreen(Screen):
             return
         live, self._live = self._live, None
         if self._last:
-            live.update(render(self._last, Look(self._console.width, None, self._zone)))
+            live.update(render(self._last, TableOptions(self._console.width, None, self._zone)))
         live.stop()
 
 
@@ -92,7 +92,7 @@ class JsonScreen(Screen):
 def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
     """The whole table, once, on a terminal or not."""
     _forgive(console)
-    console.print(render(status, Look(console.width, None, zone)))
+    console.print(render(status, TableOptions(console.width, None, zone)))
 
 
 def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:

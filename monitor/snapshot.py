@@ -100,7 +100,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Room:
+class Space:
     """A space in bytes, and how much of it is free."""
 
     total: int
@@ -119,9 +119,9 @@ class HostUse:
     load: float | None = None
     """over the last minute"""
     cpus: int | None = None
-    memory: Room | None = None
+    memory: Space | None = None
     """free means without swapping"""
-    disk: Room | None = None
+    disk: Space | None = None
     """of the file system of the run"""
     gpus: tuple[Gpu, ...] = ()
     """asked for only where the run uses any"""

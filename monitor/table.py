@@ -1,4 +1,4 @@
-"""The table: (RunStatus, Look) -> a rich renderable, pure.
+"""The table: (RunStatus, TableOptions) -> a rich renderable, pure.
 
 Colour is never the only carrier: every state has a word or a symbol of its own, every bar its numbers.
 """
@@ -48,7 +48,7 @@ _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in wo
 
 
 @dataclass(frozen=True)
-class Look:
+class TableOptions:
     """What the drawing depends on besides the run."""
 
     width: int
@@ -58,21 +58,21 @@ class Look:
     """of the times of day; None: this machine's"""
 
 
-def render(status: RunStatus, look: Look) -> RenderableType:
+def render(status: RunStatus, options: TableOptions) -> RenderableType:
     """The whole picture: title, progress, a row per combo, what needs attention."""
     ordered = sorted(status.sessions, key=_urgency)
-    chosen = columns(status, look.width)
-    above = _title(status, look)
+    chosen = columns(status, options.width)
+    above = _title(status, options)
     told = any(column.title == LAST_LINE for column in chosen)
-    below = _footer(status, look, problems=() if told else ordered)
+    below = _footer(status, options, problems=() if told else ordered)
     faded = "" if status.link.reachable else "dim"
-    rows = _room(look, len(ordered), [*above, *below])
+    rows = _room(options, len(ordered), [*above, *below])
     if rows < min(_FEWEST_ROWS, len(ordered)):
-        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, look, ())))
-        rows = _room(look, len(ordered), [*above, *below])
+        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, options, ())))
+        rows = _room(options, len(ordered), [*above, *below])
     if ordered and not rows:
         return Group(*above, *below)
-    return Group(*above, _table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], look.width), *below)
+    return Group(*above, _table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], options.width), *below)
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
@@ -90,11 +90,11 @@ def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: s
     return table
 
 
-def _room(look: Look, rows: int, others: Sequence[Text]) -> int:
+def _room(options: TableOptions, rows: int, others: Sequence[Text]) -> int:
     """How many rows are shown; one line is kept for the header, and one for what is left out."""
-    if look.height is None:
+    if options.height is None:
         return min(rows, MOST_ROWS)
-    free = look.height - sum(_lines(part, look.width) for part in others) - 1
+    free = options.height - sum(_lines(part, options.width) for part in others) - 1
     return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
 
 
@@ -102,41 +102,41 @@ def _lines(part: Text, width: int) -> int:
     return max(1, -(-part.cell_len // width))
 
 
-def _title(status: RunStatus, look: Look) -> list[Text]:
+def _title(status: RunStatus, options: TableOptions) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
     facts = [Text(f"{SYMBOLS[word]} {count} {word}", STYLES[word]) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
-    times = _times(status, look)
+    times = _times(status, options)
     time = Text(", ".join(times))
-    gap = look.width - name.cell_len - time.cell_len
+    gap = options.width - name.cell_len - time.cell_len
     if gap >= len(GAP):
         name.append(" " * gap).append_text(time)
     else:
         facts += map(Text, times)
-    lines = [name, _progress(status, look.width), *packed(facts, look.width)]
+    lines = [name, _progress(status, options.width), *packed(facts, options.width)]
     if not status.finished and status.scheduler and status.now is not None:
         style = "" if status.scheduler.answered else "yellow"
-        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), look.width))
+        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), options.width))
     if not status.finished:
-        lines += host_lines(status.use, look.width, look.height)
+        lines += host_lines(status.use, options.width, options.height)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
-        lines += _unreachable(status, look)
+        lines += _unreachable(status, options)
     if status.host_event:
-        lines.append(Text(f"! {event_words(status.host_event, status.host, look.zone)}", "bold yellow"))
+        lines.append(Text(f"! {event_words(status.host_event, status.host, options.zone)}", "bold yellow"))
     lines += [Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.unheard, status.undecided) if said]
     return [*lines, Text()]
 
 
-def _times(status: RunStatus, look: Look) -> list[str]:
+def _times(status: RunStatus, options: TableOptions) -> list[str]:
     """How long it has taken, and when it will end: `-` if unknown."""
     if status.now is None or status.seconds is None:
         return []
     if status.finished:
         return [f"took {duration(status.seconds)}"]
-    end = "ends -" if status.expected is None else expectation(status.expected, status.now, look.zone)
+    end = "ends -" if status.expected is None else expectation(status.expected, status.now, options.zone)
     return [duration(status.seconds), end]
 
 
@@ -152,10 +152,10 @@ def _progress(status: RunStatus, width: int) -> Text:
     return bar(status.done, status.planned, width - len(done) - 1, style).append(f" {done}", "default")
 
 
-def _unreachable(status: RunStatus, look: Look) -> list[Text]:
+def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
     """Since when, and how old is what is shown."""
     link = status.link
-    line = Text(f"! unreachable since {clock(link.since, look.zone)} ({duration(link.lasting)} ago)", "bold yellow")
+    line = Text(f"! unreachable since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow")
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
     if link.last_seen is None:
         return [line, Text("never seen so far: this is the plan", "yellow")]
@@ -168,17 +168,17 @@ def _left_out(sessions: Sequence[SessionStatus], width: int) -> list[Text]:
     return [cut(Text(f"and {len(sessions)} more: {listed(Counter(map(state, sessions)))}", "dim"), width)]
 
 
-def _footer(status: RunStatus, look: Look, problems: Sequence[SessionStatus]) -> list[Text]:
+def _footer(status: RunStatus, options: TableOptions, problems: Sequence[SessionStatus]) -> list[Text]:
     noted = [session for session in problems if remark(session)]
-    lines = [_problem(session, look.width) for session in noted[:_MOST_PROBLEMS]]
+    lines = [_problem(session, options.width) for session in noted[:_MOST_PROBLEMS]]
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
     over = status.finished and not status.hold  # a server may be why it was halted
     servers = () if over else status.servers[:_MOST_SERVERS]
-    lines += [server_line(one, status.now, waits.get(one.name, ""), look.width) for one in servers]
+    lines += [server_line(one, status.now, waits.get(one.name, ""), options.width) for one in servers]
     if status.after:
-        lines.append(_after(status.after, look.width))
+        lines.append(_after(status.after, options.width))
     return [Text(), *lines] if lines else []
 
 

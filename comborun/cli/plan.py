@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from comborun.cli.options import Where
     from comborun.forecast.outlook import Outlook
     from comborun.grid import Grid
-    from comborun.placement import Component, Layout, Room
+    from comborun.placement import Component, GpuBudget, Layout
     from comborun.plan import Plan, Session
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
@@ -230,7 +230,7 @@ def placement_lines(plan: Plan, host: HostFacts) -> Iterator[str]:
         yield from _layout_lines(layouts(components, free), free)
 
 
-def _gpu_lines(components: Sequence[Component], free: Sequence[Room]) -> Iterator[str]:
+def _gpu_lines(components: Sequence[Component], free: Sequence[GpuBudget]) -> Iterator[str]:
     offered = {room.gpu: room.mib for room in free}
     rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
     width = max((len(text) for _, text in rows), default=0)
@@ -261,7 +261,7 @@ def _processes(component: Component) -> str:
     return several(count, "process", "processes")
 
 
-def _layout_lines(found: Sequence[Layout], free: Sequence[Room]) -> Iterator[str]:
+def _layout_lines(found: Sequence[Layout], free: Sequence[GpuBudget]) -> Iterator[str]:
     if not found:
         return
     smallest = min((room.mib for room in free if room.mib is not None), default=None)

@@ -11,8 +11,8 @@ from comborun.placement import (
     GPUS,
     NODES,
     Component,
+    GpuBudget,
     PlacementError,
-    Room,
     claimed,
     layouts,
     memory_on,
@@ -72,7 +72,7 @@ def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
         )
 
 
-def _placed(combo: Combo, host: HostFacts, free: Sequence[Room]) -> tuple[Component, ...]:
+def _placed(combo: Combo, host: HostFacts, free: Sequence[GpuBudget]) -> tuple[Component, ...]:
     """The components of a combo on this host. Raises UserError where it lacks GPUs, or copies can't be shared out."""
     entries = combo.settings.placed
     try:
@@ -106,7 +106,7 @@ def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) 
     )
 
 
-def _advice(components: Sequence[Component], free: Sequence[Room]) -> str:
+def _advice(components: Sequence[Component], free: Sequence[GpuBudget]) -> str:
     fitting = [layout for layout in layouts(components, free) if not layout.problem]
     could = "; ".join(f"{layout.told} ({layout.kind})" for layout in fitting)
     return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
@@ -134,12 +134,12 @@ def _tight(placement: str) -> str:
     return "".join(placement.split())
 
 
-def rooms(host: HostFacts, reserve: Reserve) -> tuple[Room, ...]:
+def rooms(host: HostFacts, reserve: Reserve) -> tuple[GpuBudget, ...]:
     """What sessions may have of each GPU."""
     totals = {card.index: card.total for card in host.cards}
     kept = reserve.gpu_memory + HEADROOM
     found = {gpu: totals.get(gpu) for gpu in host.gpus}
-    return tuple(Room(gpu, None if total is None else max(0, total - kept)) for gpu, total in found.items())
+    return tuple(GpuBudget(gpu, None if total is None else max(0, total - kept)) for gpu, total in found.items())
 
 
 def _listed(gpus: Sequence[int]) -> str:

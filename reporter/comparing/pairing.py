@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
-    from comborun.reporter.counting.aggregates import Tally
+    from comborun.reporter.counting.aggregates import AggregateCounts
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo, Spans
 
@@ -74,7 +74,7 @@ def merged_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyT
     return {combo.key: combo for combo in merge(collected.records, planned)}
 
 
-def tallies_of(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, Tally]:
+def tallies_of(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, AggregateCounts]:
     """Of the combos that have no records, which would tell more."""
     planned = {history.session.name: history.session.count for history in collected.sessions}
     found = tallies(collected.aggregates, planned)
@@ -82,7 +82,7 @@ def tallies_of(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dic
 
 
 def sides_of(
-    collected: Collected, merged: Mapping[Combo, MergedCombo], tallied: Mapping[Combo, Tally]
+    collected: Collected, merged: Mapping[Combo, MergedCombo], tallied: Mapping[Combo, AggregateCounts]
 ) -> dict[Combo, Side]:
     """As far as records or counts tell."""
     counted = {combo: Counted(combo[0], (tally.successes, tally.episodes)) for combo, tally in tallied.items()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tally:
+class AggregateCounts:
     """Of a program that tells how many episodes succeeded, and not which."""
 
     successes: int
@@ -30,7 +30,7 @@ class Tally:
     """(session, attempt) of what was taken"""
 
 
-def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, Tally]:
+def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, AggregateCounts]:
     """One per combo, its sessions added up; `planned` is session -> episodes, as far as a plan says it.
 
     Per session the lowest attempt that is complete is taken as a whole, else the one with the most episodes, whatever
@@ -50,9 +50,9 @@ def _accepted(found: Sequence[Aggregate], planned: int | None) -> Aggregate:
     return max(ordered, key=lambda aggregate: min(aggregate.episodes, planned or aggregate.episodes))
 
 
-def _sum(found: Sequence[Aggregate]) -> Tally:
+def _sum(found: Sequence[Aggregate]) -> AggregateCounts:
     names = dict.fromkeys(name for aggregate in found for name in aggregate.metrics)
-    return Tally(
+    return AggregateCounts(
         successes=sum(aggregate.successes for aggregate in found),
         episodes=sum(aggregate.episodes for aggregate in found),
         metrics={name: _mean(name, found) for name in names},

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import Unit
     from comborun.reporter.collected import SessionHistory
-    from comborun.reporter.counting.aggregates import Tally
+    from comborun.reporter.counting.aggregates import AggregateCounts
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.proportion import Balanced
     from comborun.work import Combo
@@ -98,7 +98,7 @@ class Found:
     histories: Sequence[SessionHistory]
     """empty where nobody planned it"""
     merged: MergedCombo | None
-    tally: Tally | None
+    tally: AggregateCounts | None
     """None where records tell more"""
     not_needed: int = 0
     """episodes"""
@@ -149,12 +149,12 @@ def _count(combo: MergedCombo) -> Counts:
     )
 
 
-def _counted(tally: Tally, histories: Sequence[SessionHistory]) -> Counts:
+def _counted(tally: AggregateCounts, histories: Sequence[SessionHistory]) -> Counts:
     planned = max(tally.episodes, sum(history.session.count for history in histories))
     return Counts(planned, tally.episodes, tally.successes, 0, planned - tally.episodes, ())
 
 
-def _told(tally: Tally, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
+def _told(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
     """Means as the program tells them; of a spread it says nothing."""
     names = wanted or tuple(tally.metrics)[:LIMIT]
     return tuple(

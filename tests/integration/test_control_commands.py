@@ -85,7 +85,7 @@ def test_pause_starts_nothing_new_until_the_run_is_resumed(desk: Desk) -> None:
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "what runs comes to its end")
     status = desk.json("status")
     assert (status["hold"]["kind"], status["hold"]["why"]) == ("paused", "the training job needs the GPU")
-    assert status["hint"].startswith("paused: `combo resume ")
+    assert status["hint"].startswith("paused: run `combo resume ")
     assert status["hint"].endswith("nothing new starts: the training job needs the GPU")
     assert not status["finished"]
     assert begun(desk) == {"maze_good"}

@@ -17,7 +17,7 @@ from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.status import RunStatus
-from comborun.monitor.table import Look, render
+from comborun.monitor.table import TableOptions, render
 from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
@@ -236,7 +236,7 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
         legacy_windows=False,
         _environ={},
     )
-    console.print(render(status, Look(width, height, UTC)))
+    console.print(render(status, TableOptions(width, height, UTC)))
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 

@@ -14,7 +14,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
 from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, RunView
-from comborun.monitor.progress import NOTHING, Counter, Look, Share, counted
+from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.planner import lay_out
 from comborun.resources import HostFacts
@@ -22,7 +22,7 @@ from comborun.rules import counting
 from comborun.rules.words import Life
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "grid.md").read_text()
-HUNDRED = Share(0, 100)
+HUNDRED = Workload(0, 100)
 ISAAC = (
     "\x1b[3g\r\x1bH\n  Stabilize step 80/80\n"
     "  [   6/100] stairs_rough_ep0005  COMPLETE  progress= 50.0m  zone=5  time=61.0s\n"
@@ -46,63 +46,65 @@ COSMOS = "--- Starting Episode 54 ---\n--- Step 7 ---\nCalling VLM...\nVLM respo
 BATCH = ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[")
 
 
-def count(before: Counter, log: str, rules: ProgressRules = BY_ITSELF, share: Share = HUNDRED) -> Counter:
-    return counted(before, counting.lines(log.encode(), cut=False), rules, share)
+def count(before: Counter, log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> Counter:
+    return counted(before, counting.lines(log.encode(), cut=False), rules, workload)
 
 
-def told(log: str, rules: ProgressRules = BY_ITSELF, share: Share = HUNDRED) -> int | None:
-    return count(NOTHING, log, rules, share).done
+def told(log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> int | None:
+    return count(NOTHING, log, rules, workload).done
 
 
 @pytest.mark.parametrize(
-    ("log", "rules", "share", "done"),
+    ("log", "rules", "workload", "done"),
     [
-        (LEROBOT, BATCH, Share(0, 5), 4),
-        (LEROBOT, BATCH, Share(0, 50), 40),
-        (LEROBOT, BATCH, Share(0, 49), 39),
-        (COSMOS, ProgressRules(r"--- Starting Episode (\d+) ---", 0), Share(50, 25), 4),
-        (COSMOS, ProgressRules(r"^Episode (\d+) complete\.", -1), Share(50, 25), 4),
-        (COSMOS, ProgressRules(r"--- Starting Episode (\d+) ---", 1), Share(0, 60), 53),
+        (LEROBOT, BATCH, Workload(0, 5), 4),
+        (LEROBOT, BATCH, Workload(0, 50), 40),
+        (LEROBOT, BATCH, Workload(0, 49), 39),
+        (COSMOS, ProgressRules(r"--- Starting Episode (\d+) ---", 0), Workload(50, 25), 4),
+        (COSMOS, ProgressRules(r"^Episode (\d+) complete\.", -1), Workload(50, 25), 4),
+        (COSMOS, ProgressRules(r"--- Starting Episode (\d+) ---", 1), Workload(0, 60), 53),
         ("[ 200/100]", ProgressRules(r"(\d+)/"), HUNDRED, 100),
-        ("at 7", ProgressRules(r"at (\d+)"), Share(0, 0), 7),
-        ("first of 50", ProgressRules(r"of (\d+)", 1), Share(50, 50), 0),
+        ("at 7", ProgressRules(r"at (\d+)"), Workload(0, 0), 7),
+        ("first of 50", ProgressRules(r"of (\d+)", 1), Workload(50, 50), 0),
         ("3/0", ProgressRules(r"(\d+)/(\d+)"), HUNDRED, None),
         ("3/", ProgressRules(r"(\d+)/(\d+)?"), HUNDRED, 3),
         ("x/5 nan/7", ProgressRules(r"(\S+)/(\d)"), HUNDRED, None),
         ("9" * 400, ProgressRules(r"(\d+)"), HUNDRED, None),
         ("at 7", ProgressRules("("), HUNDRED, None),
-        (LEROBOT, replace(BATCH, each=50), Share(0, 500), 40),
-        (LEROBOT, replace(BATCH, each=50), Share(0, 30), 30),
-        (LEROBOT, replace(BATCH, each=50), Share(0, 0), 40),
+        (LEROBOT, replace(BATCH, each=50), Workload(0, 500), 40),
+        (LEROBOT, replace(BATCH, each=50), Workload(0, 30), 30),
+        (LEROBOT, replace(BATCH, each=50), Workload(0, 0), 40),
         ("3/ 2/5 7/5 1/0", ProgressRules(r"(\d+)/(\d+)?", each=10), HUNDRED, 10),
     ],
 )
-def test_the_pattern_of_a_grid_finds_the_number(log: str, rules: ProgressRules, share: Share, done: int | None) -> None:
-    assert told(log, rules, share) == done
+def test_the_pattern_of_a_grid_finds_the_number(
+    log: str, rules: ProgressRules, workload: Workload, done: int | None
+) -> None:
+    assert told(log, rules, workload) == done
 
 
 @pytest.mark.parametrize(
-    ("log", "share", "done"),
+    ("log", "workload", "done"),
     [
         (ISAAC, HUNDRED, 7),
         (TQDM, HUNDRED, 7),
         (" 7%|▋         | 7/100 [00:12<02:33,  1.65s/it]", HUNDRED, 7),
-        (ISAAC, Share(0, 1000), None),
-        (TQDM, Share(0, 50), None),
-        ("Loading checkpoint shards: 100%|██████████| 4/4 [00:02<00:00]", Share(0, 4), None),
+        (ISAAC, Workload(0, 1000), None),
+        (TQDM, Workload(0, 50), None),
+        ("Loading checkpoint shards: 100%|██████████| 4/4 [00:02<00:00]", Workload(0, 4), None),
         ("    step 7/100  x=1.2m", HUNDRED, None),
         ("| scored | 7/100 [points] |", HUNDRED, None),
         ("see figures [7/100] and [8/100]", HUNDRED, None),
-        (LEROBOT, Share(0, 280), 154),
+        (LEROBOT, Workload(0, 280), 154),
         ("Starting episode 3\nSuccess: True\n# episodes so far: 12\nstep=2048 of 4096", HUNDRED, None),
         ("[ 107/100]", HUNDRED, None),
     ],
 )
 def test_without_a_pattern_only_a_counter_up_to_the_planned_number_is_believed(
-    log: str, share: Share, done: int | None
+    log: str, workload: Workload, done: int | None
 ) -> None:
-    assert told(log, share=share) == done
-    assert told(log, ProgressRules(guess=False), share) is None
+    assert told(log, workload=workload) == done
+    assert told(log, ProgressRules(guess=False), workload) is None
 
 
 def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again() -> None:
@@ -142,7 +144,7 @@ def test_any_bytes_are_counted_without_complaint_and_never_beyond_what_is_planne
         ProgressRules(r"(?P<done>.+)", -1),
         ProgressRules(r"(\d+)/(\d+)", each=7),
     ):
-        done = counted(NOTHING, counting.lines(log, cut=cut), rules, Share(0, count)).done
+        done = counted(NOTHING, counting.lines(log, cut=cut), rules, Workload(0, count)).done
         assert done is None or 0 <= done <= (count or done)
 
 
@@ -162,7 +164,7 @@ def test_the_examples_of_the_document_work() -> None:
         here = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
         (session,) = lay_out(parse_grid(head + written, Path("grid.yaml")), here).sessions
         count = 50 if "batches" in printed else 100_000 if "train" in printed else 100
-        found[printed] = told(line[1], session.progress, Share(0, count)) if line else told("", session.progress)
+        found[printed] = told(line[1], session.progress, Workload(0, count)) if line else told("", session.progress)
     assert list(found.values()) == [7, 7, 12, 3, 40, 8, 4096, None]
 
 
@@ -251,7 +253,7 @@ def test_a_number_counts_with_whatever_blanks_its_group_takes_along(blank: str) 
 TASK = 50
 BATCHES = 5
 RULES = ProgressRules(r"eval batches:.*?(\d+)/(\d+) \[", each=TASK)
-PLANNED = Share(0, 500)
+PLANNED = Workload(0, 500)
 BEFORE = NOW - 100
 """when the attempt of `Seen` began"""
 PREAMBLE = b"Making policy.\n" * 300
@@ -267,11 +269,13 @@ def bars(*numbers: int) -> bytes:
     return "".join(drawn).encode()
 
 
-def after(*looks: tuple[int, ...], share: Share = PLANNED) -> list[int | None]:
+def after(*looks: tuple[int, ...], workload: Workload = PLANNED) -> list[int | None]:
     """What is done after each of these looks, 10 s from one to the next in parts of a thousand."""
     counter, found = NOTHING, []
     for index, numbers in enumerate(looks):
-        counter = counted(counter, counting.lines(bars(*numbers), cut=False), RULES, share, Look(10.0 * index))
+        counter = counted(
+            counter, counting.lines(bars(*numbers), cut=False), RULES, workload, Observation(10.0 * index)
+        )
         found.append(counter.done)
     return found
 
@@ -297,8 +301,8 @@ def test_parts_that_passed_and_the_share_of_the_one_under_way_are_done(
 
 
 def test_it_is_at_most_the_planned_number_and_never_goes_back() -> None:
-    assert after((5,), (0,), (3,), (0,), share=Share(0, 70)) == [50, 50, 70, 70]
-    assert after((5,), (0,), (3,), share=Share(0, 0)) == [50, 50, 80]
+    assert after((5,), (0,), (3,), (0,), workload=Workload(0, 70)) == [50, 50, 70, 70]
+    assert after((5,), (0,), (3,), workload=Workload(0, 0)) == [50, 50, 80]
     counter = count(NOTHING, "eval batches: 3/5 [", RULES, PLANNED)
     assert count(counter, "eval batches: 3/10 [", RULES, PLANNED).done == 30, "another total than before"
 
@@ -318,7 +322,7 @@ def test_however_it_is_looked_at_it_is_never_more_than_was_done_and_never_goes_b
         log = b"".join(lines[: until + 1])
         part, number = drawn[min(until, len(drawn) - 1)]
         seen = counting.lines(log[-tail:] if tail else b"", cut=tail < len(log))
-        later = counted(counter, seen, RULES, Share(0, parts * TASK), Look(float(until)))
+        later = counted(counter, seen, RULES, Workload(0, parts * TASK), Observation(float(until)))
         assert (counter.done or 0) <= (later.done or 0) <= part * TASK + number * TASK // batches
         counter = later
 

@@ -25,7 +25,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.answer import Fields, parse_snapshot, server_of, task_of
 from comborun.monitor.observe import load_run, observe
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import Gpu, Hold, HostUse, Quarantine, Room, Snapshot, Waiting
+from comborun.monitor.snapshot import Gpu, Hold, HostUse, Quarantine, Snapshot, Space, Waiting
 from comborun.monitor.wording import server_words
 from comborun.remote.transport import Completed
 from comborun.rules.words import Cause, Completeness
@@ -69,7 +69,7 @@ def use(*lines: str) -> HostUse:
 
 def test_how_full_the_host_is_and_what_it_does_not_tell() -> None:
     gpu = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
-    told = HostUse(41.3, 64, Room(252 * GIB, 133 * GIB), Room(3577 * GIB, 812 * GIB), (gpu,))
+    told = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (gpu,))
     assert use(*a_host("42188 81559 97")) == told
     assert use() == use("memory_kib= memory_available_kib=", "disk_kib=5 disk_available_kib=") == HostUse()
 

@@ -17,7 +17,7 @@ from comborun.judging import RetryRule
 from comborun.monitor.classify import classify
 from comborun.monitor.lines import bar, host_facts, host_lines
 from comborun.monitor.observe import History
-from comborun.monitor.snapshot import Gpu, HostUse, Room
+from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import MOST_ROWS
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration, sizes
@@ -240,7 +240,7 @@ def test_what_happened_to_the_host_stands_above_the_rows() -> None:
 # How full the host is
 
 H100 = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
-BOX = HostUse(41.3, 64, Room(252 * GIB, 133 * GIB), Room(3577 * GIB, 812 * GIB), (H100,))
+BOX = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (H100,))
 
 
 def test_a_log_gets_a_fact_each_and_of_what_is_unknown_none() -> None:
@@ -265,7 +265,7 @@ def test_a_narrow_terminal_has_one_line_and_what_matters_most_stays() -> None:
 
 
 def test_what_gets_scarce_stays_before_what_does_not() -> None:
-    full = HostUse(41.3, 64, BOX.memory, Room(100 * GIB, 2 * GIB))
+    full = HostUse(41.3, 64, BOX.memory, Space(100 * GIB, 2 * GIB))
     assert lines(full, 50) == ["load 41.3 on 64 cpus   disk 2.00/100 GiB free"]
     assert lines(full, 30) == ["disk 2.00/100 GiB free"]
     assert "yellow" in {str(span.style) for line in host_lines(full, 30, None) for span in line.spans}
