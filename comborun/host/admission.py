@@ -1,6 +1,6 @@
-"""Who may start now, and who has to wait for what: facts from the driver, /proc and the leases, decided by `rules`.
+"""Which session may start now, and why others wait: facts from the driver, /proc and the leases, decided by `rules`.
 
-Others than sessions take a part of the host in the same way (a model server). Nothing here waits: the dispatcher's loop
+Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop
 looks at `descriptors()` and comes back at `due()`.
 """
 
@@ -211,7 +211,7 @@ class Admission:
         return self.short.waiting.get(name) or refused
 
     def keep(self, name: str, others: Collection[str]) -> None:
-        """Keep for a model server what it will have once nothing of this run runs but these others.
+        """Keep GPUs for a model server, chosen as if only `others` of this run were running.
 
         It may wait for what another server has: that ends when its clients have, and these must not wait for it.
         """

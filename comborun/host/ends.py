@@ -1,4 +1,4 @@
-"""Where a dispatcher's sessions are: adopted as their files tell, started again or counted when they end, buried."""
+"""The life of sessions in the dispatcher: adopt running ones, count and retry ended ones, finalize lost ones."""
 
 from __future__ import annotations
 

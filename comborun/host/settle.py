@@ -76,7 +76,7 @@ class Settling(Overseer):
         self._clear()
         hold = self.look_at_hold()
         if self.person and hold.kind:
-            print(f"the run is {hold.kind} ({hold.why}). What lets it go on: bash {self.layout.front} resume")
+            print(f"the run is {hold.kind} ({hold.why}). To resume: bash {self.layout.front} resume")
             return
         if self.person:
             self._release()

@@ -127,7 +127,9 @@ class Shortages:
         if self._alone and self._alone != name:
             return Lack("alone", f"{self._alone} ran out of memory, and now runs alone")
         if short and short.run_alone and self._busy:
-            return Lack("alone", f"until nothing else of this run runs, since it ran out of memory; {self._busy} run")
+            return Lack(
+                "alone", f"{self._busy} other sessions of this run must end first, because it ran out of memory"
+            )
         return None
 
     def bars(self, name: str, gpu: int) -> Lack | None:
@@ -141,7 +143,7 @@ class Shortages:
         if now >= short.until or (free is not None and short.free is not None and free > short.free):
             return None
         most = f"for {_patience_s() / 60:g} min at most"
-        return Lack("memory", f"until more is free than there was when it ran out, {most}", 2)
+        return Lack("memory", f"until more memory is free than when it ran out, {most}", 2)
 
     def waits(self, name: str, lack: Lack) -> bool:
         """Whether it waits for what only it waits for, and nobody else that asks for the same."""
@@ -222,7 +224,7 @@ class Shortages:
         rows = "".join(f"{one}\t{number}\t{now}\n" for one, number in sorted(most.items()))
         files.write_text(f"{self._layout.dispatch}/fewer", rows)
         self._journal(f"fewer {gpu} {most[gpu]} {name}")
-        text = f"GPU {gpu} gets {most[gpu]} sessions at once from now on: one of {before} ran out of its memory"
+        text = f"GPU {gpu}: at most {most[gpu]} sessions at once from now on: one of {before} ran out of its memory"
         self._tell("host", name, text)
 
 

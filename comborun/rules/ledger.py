@@ -1,4 +1,4 @@
-"""The promises on a host, and whom there is room for beside them. Pure: the plan plays with the dispatcher's own."""
+"""Resource ledger of one host: what is allocated, and which request fits. Pure: the dispatcher and the plan use it."""
 
 from __future__ import annotations
 
@@ -180,17 +180,20 @@ class Ledger:
         if not request.cpus or limit is None or request.cpus <= limit - taken:
             return None
         rest = _rest(self.foreign.cpus, self.kept.cpus)
-        return Lack("cpus", f"asks for {request.cpus} cores; of {limit} are promised {self.ours.cpus} here{rest}")
+        return Lack("cpus", f"needs {request.cpus} cores; this run holds {self.ours.cpus} of {limit}{rest}")
 
     def _main_memory_lacks(self, request: Request) -> Lack | None:
         if not request.memory:
             return None
         if self.room.memory is None or not self.room.fresh:
             return Lack("unknown", "main memory is being measured", urgent=True)
-        if request.memory <= self.room.memory - self.ours.memory - self.foreign.memory - self.kept.memory:
+        free = self.room.memory - self.ours.memory - self.foreign.memory - self.kept.memory
+        if request.memory <= free:
             return None
-        promised = f"promised here {self.ours.memory}{_rest(self.foreign.memory, self.kept.memory)}"
-        return Lack("host_memory", f"asks for {request.memory} MiB; {self.room.told.get(None, '')}, {promised}")
+        room = f"{max(0, free)} of {self.room.memory_total or 0} MiB of main memory are free"
+        use = f"{self.room.told.get(None, '')}, this run holds {self.ours.memory}"
+        rest = _rest(self.foreign.memory, self.kept.memory)
+        return Lack("host_memory", f"needs {request.memory} MiB; {room}: {use}{rest}")
 
     def _gpu_lacks(self, request: Request, gpu: int, who: str) -> Lack | None:
         """For reasons other than memory."""
@@ -198,13 +201,15 @@ class Ledger:
         if gpu in room.closed:
             return Lack("gpu", f"GPU {gpu} is {room.closed[gpu]}")
         if self.kept.gpus.get(gpu, who) != who:
-            return Lack("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited for longer")
+            return Lack("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited longer")
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
-            return Lack("gpu", f"on GPU {gpu} is a session that has it alone", 2)
+            return Lack("gpu", f"a session uses GPU {gpu} alone", 2)
         if load and request.alone:
-            return Lack("alone", f"ran out of GPU memory, so it starts alone; on GPU {gpu} are {load}", 2)
+            return Lack("alone", f"ran out of GPU memory, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2)
         if load and room.alone(request):
-            return Lack("gpu", f"says nothing of its gpu_memory, so it starts alone; on GPU {gpu} are {load}", 2)
+            return Lack(
+                "gpu", f"has no gpu_memory in the grid, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2
+            )
         return self._many(request, gpu)
 
     def _many(self, request: Request, gpu: int) -> Lack | None:
@@ -212,11 +217,15 @@ class Ledger:
         room, load, ours = self.room, self.load(gpu), self.ours.load[gpu]
         in_group = self._in_group(request.group, gpu)
         if room.per_gpu and load >= room.per_gpu:
-            return Lack("gpu", f"sessions on GPU {gpu}: {load}, and limits.per_gpu is {room.per_gpu}", 3)
+            return Lack("gpu", f"GPU {gpu} has {several(load)}, and limits.per_gpu is {room.per_gpu}", 3)
         if ours >= room.most.get(gpu, ours + 1):
-            return Lack("cap", f"on GPU {gpu} are {ours}, and no more than {room.most[gpu]} for now", 3)
+            return Lack(
+                "cap", f"GPU {gpu} has {several(ours)}; its limit is {room.most[gpu]} since one ran out of memory", 3
+            )
         if request.group and 0 < request.per_gpu <= in_group:
-            return Lack("cap", f"on GPU {gpu} are {in_group} of {request.group}, as many as its per_gpu allows", 3)
+            return Lack(
+                "cap", f"GPU {gpu} has {several(in_group)} of {request.group}, as many as its per_gpu allows", 3
+            )
         return None
 
     def _memory_lacks(self, request: Request, gpu: int) -> Lack | None:
@@ -226,11 +235,11 @@ class Ledger:
         elif not asked:
             pass
         elif free is None:
-            lack = Lack("unknown", f"nvidia-smi does not tell how full GPU {gpu} is", 6)
+            lack = Lack("unknown", f"nvidia-smi does not tell how much memory of GPU {gpu} is used", 6)
         elif free < asked <= free + self.back.get(gpu, 0):
             lack = Lack("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
         elif free < asked:
-            lack = Lack("gpu_memory", f"asks for {asked} MiB; {self._told(gpu)}", 4, free=free)
+            lack = Lack("gpu_memory", f"needs {asked} MiB; {self._told(gpu)}", 4, free=free)
         elif not self.room.fresh:
             lack = Lack("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
         return lack
@@ -239,12 +248,12 @@ class Ledger:
         """Where the memory of a GPU is."""
         load, mib = self.ours.load[gpu], self.ours.mib[gpu]
         free, total = max(0, self.free(gpu) or 0), self.room.totals.get(gpu, 0)
-        told = f"of the {total} MiB of GPU {gpu} {free} are free: {self.room.told.get(gpu, '')}"
+        parts = [self.room.told.get(gpu, "")]
         if load:
-            told += f", {load} of this run {'holds or is' if load == 1 else 'hold or are'} promised {mib}"
+            parts.append(f"{several(load)} of this run {'holds' if load == 1 else 'hold'} {mib}")
         if self.foreign.mib[gpu]:
-            told += f", other runs of yours {self.foreign.mib[gpu]}"
-        return f"{told}, headroom {HEADROOM}"
+            parts.append(f"other runs of yours hold {self.foreign.mib[gpu]}")
+        return f"{free} of {total} MiB of GPU {gpu} are free: {', '.join([*parts, f'headroom {HEADROOM}'])}"
 
     def keep(self, who: str, request: Request, gpus: Iterable[int]) -> None:
         """Nobody else gets that, in this round."""
@@ -277,5 +286,9 @@ class Ledger:
 
 
 def _rest(foreign: int, kept: int) -> str:
-    told = f", to other runs of yours {foreign}" if foreign else ""
-    return f"{told}, kept for one that has waited for longer {kept}" if kept else told
+    others = f", other runs of yours hold {foreign}" if foreign else ""
+    return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
+
+
+def several(count: int) -> str:
+    return f"{count} session" if count == 1 else f"{count} sessions"

@@ -122,7 +122,9 @@ class Room:
         """What was measured of main memory."""
         self.memory_total = total
         self.memory = for_us(total, others, self.memory_reserve)
-        self.told[None] = f"of {total} others use {others} (reserved: {self.memory_reserve})"
+        self.told[None] = f"others use {others}" + (
+            f" (reserved: {self.memory_reserve})" if self.memory_reserve else ""
+        )
 
     def candidates(self, request: Request) -> list[int]:
         """The GPUs that it may get at all."""

@@ -111,7 +111,7 @@ def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:
         "env_b": "token", "env_c": "cpus", "env_d": "host_memory", "env_g": "cap",
     }  # fmt: skip
     assert box.waiting["env_b"][2] == "only one on the host may have ray, and env_a has it"
-    assert box.waiting["env_c"][2] == f"asks for 2 cores; of {most} are promised {most} here"
+    assert box.waiting["env_c"][2] == f"needs 2 cores; this run holds {most} of {most}"
     assert box.ended("env_never").note == f"it asks for {most + 1} cores, and may use {most}"
     given = [box.fields(f"sessions/{name}/attempt-1/grant")["cores"].split(",") for name in ("env_a", "env_e")]
     assert sorted(int(core) for part in given for core in part) == cores
@@ -157,7 +157,7 @@ def test_two_runs_of_one_user_promise_nothing_twice_whoever_is_killed(box: Box, 
         box.begun("env_one")
         other.start()  # while the first one holds nothing yet
         until(lambda: (reason(other, "env_big"), reason(other, "env_ray")) == ("gpu_memory", "token"), "both wait")
-        assert "other runs of yours 10000" in other.waiting["env_big"][2]
+        assert "other runs of yours hold 10000" in other.waiting["env_big"][2]
         assert f"env_one of the run {box.id} has it" in other.waiting["env_ray"][2]
         assert other.ended("env_fits").clean, "there is room for it beside the promise"
         (promise,) = [line for line in leases(box) if " env_one " in line]

@@ -119,7 +119,7 @@ def test_the_training_job_counts_once(total: int, fit: int, job: int) -> None:
             assert said.startswith("ok") == (number < fit), said
             one.holds[f"s{number}", 0] = 4608
             one.answer()
-        assert said.startswith("gpu_memory asks for 4608 MiB; of the")
+        assert said.startswith("gpu_memory needs 4608 MiB; ")
 
 
 def test_whoever_holds_more_than_it_asked_for_counts_with_that() -> None:
@@ -130,8 +130,8 @@ def test_whoever_holds_more_than_it_asked_for_counts_with_that() -> None:
         one.holds["a", 0] = 14000
         one.answer()
         assert one.start("b") == (
-            "gpu_memory asks for 6000 MiB; of the 20000 MiB of GPU 0 5872 are free: others use 0, 1 of this run holds "
-            "or is promised 14000, headroom 128"
+            "gpu_memory needs 6000 MiB; 5872 of 20000 MiB of GPU 0 are free: others use 0, 1 session of this run holds "
+            "14000, headroom 128"
         )
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_known_and_what_is_old_starts_nothing(monkeypatch: pytest.Mo
         assert one.start("a") == "unknown GPU 0 is measured again"
         monkeypatch.delenv("COMBORUN_FRESH_MS")
         one.answer(1)
-        assert one.start("two") == "unknown nvidia-smi does not tell how full GPU 0 is"
+        assert one.start("two") == "unknown nvidia-smi does not tell how much memory of GPU 0 is used"
         assert one.start("a") == "ok 1"
         one.answer(0)
         assert one.start("two").startswith("unknown")

@@ -141,8 +141,8 @@ def test_those_that_wait_for_gpus_are_passed_but_not_for_ever(box: Box) -> None:
     box.ended("env_cpu")
     box.ended("env_one")
     until(lambda: "env_more" in box.waiting, "it is told that it waits")
-    assert box.waiting["env_more"][1:] == ("gpu", "GPU 0 is kept for env_both, which has waited for longer")
-    assert box.waiting["env_both"][1:] == ("gpu", "sessions on GPU 0: 1, and limits.per_gpu is 1")
+    assert box.waiting["env_more"][1:] == ("gpu", "GPU 0 is kept for env_both, which has waited longer")
+    assert box.waiting["env_both"][1:] == ("gpu", "GPU 0 has 1 session, and limits.per_gpu is 1")
     box.write("go", "")
     box.await_done()
     launched = [line.split()[1] for line in box.told("^launch") if "cpu" not in line]

@@ -1,8 +1,8 @@
 """What Slurm has of a run's sessions: one squeue for all of them, kept in slurm/states with its time; and its orders.
 
 A Slurm that does not answer changes nothing: the last answer stays. No pid of another node says anything here, and no
-lock is trusted across nodes. An attempt lives while Slurm runs its task, while Slurm says nothing, and while its heart
-beats, whatever Slurm says: a controller that was restarted may have forgotten what its nodes do.
+lock is trusted across nodes. An attempt counts as alive while Slurm runs its task, while Slurm does not answer, and
+while its heartbeat is fresh, whatever Slurm says: a restarted controller may have forgotten what its nodes do.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Slurm:
         return (
             self.words(claim)
             or self._accounts.get(task_of(claim))
-            or ("lost", "its task is gone, and nobody saw its end")
+            or ("lost", "its task is gone, and its end was not recorded")
         )
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:

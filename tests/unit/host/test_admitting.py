@@ -462,7 +462,7 @@ def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: 
     desk.admission.round(1)
     desk.admission.keep("server", [])
     assert desk.admission.pick(["small"], desk.at) is None
-    assert desk.admission.waits(["small"])[0][3] == "GPU 0 is kept for server, which has waited for longer"
+    assert desk.admission.waits(["small"])[0][3] == "GPU 0 is kept for server, which has waited longer"
     desk.admission.round(1)
     desk.admission.keep("server", ["there"])
     assert desk.admission.pick(["small"], desk.at), "that one ends when its clients have"
@@ -478,4 +478,4 @@ def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) 
     found = desk.admission.take("a", desk.at("a"))
     assert isinstance(found, Lack)
     assert found.reason == "gpu_memory"
-    assert "other runs of yours 6000" in found.why
+    assert "other runs of yours hold 6000" in found.why

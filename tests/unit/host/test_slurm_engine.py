@@ -64,7 +64,7 @@ def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) ->
     (cluster.run / "slurm/out/7_0").write_text(said)
     seen = cluster.answer()
     assert seen.why(cluster.claimed(said="0"))[0] == "preempted"
-    assert seen.why(cluster.claimed(said=str(len(said)))) == ("lost", "its task is gone, and nobody saw its end")
+    assert seen.why(cluster.claimed(said=str(len(said)))) == ("lost", "its task is gone, and its end was not recorded")
 
 
 def test_accounting_tells_what_the_output_does_not(cluster: Cluster) -> None:
