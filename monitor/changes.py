@@ -30,8 +30,8 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if after.hint and not (before and before.hint == after.hint):
         yield after.hint
-    if after.unheard and not (before and before.unheard):  # its age changes with every look
-        yield after.unheard
+    if after.notify_problem and not (before and before.notify_problem):  # its age changes with every look
+        yield after.notify_problem
     if after.undecided and not (before and before.undecided == after.undecided):
         yield after.undecided
 

@@ -12,7 +12,7 @@ from comborun.monitor.session import after_status, queued_again, session_status,
 from comborun.monitor.slurm import latest
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
-from comborun.monitor.waiting import AGAIN, ROOM, again, hint, room, unheard
+from comborun.monitor.waiting import AGAIN, ROOM, again, hint, notify_problem, room
 from comborun.plan import Plan
 from comborun.rules.names import AFTER
 from comborun.rules.words import Life, Outcome
@@ -56,7 +56,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         ),
         host_event=event,
         after=after_status(history.of(AFTER), moment) if plan.after else None,
-        unheard=unheard(view.id, snapshot),
+        notify_problem=notify_problem(view.id, snapshot),
     )
     if snapshot.scheduler:  # the load of a login node does not matter
         status = replace(status, use=HostUse(disk=snapshot.use.disk))

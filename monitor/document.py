@@ -49,7 +49,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "after": _session(status.after) if status.after else None,
         "host_event": asdict(status.host_event) if status.host_event else None,
         "hint": status.hint or None,
-        "unheard": status.unheard or None,
+        "unheard": status.notify_problem or None,
         "undecided": status.undecided or None,
     }
 

@@ -172,7 +172,7 @@ class RunStatus(RunFacts):
     host_event: HostEvent | None = None
     hint: str = ""
     """what to do, for example when nothing starts any more"""
-    unheard: str = ""
+    notify_problem: str = ""
     """told if the grid's notify command did not take the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""

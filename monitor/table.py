@@ -126,7 +126,9 @@ def _title(status: RunStatus, options: TableOptions) -> list[Text]:
         lines += _unreachable(status, options)
     if status.host_event:
         lines.append(Text(f"! {event_words(status.host_event, status.host, options.zone)}", "bold yellow"))
-    lines += [Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.unheard, status.undecided) if said]
+    lines += [
+        Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.notify_problem, status.undecided) if said
+    ]
     return [*lines, Text()]
 
 

@@ -130,7 +130,7 @@ def _full_disk(status: RunStatus) -> bool:
     return status.use.disk is not None and not status.use.disk.free
 
 
-def unheard(run: str, snapshot: Snapshot) -> str:
+def notify_problem(run: str, snapshot: Snapshot) -> str:
     """Whether notices fail, with the command that tries them; empty when they work."""
     if snapshot.notice_failed is None:
         return ""

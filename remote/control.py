@@ -110,7 +110,7 @@ def start(transport: Transport, directory: str, options: StartOptions) -> str:
     return done.text.strip()
 
 
-def revive(transport: Transport, directory: str, plan: Plan) -> str:
+def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
     """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
     return start(transport, directory, StartOptions(secrets=laptop_secrets(dict(plan.secrets))))
 

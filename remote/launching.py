@@ -186,7 +186,7 @@ def launch_canary(transport: Transport, plan: Plan, directory: str, episodes: in
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
     publication = publish(transport, Draft(plan, f"# a canary of {run}; its grid is there\n", root, origin), "new")
-    control.revive(transport, publication.directory, plan)
+    control.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
 

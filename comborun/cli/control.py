@@ -11,7 +11,7 @@ from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.explain import server_names
 from comborun.monitor.watch import once
-from comborun.remote.control import Steered, revive, send_test_notice, steer
+from comborun.remote.control import Steered, restart_dispatcher, send_test_notice, steer
 from comborun.remote.slurm import settle
 from comborun.text import did_you_mean, harmless
 
@@ -132,7 +132,7 @@ def _go_on(source: Source) -> str:
         how = f"is {status.hold.kind}" if status.hold else "was stopped"
         return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
     if status.dispatcher is None:
-        return revive(transport, view.directory, view.plan)
+        return restart_dispatcher(transport, view.directory, view.plan)
     return settle(transport, view.directory) if view.plan.slurm else ""
 
 

@@ -13,7 +13,7 @@ from comborun.cli.report import collected
 from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.watch import once
-from comborun.remote.control import revive, steer
+from comborun.remote.control import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
 from comborun.rules.words import Life
 from comborun.text import harmless
@@ -100,7 +100,7 @@ def _go_on(target: Target, going: _Going) -> str:
         steer(transport, view.directory, "resume")
     if what.again:
         steer(transport, view.directory, "retry", *(one.name for one in what.again))
-    return revive(transport, view.directory, view.plan)
+    return restart_dispatcher(transport, view.directory, view.plan)
 
 
 def _lines(going: _Going) -> Iterator[str]:

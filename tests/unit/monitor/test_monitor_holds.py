@@ -172,7 +172,7 @@ def test_a_run_in_which_nothing_starts_says_why_and_how_to_go_on(
 def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_try_it(code: int, how: str) -> None:
     status = look(RUNNING, header=(f"notice_code={code} notice_at={NOW - 120}",))
     said = f"the notify command {how}: notices are not delivered; `combo notify {status.run}` tests it"
-    assert (status.unheard, look(RUNNING).unheard) == (said, "")
+    assert (status.notify_problem, look(RUNNING).notify_problem) == (said, "")
 
 
 @pytest.mark.parametrize(
