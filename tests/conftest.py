@@ -10,6 +10,10 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("comborun", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("comborun")
 
 COMPUTING = Path(__file__).parent / "unit"
 """the tests without processes"""

@@ -164,7 +164,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(STEP, min_size=10, max_size=80), st.sampled_from([0, 6000]))
 def test_no_budget_is_ever_exceeded(steps: list[tuple[object, ...]], reserve: int) -> None:
     with host((24576, 24576, 49140), reserve=reserve, cpus=16) as one:

@@ -99,7 +99,7 @@ def test_names_with_anything_in_them_survive(desk: Desk) -> None:
     assert desk.ship()[0].endswith("12 files, nothing had changed"), told
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_characters="\0/", exclude_categories=("Cs",)), min_size=1, max_size=20).filter(

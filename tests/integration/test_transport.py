@@ -133,7 +133,7 @@ def test_arguments_of_any_bytes_survive(transport: Transport) -> None:
     assert transport.run('printf %s "$1"', "caf\udce9 \u2603").stdout == b"caf\xe9 \xe2\x98\x83"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20), max_size=5))
 def test_any_text_is_an_argument(transport: Transport, words: list[str]) -> None:
     done = transport.run('printf "%s\\0" "$#" "$@"', *words)

@@ -85,7 +85,7 @@ contents = st.binary(max_size=300) | logs | documents | rows | mangled
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(content=contents, context=contexts)
 def test_no_adapter_raises_and_everything_has_its_place(format_: str, content: bytes, context: Context) -> None:
     reading = read_text(format_, content, context)
@@ -95,14 +95,14 @@ def test_no_adapter_raises_and_everything_has_its_place(format_: str, content: b
     assert any((*reading.entries, reading.rejects, reading.defects)), "a file that gives nothing says so"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(content=contents, context=contexts)
 def test_no_file_is_too_strange_to_be_told_apart(content: bytes, context: Context) -> None:
     reading = read(io.BytesIO(content), context)
     assert reading.format or not reading.records
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=30) | st.from_regex(FILE, fullmatch=True), max_size=6))
 def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
     for folder, paths in groups(names).items():
@@ -110,7 +110,7 @@ def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
         assert len(reading.records) + len(reading.rejects) >= 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(words | st.text(alphabet="()[]{},'\"-.a1 \\\n", max_size=60))
 def test_no_printed_value_is_too_strange(text: str) -> None:
     with suppress(ValueError):
@@ -120,7 +120,7 @@ def test_no_printed_value_is_too_strange(text: str) -> None:
 noise_lines = st.text(max_size=20).filter(lambda text: "episode" not in text and ":" not in text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(noise_lines, max_size=3), st.integers(1, 6))
 def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> None:
     episodes = [f"Success: True\n# episodes completed so far: {n}\n" for n in range(1, count + 1)]
@@ -129,7 +129,7 @@ def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> N
     assert verdicts(found) == dict.fromkeys(range(count), "success")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.text(alphabet="([{'\"0aT,", max_size=10), max_size=3))
 def test_a_broken_tuple_costs_no_whole_one(broken: list[str]) -> None:
     text = "".join(f"results:  (x{line}\n" for line in broken) + "results:  ('env', [True, False], {})\n"
@@ -144,7 +144,7 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(values, max_size=4), st.lists(st.binary(max_size=60), max_size=4), st.sampled_from(sorted(GOOD)))
 def test_a_valid_neighbour_of_anything_is_read(bad: list[Any], noise: list[bytes], format_: str) -> None:
     if format_ == "eval-info":

@@ -99,7 +99,7 @@ def test_no_golden_script_is_left_over() -> None:
     count=st.integers(0, 5),
     put=st.text(":{}[]'\"-ab \n", max_size=9),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_preset_that_was_spoilt_gives_mistakes_with_places_or_a_grid(
     tmp_path: Path, name: str, at: int, count: int, put: str
 ) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
 
@@ -129,7 +129,6 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert len([line for line in lines if line.lstrip("●◇◐✗·✓ ").startswith(("pi0.5", "act  "))]) <= 16
 
 
-@settings(deadline=None)  # drawing takes what it takes on a machine that is busy
 @given(st.integers(6, 60), st.sampled_from([50, 100, 200]))
 def test_no_picture_is_higher_than_the_terminal_and_every_session_is_in_it(height: int, width: int) -> None:
     for status in (many(60), busy()):

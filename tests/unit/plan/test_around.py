@@ -69,7 +69,7 @@ def test_a_map_is_written_as_json_with_what_its_placeholders_stand_for() -> None
     assert "\nprintf '%s' " + plan.sessions[0].around.files[0][1].splitlines()[0] in session_script(plan.sessions[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(), st.recursive(st.text(), lambda inner: st.lists(inner).map(tuple), max_leaves=5)))
 def test_any_text_in_json_comes_out_as_it_went_in(tree: dict[str, str]) -> None:
     literal = json.loads(json.dumps(tree), object_hook=dict)

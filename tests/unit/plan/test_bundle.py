@@ -64,7 +64,7 @@ def test_the_same_plan_gives_the_same_bytes() -> None:
     assert first == second
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=200))
 def test_any_text_arrives_byte_for_byte(tmp_path_factory, text: str) -> None:
     root = tmp_path_factory.mktemp("root with 'quotes'")

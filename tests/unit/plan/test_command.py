@@ -74,7 +74,7 @@ def test_other_braces_are_text_and_a_doubled_brace_is_a_literal_one() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(TEXT, min_size=1, max_size=6))
 def test_any_text_reaches_the_program_unchanged(values: list[str]) -> None:
     words = tuple(word("{policy}", {"policy": value}) for value in values)
@@ -82,7 +82,7 @@ def test_any_text_reaches_the_program_unchanged(values: list[str]) -> None:
     assert arguments_in_bash(words) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXT, TEXT)
 def test_text_around_a_start_time_placeholder_stays_as_it_is(before: str, after: str) -> None:
     before, after = before.replace("{", "("), after.replace("{", "(")

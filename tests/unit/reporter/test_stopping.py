@@ -55,7 +55,7 @@ def test_a_large_difference_is_decided_early_and_told_with_the_pair() -> None:
     assert 0 < found.pairs < N_MAX
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 500), st.randoms(use_true_random=False), st.integers(1, 5))
 def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_change_a_decision(
     seed: int, shuffled: random.Random, sessions: int
@@ -70,7 +70,7 @@ def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_c
     assert stand(arriving) == final
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 500), st.integers(0, N_MAX))
 def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> None:
     records = drawn(seed)
@@ -81,7 +81,7 @@ def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> Non
         assert stand(before) == stand([*before, *later]) == final
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 500))
 def test_the_other_order_of_the_policies_flips_the_signs_and_nothing_else(seed: int) -> None:
     records = drawn(seed, 0.7, 0.5)
