@@ -13,9 +13,9 @@ import time
 from dataclasses import dataclass
 
 from comborun.host import leases
-from comborun.host.promises import Promises, number
+from comborun.host.promises import LeaseBook, number
 from comborun.host.shortage import Shortages
-from comborun.rules.order import Line, Spacing, WarmUp
+from comborun.rules.order import Line, Stagger, WarmUp
 from comborun.rules.placement import Lack, Request, never
 
 TYPE_CHECKING = False
@@ -44,10 +44,10 @@ class Admission:
         self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
     ) -> None:
         self._journal = journal
-        self.promises = Promises(run, run_id)
+        self.promises = LeaseBook(run, run_id)
         self._room, self._ledger = self.promises.room, self.promises.ledger
         self.line = Line(self._ledger)
-        self.spacing, self.warm = Spacing(0.0), WarmUp(0.0)
+        self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
         self.short = Shortages(self._ledger, self.promises.layout, journal, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()
         """GPUs that are not for a session, whoever runs there: its server there is not ready"""
@@ -274,7 +274,7 @@ class Admission:
         Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
         """
         beside = self.short.ended(name, gpus, at, failure, self._said(name))
-        if self.short.curious:
+        if self.short.needs_measurement:
             self.promises.want()
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")

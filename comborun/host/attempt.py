@@ -85,12 +85,12 @@ class Attempt:
         return self.gpus.split(",") if self.gpus else []
 
 
-class Ladder:
+class StopSequence:
     """The end of a command, step by step: INT, TERM and KILL to its group, each when the one before had its time."""
 
     def __init__(self, pid: int) -> None:
         self.due = _NEVER
-        """when to climb, in time.monotonic()"""
+        """when to advance, in time.monotonic()"""
         self.begun = False
         self._pid = pid
         self._steps: list[tuple[int, float]] = []
@@ -101,13 +101,13 @@ class Ladder:
         self._steps = [(signal.SIGINT, gentle), (signal.SIGTERM, firm), (signal.SIGKILL, _NEVER)]
         self.due = 0.0
 
-    def hurry(self) -> None:
+    def skip_to_kill(self) -> None:
         """TERM was sent: KILL is next."""
         self.begun = True
         self._steps = [(signal.SIGKILL, _NEVER)]
         self.due = time.monotonic() + setting("COMBORUN_STOP_TERM_S", 10.0)
 
-    def climb(self) -> None:
+    def advance(self) -> None:
         if time.monotonic() < self.due:
             return
         number, seconds = self._steps.pop(0)

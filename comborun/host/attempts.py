@@ -149,7 +149,7 @@ class RunDirectory:
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
-    def forestall(self, name: str, number: int, cause: str, note: str, family: str = SESSIONS) -> bool:
+    def cancel_unstarted(self, name: str, number: int, cause: str, note: str, family: str = SESSIONS) -> bool:
         """End it before it begins; False when it has been claimed, or nothing can be written."""
         from comborun.host import judging
         from comborun.rules.tally import Counts
@@ -168,7 +168,7 @@ class RunDirectory:
         files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided
         return False
 
-    def bury(self, name: str, number: int, family: str = SESSIONS) -> bool:
+    def finalize_lost(self, name: str, number: int, family: str = SESSIONS) -> bool:
         """End what is left of a lost attempt, judge it, write its end; False when that can't be written.
 
         Takes as long as its processes take to end.
@@ -187,7 +187,7 @@ class RunDirectory:
             survivors = reap.sweep(f"{self.id}/{name}/{number}", grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
         fd = -1 if self.nodes else _lock(f"{self.path}/{family}/{name}/lock")
-        try:  # two may come to bury it
+        try:  # two processes may come to finalize it
             if self._own_end(at):
                 return True
             ending.peak_memory_kib = records.integer({"kib": files.read_line(at.watch)}, "kib") or 0

@@ -218,6 +218,8 @@ class Steering:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.pending(name, number))
-        if waits and self.attempts.forestall(name, number + 1, "not_needed", "all that it is compared for is decided"):
+        if waits and self.attempts.cancel_unstarted(
+            name, number + 1, "not_needed", "all that it is compared for is decided"
+        ):
             self.tell(f"ended {name} {number + 1}")
             self._say(name, "not needed any more")

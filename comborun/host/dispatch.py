@@ -223,7 +223,7 @@ class Dispatcher(Overseer):
 
     def _hear_session(self, session: Session, message: Message) -> None:
         if message.what == "free":
-            if session.life in (STARTING, RUNNING, ORPHANED) and not self.ends.wary():
+            if session.life in (STARTING, RUNNING, ORPHANED) and not self.ends.next_end_decides():
                 self.ends.release(session, CLOSING)
         elif message.what == "ended":
             self.ends.ended(session)
@@ -344,11 +344,11 @@ class Dispatcher(Overseer):
     def stop_server(self, name: str) -> Opening:
         return engines.quietly(self._program("stop", "--server", name), self.layout.out)
 
-    def bury(self, name: str, number: int, family: str = "sessions") -> Child:
+    def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
         """Write the end of an attempt that nobody saw end; that may take seconds."""
 
         def work() -> None:
-            self.attempts.bury(name, number, family)
+            self.attempts.finalize_lost(name, number, family)
             files.tell(self.layout.fifo, f"ended {name} {number}")
 
         child = children.fork(work)

@@ -15,7 +15,7 @@ import time
 from comborun.host import files, process
 from comborun.host.events import reset_signals
 from comborun.host.process import setting
-from comborun.host.surroundings import Missing, bind
+from comborun.host.surroundings import MissingResource, bind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LEAVES_WITHIN_S = 3.0
 
 
 class Display:
-    """The display of one attempt. Raises Missing where it can't be had."""
+    """The display of one attempt. Raises MissingResource where it can't be had."""
 
     def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str, cores: str) -> None:
         self.number = ""
@@ -44,23 +44,23 @@ class Display:
             gpu = gpus.partition(",")[0]
             self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
             if not self.number:
-                raise Missing(f"`display` names no display for GPU {gpu}")
+                raise MissingResource(f"`display` names no display for GPU {gpu}")
 
     def _serve(self, at: str, marker: str, cores: str, geometry: str) -> None:
         """Start an Xvfb and wait for its number."""
         if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
-            raise Missing("there is no Xvfb on the PATH, which `display: xvfb` asks for")
+            raise MissingResource("there is no Xvfb on the PATH, which `display: xvfb` asks for")
         read, write = os.pipe()
         self._server = os.fork()
         if not self._server:
-            _become(write, f"{at}/xvfb", marker, cores, geometry)
+            _exec(write, f"{at}/xvfb", marker, cores, geometry)
         os.close(write)
         number = _hear(read, setting("COMBORUN_DISPLAY_S", 15.0))
         os.close(read)
         if not number:
             self.close()
             said = [line for line in files.read_text(f"{at}/xvfb").splitlines() if line.strip()]
-            raise Missing(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
+            raise MissingResource(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
         self.number = f":{number}"
         self._connect(number)
 
@@ -99,7 +99,7 @@ class Display:
             return True
 
 
-def _become(number: int, complaints: str, marker: str, cores: str, geometry: str) -> None:
+def _exec(number: int, complaints: str, marker: str, cores: str, geometry: str) -> None:
     """In the forked process: the server."""
     try:
         os.setsid()

@@ -68,7 +68,7 @@ class Ends:
         at = self._attempts.at(name, number)
         if life == STARTING and dispatcher.admission.lapsed(name, at.directory):
             note = "it was promised room, and nobody started it in time"
-            if self._attempts.forestall(name, number, "lost", note):
+            if self._attempts.cancel_unstarted(name, number, "lost", note):
                 life = ENDED
         if life == QUEUED:
             self._wait(session)
@@ -81,7 +81,7 @@ class Ends:
                 vanished.append(name)
                 session.mute = True
                 self._attempts.ask(name, number)
-                self.bury(session)
+                self.finalize_lost(session)
             elif life == STARTING and not os.path.exists(at.claim):
                 dispatcher.launcher.start(session)
 
@@ -151,7 +151,7 @@ class Ends:
         if session.flag == SMOKE:
             self._judge_smoke()
 
-    def wary(self) -> bool:
+    def next_end_decides(self) -> bool:
         """Whether the next end decides if anything starts at all: then a slot is free when the end is on record."""
         policy = self._dispatcher.policy
         limited = self._dispatcher.failed and (policy("fail_fast") or policy("fail_fast_percent"))
@@ -241,7 +241,7 @@ class Ends:
         self._tell_vanished(vanished)
 
     def _seen_to(self, session: Session) -> bool:
-        """Whether somebody writes its end: its supervisor, or what buries it."""
+        """Whether somebody writes its end: its supervisor, or what finalizes it."""
         if session.undertaker and session.undertaker.poll() is None:
             return True
         seen = process.look(session.supervisor[0]) if session.supervisor else None
@@ -263,7 +263,7 @@ class Ends:
             if session.life != LOST:
                 vanished.append(session.name)
             session.mute = session.mute or len(vanished) > 1
-            self.bury(session)
+            self.finalize_lost(session)
         elif life in (STARTING, QUEUED):
             dispatcher.launcher.overdue(session)
         elif session.life != CLOSING:
@@ -275,14 +275,14 @@ class Ends:
             elif not session.watcher or session.watcher.poll() is not None:  # nobody else sees to it that it ends
                 session.watcher = dispatcher.watch(session.name, session.attempt)
 
-    def bury(self, session: Session) -> None:
+    def finalize_lost(self, session: Session) -> None:
         """In the background, since what is left of it gets a moment to end."""
         dispatcher, name, number = self._dispatcher, session.name, session.attempt
         if session.life != CLOSING:  # a closing one has given back its slot already
             dispatcher.queue.set_life(session, LOST)
         session.supervisor = None
         dispatcher.journal(f"lost {name} {number}")
-        session.undertaker = dispatcher.bury(name, number)
+        session.undertaker = dispatcher.finalize_lost(name, number)
 
     def _tell_stall(self, session: Session) -> None:
         """Once for each attempt."""

@@ -20,7 +20,7 @@ from comborun.host import files
 from comborun.host.ask import Ask, taken_by_another
 from comborun.host.judging import LogLine
 from comborun.host.process import setting
-from comborun.host.watch import Looks
+from comborun.host.watch import PollingWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 
 
-class Health(Looks):
+class Health(PollingWatch):
     """The watch over one model server."""
 
     def __init__(self, of: Attempt) -> None:

@@ -220,7 +220,7 @@ class Launcher:
 
     def give_up(self, session: Session, attempt: int, note: str) -> None:
         """Its launch has failed, unless it has begun after all; on a full disk all goes on later."""
-        if self._dispatcher.attempts.forestall(session.name, attempt, "launch_failed", note):
+        if self._dispatcher.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note):
             if session.attempt != attempt:
                 self._dispatcher.ends.leave(session)
                 session.attempt = attempt

@@ -49,7 +49,7 @@ def binds() -> bool:
     return True
 
 
-def hand_out(cores: Sequence[int], taken: Collection[int], wanted: int) -> tuple[int, ...]:
+def allocate_cores(cores: Sequence[int], taken: Collection[int], wanted: int) -> tuple[int, ...]:
     """The lowest free cores, adjacent ones if possible; none if too few are free."""
     free = [core for core in cores if core not in taken]
     if not wanted or len(free) < wanted:

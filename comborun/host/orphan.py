@@ -12,7 +12,7 @@ import signal
 import time
 
 from comborun.host import files, process, reap
-from comborun.host.attempt import Attempt, Ladder
+from comborun.host.attempt import Attempt, StopSequence
 from comborun.host.changes import process_end
 from comborun.host.events import Events
 from comborun.host.process import setting
@@ -55,7 +55,7 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """For as long as both live."""
-    watch, ladder = over(attempt), Ladder(attempt.pid)
+    watch, ladder = over(attempt), StopSequence(attempt.pid)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]
@@ -64,5 +64,5 @@ def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
         events.wait(deadline, [*watch.descriptors(), *descriptors])
         if watch.look():
             ladder.begin()
-        ladder.climb()
+        ladder.advance()
     watch.close()

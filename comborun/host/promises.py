@@ -97,7 +97,7 @@ class Measuring:
         return told
 
 
-class Promises:
+class LeaseBook:
     """The ledger of one run and of this user's other runs, and the measurements that it goes by."""
 
     def __init__(self, run: str, run_id: str) -> None:
@@ -273,7 +273,7 @@ class Promises:
         share = self.ledger.take(name, request, gpus)
         if cores is None:
             taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
-            cores = machine.hand_out(self._cores, taken, request.cpus)
+            cores = machine.allocate_cores(self._cores, taken, request.cpus)
         promised = request.but(request.gpu_memory, share.alone)
         self.made[name] = Promise(self.run_id, name, promised, tuple(gpus), at, cores)
         self._stale = True

@@ -70,7 +70,7 @@ def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]])
         process.send(pid, signal.SIGKILL)
 
 
-class Remains:
+class Leftovers:
     """What a command leaves behind. Its supervisor is a child subreaper, so whatever descends from the command stays
     the supervisor's descendant; the marker finds what came there in another way.
     """

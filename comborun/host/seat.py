@@ -28,7 +28,7 @@ _MOST_MIB = 512.0
 """on a GPU that is not its own; Isaac Sim leaves some 200 there"""
 
 
-class Seat:
+class GpuMemoryCheck:
     """The looks at one session: only where there is something to go wrong, and somebody to ask."""
 
     def __init__(self, of: Attempt) -> None:

@@ -64,7 +64,7 @@ class Server:
     opening: Opening | None = None
     watcher: Opening | None = None
     ender: Opening | None = None
-    """what ends it, or buries it"""
+    """what ends it, or finalizes it"""
 
     @property
     def busy_ending(self) -> bool:
@@ -195,7 +195,7 @@ class Servers:
         if seen.life == ENDED:
             self._ended(server, seen.record)
         elif seen.life == LOST:
-            self._bury(server)
+            self._finalize_lost(server)
         elif seen.life in (STARTING, QUEUED):
             self._overdue(server)
         elif server.life != ENDING:
@@ -281,7 +281,7 @@ class Servers:
             return
         late = f"it did not begin within {launch_s():g} s"
         note = f"its window was refused (code {code})" if code else late
-        if self._attempts.forestall(server.name, server.attempt, "launch_failed", note, FAMILY):
+        if self._attempts.cancel_unstarted(server.name, server.attempt, "launch_failed", note, FAMILY):
             self._look(server)
         else:
             server.due = time.monotonic() + launch_s()
@@ -303,12 +303,12 @@ class Servers:
             server.complained = server.attempt
             self._dispatcher.notices.tell("host", "", what)
 
-    def _bury(self, server: Server) -> None:
+    def _finalize_lost(self, server: Server) -> None:
         """In the background, as with a session."""
         if server.busy_ending:
             return
         self._dispatcher.journal(f"server-lost {server.name} {server.attempt}")
-        server.ender = self._dispatcher.bury(server.name, server.attempt, FAMILY)
+        server.ender = self._dispatcher.finalize_lost(server.name, server.attempt, FAMILY)
         if server.life != ENDING:
             server.life = LOADING  # not ready, whatever its files have said
 

@@ -18,13 +18,13 @@ import sys
 import time
 
 from comborun.host import container, files, pressure, process
-from comborun.host.attempt import Attempt, Here, Ladder
+from comborun.host.attempt import Attempt, Here, StopSequence
 from comborun.host.ending import finish
 from comborun.host.events import Events, Held, reset_signals
 from comborun.host.process import setting
-from comborun.host.reap import Remains
+from comborun.host.reap import Leftovers
 from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
-from comborun.host.surroundings import Missing, Surroundings, bind
+from comborun.host.surroundings import CommandEnvironment, MissingResource, bind
 from comborun.host.window import Window
 
 TYPE_CHECKING = False
@@ -77,14 +77,14 @@ class Supervisor(Attempt):
         self.engine = arguments[3]
         self.fifo = arguments[5] if len(arguments) == 6 else ""
         self.events = Events(hangup=bool(self.fifo))
-        self.remains = Remains(self.marker, self.events.until)
-        self.surroundings: Surroundings
+        self.remains = Leftovers(self.marker, self.events.until)
+        self.surroundings: CommandEnvironment
         self.display: Display | None = None
         self.window: Window
         self.watch: Watch | Health | None = None
         self.verdict: Verdict | None = None
         self.place = self._place()
-        self.ladder: Ladder
+        self.ladder: StopSequence
         self.began = 0.0
         """seconds since the machine started, without what it slept: no clock that is set moves it"""
         self.started = 0.0
@@ -108,8 +108,8 @@ class Supervisor(Attempt):
         self.prepare()
         self.claim()
         process.become_subreaper()
-        self.furnish()
-        finish(self, self.attend())
+        self.prepare_and_start()
+        finish(self, self.supervise_until_exit())
         self.window.close(_WINDOW_S if self.engine != "none" else 3600.0)
         if not self.interrupted:
             self.place.leave()
@@ -159,7 +159,7 @@ class Supervisor(Attempt):
             self.read(self.place.grant())
         except LookupError as error:
             raise Refusal(NO_RUN, str(error.args[0])) from None
-        self.surroundings = Surroundings(self.run_layout, self.data, self.grant)
+        self.surroundings = CommandEnvironment(self.run_layout, self.data, self.grant)
         self.gpus = self.surroundings.gpus.indexes
         if self.data.get("servers"):
             from comborun.host import served
@@ -193,7 +193,7 @@ class Supervisor(Attempt):
 
     # Its command
 
-    def furnish(self) -> None:
+    def prepare_and_start(self) -> None:
         """Provide what the command asks for and start it. If something is missing, the launch has failed."""
         refusal = ""
         given = self.surroundings
@@ -206,7 +206,7 @@ class Supervisor(Attempt):
                 word = (self.data["display"], given.gpus.indexes, self.at.directory, self.marker, given.cores)
                 self.display = Display(*word)
                 given.environment["DISPLAY"] = given.environment["COMBORUN_DISPLAY"] = self.display.number
-        except Missing as error:
+        except MissingResource as error:
             refusal = str(error)
         if not container.write(self.at, self.data.get("container", ""), self.marker):
             refusal = f"can't write in {self.at.directory}"
@@ -243,12 +243,12 @@ class Supervisor(Attempt):
             pid = os.fork()
             if not pid:
                 try:
-                    self._become(environment, refusal)
+                    self._exec(environment, refusal)
                 finally:
                     os._exit(_REFUSED)
         return pid
 
-    def _become(self, environment: Mapping[str, str], refusal: str) -> NoReturn:
+    def _exec(self, environment: Mapping[str, str], refusal: str) -> NoReturn:
         """In the child. Its output goes straight to the log file, with no pipe in between."""
         os.setsid()
         reset_signals()
@@ -283,11 +283,11 @@ class Supervisor(Attempt):
             told += [("egl", given.egl), ("egl_told", given.egl_told)]
         self.begun = files.write(self.at.begin, told)
 
-    def attend(self) -> int:
+    def supervise_until_exit(self) -> int:
         """Show the log, watch the command and forward signals until it ends; its exit code."""
         every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
         look_again = time.monotonic() + min(every, 1.0)  # what is done in a second needs no watch
-        ladder = self.ladder = Ladder(self.pid)
+        ladder = self.ladder = StopSequence(self.pid)
         while self.pid not in self.events.status:
             watch = self.watch
             descriptors = [*self.window.descriptors(), *(watch.descriptors() if watch else ())]
@@ -295,7 +295,7 @@ class Supervisor(Attempt):
             self.events.wait(min(look_again, self.window.deadline, ladder.due, due), descriptors)
             self._forward()
             self.window.show()
-            ladder.climb()
+            ladder.advance()
             if watch and not self.verdict:
                 self._look(watch)
             if time.monotonic() >= look_again:
@@ -314,7 +314,7 @@ class Supervisor(Attempt):
             self.interrupted = "interrupted in its window" if by_hand else "its supervisor was told to end"
             process.send_all(self.pid, number)
             if number == signal.SIGTERM and self.engine == "slurm":
-                self.ladder.hurry()  # it is killed in a moment, and the evidence takes time, too
+                self.ladder.skip_to_kill()  # it is killed in a moment, and the evidence takes time, too
         self.events.heard.clear()
 
     def _warned(self) -> None:

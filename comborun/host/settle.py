@@ -175,7 +175,7 @@ class Settling(Overseer):
         self.cluster.account_for(session.task for session in lost)
         for session in lost:
             self.journal(f"lost {session.name} {session.attempt}")
-            self.attempts.bury(session.name, session.attempt)
+            self.attempts.finalize_lost(session.name, session.attempt)
             self._ended(session)
         if not self.person and not self.holds.look().kind:
             for session in self.sessions.values():
@@ -195,7 +195,7 @@ class Settling(Overseer):
             return
         else:
             cause, note = "launch_failed", ": ".join(filter(None, ["its task ended before it began", said[-1]]))
-        if self.attempts.forestall(session.name, number, cause, note):
+        if self.attempts.cancel_unstarted(session.name, number, cause, note):
             session.attempt = number
             self._ended(session)
 
@@ -287,7 +287,7 @@ class Settling(Overseer):
         if life not in (QUEUED, ENDED, LOST):
             return False  # another settle job is at it
         if life == LOST:
-            self.attempts.bury(AFTER, number)
+            self.attempts.finalize_lost(AFTER, number)
         if not in_settle_job():
             job = "" if self.cluster.settlers else self.arrays.settle()
             self._must_take()

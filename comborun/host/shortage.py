@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from comborun.host import files
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
-from comborun.rules.order import Fewer, ask_for_more
+from comborun.rules.order import ConcurrencyBackoff, ask_for_more
 from comborun.rules.placement import Lack, Request
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ class Shortages:
         self._ledger = ledger
         self._layout = layout
         self._journal, self._tell = journal, tell
-        self._fewer = Fewer()
+        self._fewer = ConcurrencyBackoff()
         self._short: dict[str, _Short] = {}
         self.waiting: dict[str, Lack] = {}
         """those that wait for what only they wait for; in this round"""
@@ -204,7 +204,7 @@ class Shortages:
         return not short.more
 
     @property
-    def curious(self) -> bool:
+    def needs_measurement(self) -> bool:
         """Whether somebody wants to know how much is free now."""
         return any(short.more and short.free is None for short in self._short.values())
 

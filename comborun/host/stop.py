@@ -180,7 +180,7 @@ class Stopping:
         if life == attempts.QUEUED:
             number += 1
         begins = life in (attempts.QUEUED, attempts.STARTING)
-        if begins and self.attempts.forestall(name, number, "stopped", note, self.family):
+        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note, self.family):
             self._tell(name, number)
             _say(f"{name}: cancelled {note}")
             return
@@ -233,7 +233,7 @@ class Stopping:
                 process.send_all(int(begin["pid"]), number)
 
     def _all_ended(self) -> bool:
-        """Looks at each that is still to end, and buries what nobody supervises."""
+        """Looks at each that is still to end, and finalizes what nobody supervises."""
         if self.cluster:
             self.cluster.refresh()
         for name, number in list(self.active.items()):
@@ -241,7 +241,7 @@ class Stopping:
             if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
                 seen = self.attempts.look(name, number, self.family)
             if seen.life == attempts.LOST:
-                self.attempts.bury(name, number, self.family)
+                self.attempts.finalize_lost(name, number, self.family)
                 self._tell(name, number)
                 seen = self.attempts.glance(name, number, self.family)
             if seen.life == attempts.ENDED:

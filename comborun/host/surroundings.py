@@ -24,7 +24,7 @@ _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DIS
 """variables of the window that it runs in, or of a session in which this run was started"""
 
 
-class Missing(Exception):  # noqa: N818 - it is an answer and no error of ours
+class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours
     """Something that the command needs is not available: the launch has failed."""
 
 
@@ -62,7 +62,7 @@ class Gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self.visible
 
 
-class Surroundings:
+class CommandEnvironment:
     def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         cores = grant.get("cores", "")
@@ -78,7 +78,7 @@ class Surroundings:
         self._data = data
 
     def open(self) -> None:
-        """Find the EGL device, take a port, read the secrets. Raises Missing."""
+        """Find the EGL device, take a port, read the secrets. Raises MissingResource."""
         if self._data.get("wants_egl"):
             self.egl, self.egl_told = egl_device(self.gpus.indexes, self.gpus.uuid)
             self.environment["COMBORUN_EGL_DEVICE"] = self.egl
@@ -90,13 +90,13 @@ class Surroundings:
         try:
             self.environment.update(secrets.values(self._run))
         except LookupError as error:
-            raise Missing(str(error)) from None
+            raise MissingResource(str(error)) from None
 
 
 def take_port() -> tuple[int, int]:
     """A TCP port that nothing listens on and no other session of this user has, and the lock that holds it.
 
-    Raises Missing.
+    Raises MissingResource.
     """
     folder = _ports_folder()
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
@@ -112,7 +112,7 @@ def take_port() -> tuple[int, int]:
             continue
         if lock >= 0:
             return port, lock
-    raise Missing("no port is free")
+    raise MissingResource("no port is free")
 
 
 def _ports_folder() -> str:
@@ -123,9 +123,9 @@ def _ports_folder() -> str:
             os.makedirs(folder, 0o700, exist_ok=True)  # another start may make it just now
         found = os.lstat(folder)
     except OSError as error:
-        raise Missing(f"no port can be taken: {error}") from None
+        raise MissingResource(f"no port can be taken: {error}") from None
     if found.st_uid != os.getuid() or (found.st_mode & 0o170000) != 0o040000:
-        raise Missing(f"no port can be taken: {folder} is not a folder of this user")
+        raise MissingResource(f"no port can be taken: {folder} is not a folder of this user")
     return folder
 
 

@@ -219,7 +219,7 @@ def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tupl
     if (records.integer(claim, "restart") or 0) >= restarts():
         return 0, f"attempt {latest} was made by this start, or a later one"
     if attempts.glance(name, latest).life != ENDED:
-        attempts.bury(name, latest)
+        attempts.finalize_lost(name, latest)
     if not _goes_on(attempts, name, latest):
         return 0, f"attempt {latest} has ended for good"
     return latest + 1, ""

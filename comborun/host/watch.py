@@ -15,7 +15,7 @@ import time
 from comborun.host import files, judging, process, served
 from comborun.host.attempts import stopping
 from comborun.host.process import setting
-from comborun.host.seat import Seat
+from comborun.host.seat import GpuMemoryCheck
 from comborun.rules import counting, globs, progress, records, repetition
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _waited(pid: int) -> float:
     return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
 
-class Looks:
+class PollingWatch:
     """When a watch looks, the processes that it sees, and its end."""
 
     def __init__(self, of: Attempt) -> None:
@@ -130,7 +130,7 @@ class Looks:
             self.activity.find()
 
     def see(self) -> float:
-        """CPU time of its processes since the last look; their memory is kept for whoever may have to bury it."""
+        """CPU time of its processes since the last look; their memory is kept for whoever may have to finalize it."""
         cpu = self.activity.look()
         if self.peak_kib != self._peak and files.write_text(self.of.at.watch, f"{self.peak_kib}\n"):
             self._peak = self.peak_kib
@@ -149,7 +149,7 @@ class Looks:
         self.over = True
 
 
-class Watch(Looks):
+class Watch(PollingWatch):
     """The watch over one session's command."""
 
     def __init__(self, of: Attempt) -> None:
@@ -157,9 +157,9 @@ class Watch(Looks):
         data = of.data
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
-        self._course = progress.Course(limits, repetition.Repetition(data.get("unit", ""), of.count))
+        self._course = progress.ProgressWatch(limits, repetition.Repetition(data.get("unit", ""), of.count))
         self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
-        self._seat = Seat(of)
+        self._seat = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
         self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
         self._served_by = of.grant.get("served_by", "")
@@ -201,12 +201,12 @@ class Watch(Looks):
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()
-        ripe = course.ripe(elapsed) and not self._told
-        if ripe:
+        limit_is_near = course.limit_is_near(elapsed) and not self._told
+        if limit_is_near:
             self.activity.find(now=True)
         else:
             self.find(always=course.asks_gpu)
-        results = self._changes.of_results(now=ripe)
+        results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
         if course.look(elapsed, results=results, output=output, news=news, cpu=self.see()):

@@ -19,8 +19,8 @@ from comborun.planner.placing import rooms
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
 from comborun.rules.ledger import Ledger
-from comborun.rules.order import Line, Spacing
-from comborun.rules.placement import HEADROOM, Lack, Room, for_us
+from comborun.rules.order import Line, Stagger
+from comborun.rules.placement import HEADROOM, Lack, Room, grantable
 from comborun.text import MIB, several
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def capacity(plan: Plan, host: HostFacts) -> Capacity:
         if card is None or card.total is None or card.used is None:
             gpus[index] = None
         else:
-            gpus[index] = max(0, for_us(card.total, card.used, reserve.gpu_memory, HEADROOM))
+            gpus[index] = max(0, grantable(card.total, card.used, reserve.gpu_memory, HEADROOM))
     total = host.memory // MIB
     used = total - host.available // MIB if host.available is not None else 0
-    memory = max(0, for_us(total, used, reserve.memory)) if total else None
+    memory = max(0, grantable(total, used, reserve.memory)) if total else None
     return Capacity(
         slots=plan.limits.parallel,
         cpus=plan.cpus,
@@ -132,7 +132,7 @@ class _Play:
         self.busy = 0
         self.ledger = Ledger(_room(room))
         self.line = Line(self.ledger)
-        self.spacing = Spacing(room.stagger)
+        self.spacing = Stagger(room.stagger)
         self.now = 0.0
         for number, server in enumerate(room.servers):
             chosen = self.ledger.choose(server.asked)

@@ -72,7 +72,7 @@ def _compete(one: Request, other: Request) -> bool:
     return bool((one.gpus and other.gpus) or (one.cpus and other.cpus) or (one.memory and other.memory))
 
 
-class Spacing:
+class Stagger:
     """Starts on one GPU are so many seconds apart, and so are those without a GPU on the host (None)."""
 
     def __init__(self, seconds: float) -> None:
@@ -154,7 +154,7 @@ class _Event:
     failed: int = 0
 
 
-class Fewer:
+class ConcurrencyBackoff:
     """Where a session ran out of a GPU's memory beside others, fewer run there at once from then on.
 
     Those that ran together and fail within `WINDOW` seconds are one event: together they take away what failed, and

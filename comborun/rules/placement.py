@@ -66,7 +66,7 @@ class Lack:
     """the token, or the group whose cap on the host is reached"""
 
 
-def for_us(total: int, others: int, reserve: int, headroom: int = 0) -> int:
+def grantable(total: int, others: int, reserve: int, headroom: int = 0) -> int:
     """What may be promised of a memory."""
     return total - max(others, reserve) - headroom
 
@@ -115,13 +115,13 @@ class Room:
     def tell_gpu(self, gpu: int, total: int, others: int) -> None:
         """What was measured of a GPU."""
         self.totals[gpu] = total
-        self.gpu_memory[gpu] = for_us(total, others, self.reserve, HEADROOM)
+        self.gpu_memory[gpu] = grantable(total, others, self.reserve, HEADROOM)
         self.told[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
 
     def tell_memory(self, total: int, others: int) -> None:
         """What was measured of main memory."""
         self.memory_total = total
-        self.memory = for_us(total, others, self.memory_reserve)
+        self.memory = grantable(total, others, self.memory_reserve)
         self.told[None] = f"others use {others}" + (
             f" (reserved: {self.memory_reserve})" if self.memory_reserve else ""
         )

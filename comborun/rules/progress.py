@@ -35,7 +35,7 @@ class Limits:
         return self.stall or self.tell
 
 
-class Course:
+class ProgressWatch:
     """How one command has fared so far."""
 
     def __init__(self, limits: Limits, repetition: Repetition) -> None:
@@ -104,7 +104,7 @@ class Course:
         """Silent for half of the limit: its GPU may work for it. A single answer tells of a second only."""
         return self.silent * 2 >= self.limits.silence and not self.complains
 
-    def ripe(self, elapsed: float) -> bool:
+    def limit_is_near(self, elapsed: float) -> bool:
         """After so many seconds more without anything new it hangs, or is stalled: nothing may be overlooked now."""
         hangs = bool(self.limits.hang) and self.quiet + elapsed >= self.limits.hang
         return hangs or self.silent + elapsed >= self.limits.silence

@@ -241,7 +241,7 @@ def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_mean
     box.write("sessions/one/attempt-1/claim", claim)
     box.write("sessions/one/attempt-1/out/records.jsonl", '{"episode": 0, "success": true}\n')
     box.write("sessions/one/attempt-1/.watch", "4321\n")
-    assert RunDirectory(str(box.directory)).bury("one", 1)
+    assert RunDirectory(str(box.directory)).finalize_lost("one", 1)
     record = end(box, "one")
     assert (record["cause"], record["class"], record["completeness"]) == ("lost", "lost", "partial")
     assert record["peak_memory_kib"] == "4321"

@@ -128,10 +128,10 @@ def test_a_measurement_knows_whose_memory_it_is(tmp_path: Path, monkeypatch: pyt
 
 
 def test_cores_are_neighbours_where_it_goes() -> None:
-    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 2) == (2, 3)
-    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 3) == (0, 2, 3)
-    assert machine.hand_out([0, 1, 2, 3, 8], {1}, 5) == ()
-    assert machine.hand_out([0, 1], (), 0) == ()
+    assert machine.allocate_cores([0, 1, 2, 3, 8], {1}, 2) == (2, 3)
+    assert machine.allocate_cores([0, 1, 2, 3, 8], {1}, 3) == (0, 2, 3)
+    assert machine.allocate_cores([0, 1, 2, 3, 8], {1}, 5) == ()
+    assert machine.allocate_cores([0, 1], (), 0) == ()
 
 
 # Leases

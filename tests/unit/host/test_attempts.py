@@ -102,22 +102,22 @@ def test_an_end_of_another_start_is_none(run: RunDirectory) -> None:
 
 
 def test_what_is_forestalled_never_begins(run: RunDirectory) -> None:
-    assert run.forestall("s", 1, "stopped", "because")
+    assert run.cancel_unstarted("s", 1, "stopped", "because")
     assert attempts.outcome_of(run.end("s", 1)) == "cancelled"
-    assert not run.forestall("s", 1, "stopped", "because")
+    assert not run.cancel_unstarted("s", 1, "stopped", "because")
     claim(run, 2)
-    assert not run.forestall("s", 2, "stopped", "because")
+    assert not run.cancel_unstarted("s", 2, "stopped", "because")
 
 
 def test_a_lost_attempt_is_judged_by_what_it_left(run: RunDirectory) -> None:
     folder = claim(run, 1)
     (folder / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
     (folder / ".watch").write_text("4096\n")
-    assert run.bury("s", 1)
+    assert run.finalize_lost("s", 1)
     told = run.end("s", 1)
     assert (told["cause"], told["completeness"], told["class"], told["records"]) == ("lost", "partial", "lost", "1")
     assert (told["peak_memory_kib"], told["code"]) == ("4096", "")
-    assert run.bury("s", 1)
+    assert run.finalize_lost("s", 1)
     assert run.end("s", 1) == told
 
 
@@ -128,14 +128,14 @@ def test_what_a_lost_attempt_left_behind_is_ended(run: RunDirectory, monkeypatch
     with subprocess.Popen(["sleep", "600"], env=marked) as left:
         while not process.carries(left.pid, "run-1/s/1"):
             time.sleep(0.01)
-        assert run.bury("s", 1)
+        assert run.finalize_lost("s", 1)
         assert left.wait(10) != 0
 
 
 def test_a_verdict_that_nobody_lived_to_record_keeps_its_reason(run: RunDirectory) -> None:
     folder = claim(run, 1)
     (folder / ".verdict").write_text('{"cause": "stalled", "note": "no new line"}\n')
-    assert run.bury("s", 1)
+    assert run.finalize_lost("s", 1)
     assert run.end("s", 1)["cause"] == "stalled"
     assert "no new line" in run.end("s", 1)["note"]
 
@@ -156,7 +156,7 @@ def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
     assert not attempts.stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=pid, start=start))
     assert attempts.stopping(at)
-    assert run.bury("s", 1)
+    assert run.finalize_lost("s", 1)
     assert run.end("s", 1)["cause"] == "stopped"
 
 
@@ -322,6 +322,6 @@ def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: Run
     assert run.look("s", 1).life == RUNNING
     run.nodes = nodes = Nodes(LOST)
     assert run.look("s", 1).life == LOST
-    assert run.bury("s", 1)
+    assert run.finalize_lost("s", 1)
     os.close(lock)
     assert (run.end("s", 1)["cause"], nodes.frozen) == ("preempted", [str(folder)])

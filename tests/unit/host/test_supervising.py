@@ -84,10 +84,10 @@ REMAINS = """
 import os, sys, time
 from comborun.host import process
 from comborun.host.events import Events
-from comborun.host.reap import Remains
+from comborun.host.reap import Leftovers
 process.become_subreaper()
 events = Events()
-remains = Remains("none/such/%d" % os.getpid(), events.until)
+remains = Leftovers("none/such/%d" % os.getpid(), events.until)
 command = os.fork()
 if not command:
     os.setsid()
@@ -149,7 +149,7 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(surroundings.Missing, match="not a folder of this user"):
+    with pytest.raises(surroundings.MissingResource, match="not a folder of this user"):
         surroundings.take_port()
 
 

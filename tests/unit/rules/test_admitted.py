@@ -8,7 +8,7 @@ import pytest
 
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line
-from comborun.rules.placement import HEADROOM, Lack, Request, Room, for_us, never, others_use
+from comborun.rules.placement import HEADROOM, Lack, Request, Room, grantable, never, others_use
 
 BIG = 1 << 40
 
@@ -27,8 +27,8 @@ def reason(found: tuple[int, ...] | Lack) -> str:
 
 
 def test_a_job_counts_by_its_use_or_by_the_reserve_whichever_is_more() -> None:
-    assert for_us(80000, 10000, 40000, HEADROOM) == 80000 - 40000 - HEADROOM
-    assert for_us(80000, 50000, 40000, HEADROOM) == 80000 - 50000 - HEADROOM
+    assert grantable(80000, 10000, 40000, HEADROOM) == 80000 - 40000 - HEADROOM
+    assert grantable(80000, 50000, 40000, HEADROOM) == 80000 - 50000 - HEADROOM
 
 
 def test_what_others_use_is_told_by_the_driver_or_else_by_what_ours_asked_for() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from comborun.rules.progress import Course, Limits
+from comborun.rules.progress import Limits, ProgressWatch
 from comborun.rules.repetition import Repetition
 
 
-def course(**limits: float) -> Course:
-    return Course(Limits(**limits), Repetition())
+def course(**limits: float) -> ProgressWatch:
+    return ProgressWatch(Limits(**limits), Repetition())
 
 
-def live(one: Course, seconds: float, **seen: float) -> None:
+def live(one: ProgressWatch, seconds: float, **seen: float) -> None:
     """So many seconds, looked at every one of them."""
     for _ in range(int(seconds)):
         one.look(1.0, cpu=seen.get("cpu", 0.0))
@@ -140,9 +140,9 @@ def test_a_limit_of_time_counts_what_it_lived_through() -> None:
 def test_before_it_is_judged_nothing_may_be_overlooked() -> None:
     one = course(hang=10, stall=20)
     live(one, 8)
-    assert not one.ripe(1.0)
-    assert one.ripe(2.0)
+    assert not one.limit_is_near(1.0)
+    assert one.limit_is_near(2.0)
     one.look(1.0, news=True)
     live(one, 9)
-    assert one.ripe(1.0)
-    assert course(hang=0, stall=5).ripe(5.0)
+    assert one.limit_is_near(1.0)
+    assert course(hang=0, stall=5).limit_is_near(5.0)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from comborun.rules.breaker import Past, failures, restart_wait_s
-from comborun.rules.order import Fewer, Spacing, WarmUp, ask_for_more
+from comborun.rules.order import ConcurrencyBackoff, Stagger, WarmUp, ask_for_more
 from comborun.rules.placement import Request
 
 
 def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
-    spacing = Spacing(5.0)
+    spacing = Stagger(5.0)
     spacing.started((0, 1), 10.0)
     spacing.started((), 12.0)
     assert [spacing.left(where, 13.0) for where in (0, 1, 2, None)] == [2.0, 2.0, 0.0, 4.0]
     assert (spacing.next(13.0), spacing.next(15.0), spacing.next(17.0)) == (15.0, 17.0, math.inf)
-    assert Spacing(0.0).next(0.0) == math.inf
+    assert Stagger(0.0).next(0.0) == math.inf
 
 
 def test_the_first_of_a_program_is_waited_for_until_it_makes_progress() -> None:
@@ -45,7 +45,7 @@ def test_without_a_warm_up_nobody_waits() -> None:
 
 
 def test_those_that_fail_together_take_away_what_failed_and_half_at_most() -> None:
-    fewer = Fewer()
+    fewer = ConcurrencyBackoff()
     assert fewer.heed(0, 6, 0.0, 100.0)
     assert fewer.most == {0: 5}
     for number in range(5):
@@ -59,7 +59,7 @@ def test_those_that_fail_together_take_away_what_failed_and_half_at_most() -> No
 
 
 def test_one_that_had_the_gpu_to_itself_was_not_one_too_many() -> None:
-    fewer = Fewer()
+    fewer = ConcurrencyBackoff()
     assert not fewer.heed(0, 1, 0.0, 1.0)
     assert (fewer.most, fewer.alone(0)) == ({}, True)
     fewer.heed(1, 2, 0.0, 1.0)
