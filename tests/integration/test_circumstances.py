@@ -26,7 +26,7 @@ def told(desk: Desk, *arguments: object, before: str = "", code: int = 2) -> str
 def test_a_full_standard_output_is_told(desk: Desk) -> None:
     said = told(desk, "presets", before="exec >/dev/full")
     assert "No space left on device" in said
-    assert "standard output" in said
+    assert "the disk is full" in said
 
 
 def test_a_machine_that_starts_no_more_processes_is_told(desk: Desk) -> None:

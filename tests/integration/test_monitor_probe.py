@@ -142,7 +142,7 @@ def test_a_published_run_is_all_queued_and_waits_for_a_dispatcher(stages: Stages
     assert (status.dispatcher, status.stopped, status.finished) == (None, False, False)
     assert abs((status.now or 0) - time.time()) < 60
     assert status.use.cpus in (os.cpu_count(), len(os.sched_getaffinity(0)))
-    assert status.hint.startswith("nothing has started, and no dispatcher is there to start it: `combo resume ")
+    assert status.hint.startswith("nothing has started, and no dispatcher is there to start it: run `combo resume ")
 
 
 def test_a_session_is_seen_running_with_its_progress_and_then_ended(stages: Stages, tmp_path: Path) -> None:
