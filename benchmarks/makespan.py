@@ -87,7 +87,7 @@ def comborun(episodes: int, output: Path, jobs: int) -> float:
 
 def written(output: Path) -> int:
     """Episodes in all result files below a folder; links are passed over."""
-    files = (path for path in output.rglob("*.jsonl") if not path.is_symlink())
+    files = (path for path in output.rglob("*episodes.jsonl") if not path.is_symlink())
     return sum(len(path.read_text().splitlines()) for path in files)
 
 
