@@ -64,7 +64,7 @@ old_pythons() {
 }
 
 travelling_tests() { # <virtual environment> <argument of pytest>...
-  PYTHONPATH=$checkout "$1/bin/python" -m pytest -q -c /dev/null --noconftest -o cache_dir="$1/.cache" \
+  PYTHONPATH=$checkout:$checkout/tests/testbed "$1/bin/python" -m pytest -q -c /dev/null --noconftest -o cache_dir="$1/.cache" \
     --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 
