@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import tzinfo
 
@@ -17,16 +18,16 @@ from comborun.monitor.status import RunStatus
 from comborun.monitor.table import TableOptions, render
 
 
-class Screen:
+class Screen(ABC):
     """Shows one status after the other."""
 
     ticking = False
     """it wants to be shown the time passing between two looks at the host"""
 
-    def show(self, status: RunStatus) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def show(self, status: RunStatus) -> None: ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  a screen without a terminal has nothing to leave
         """Leave the terminal as it was, with the last picture on it; may be called twice."""
 
 
