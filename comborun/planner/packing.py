@@ -15,18 +15,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.planner.placing import rooms
 from comborun.resources import NOTHING, Request
 from comborun.rules import placement
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line, Stagger
 from comborun.rules.placement import HEADROOM, Lack, Room, grantable
-from comborun.text import MIB, several
+from comborun.text import MIB
 
 if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.resources import HostFacts
-    from comborun.servers import Server
 
 
 @dataclass(frozen=True)
@@ -265,48 +263,15 @@ def fits(tasks: Sequence[Task], room: Capacity) -> tuple[int, str]:
 
 def check_fit(plan: Plan, host: HostFacts) -> None:
     """Raise UserError, naming every request that no wait will meet, with the numbers."""
-    kinds: dict[tuple[int, Request], tuple[str, Session | Server]] = {}
-    asking: list[tuple[str, Session | Server]] = [
-        *((one.name, one) for one in plan.sessions),
-        *((f"the server {one.name}", one) for one in plan.servers),
-    ]
-    for who, one in asking:
-        kinds.setdefault((one.gpus, one.request), (who, one))
-    reasons = [f"\n  {who} {reason}" for who, one in kinds.values() for reason in _never(one, plan, host)]
+    room = Room(plan.gpus, plan.limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
+    room.totals = {card.index: card.total for card in host.cards if card.total is not None}
+    room.memory_total = host.memory // MIB or None
+    asking = [(one.name, Task.of(one).asked) for one in plan.sessions]
+    asking += [(f"the server {one.name}", Task(0.0, one.gpus, one.request).asked) for one in plan.servers]
+    first = {request: who for who, request in reversed(asking)}
+    reasons = [f"\n  {who}: {why}" for request, who in first.items() if (why := placement.never(request, room))]
     if reasons:
         raise UserError(
-            f"{host.called} can never start this:{''.join(reasons)}",
+            f"{host.called} can never start this:{''.join(reversed(reasons))}",
             "lower what `resources` asks for, or what `reserve` keeps; `combo doctor` shows what the host has",
         )
-
-
-def _never(one: Session | Server, plan: Plan, host: HostFacts) -> Iterator[str]:
-    if one.request.cpus > plan.cpus:
-        yield f"asks for {several(one.request.cpus, 'core')}; the host has {host.cpus}{_kept(plan.reserve.cpus)}"
-    memory = host.memory // MIB
-    if memory and one.request.memory > memory - plan.reserve.memory:
-        yield f"asks for {one.request.memory} MiB of memory; the host has {memory}{_kept(plan.reserve.memory)}"
-    allowed = [gpu for gpu in plan.gpus if not one.request.only or gpu in one.request.only]
-    if one.gpus > len(allowed):
-        among = f" among {list(one.request.only)}" if one.request.only else ""
-        yield f"asks for {several(one.gpus, 'GPU')}{among}; of these it may use {allowed}"
-    elif one.gpus and one.request.gpu_memory:
-        yield from _too_small(one, allowed, plan, host)
-
-
-def _too_small(one: Session | Server, allowed: list[int], plan: Plan, host: HostFacts) -> Iterator[str]:
-    """Where nvidia-smi doesn't tell how large a GPU is, nothing is said."""
-    totals = {card.index: card.total for card in host.cards}
-    offers = {room.gpu: room.mib for room in rooms(host, plan.reserve)}
-    fitting = [gpu for gpu in allowed if (free := offers[gpu]) is None or free >= one.request.gpu_memory]
-    if len(fitting) < one.gpus:
-        have = ", ".join(f"GPU {gpu} {totals.get(gpu)}" for gpu in allowed)
-        number = f" on each of {one.gpus} GPUs" if one.gpus > 1 else " of a GPU"
-        yield (
-            f"asks for {one.request.gpu_memory} MiB{number}; of MiB there are: {have}"
-            f" (reserved {plan.reserve.gpu_memory}, headroom {HEADROOM})"
-        )
-
-
-def _kept(reserved: int) -> str:
-    return f", {reserved} of them reserved" if reserved else ""

@@ -146,11 +146,14 @@ def never(request: Request, room: Room) -> str:
         among = f" of {','.join(map(str, request.only))}" if request.only else ""
         return f"it asks for {request.gpus} GPU{'s' * (request.gpus != 1)}{among}, and may use {len(candidates)}"
     if room.cpus is not None and request.cpus > room.cpus:
-        return f"it asks for {request.cpus} cores, and may use {room.cpus}"
+        return f"it asks for {request.cpus} core{'s' * (request.cpus != 1)}, and may use {room.cpus}"
     if room.memory_total is not None and request.memory > room.memory_total - room.memory_reserve:
         has = f"the host has {room.memory_total}, reserved {room.memory_reserve}"
         return f"it asks for {request.memory} MiB of memory; {has}"
     if len(fitting) < request.gpus:
-        most = f"{len(fitting)} can give that, the largest {max(sizes.values())} MiB"
-        return f"it asks for {request.gpu_memory} MiB on {request.gpus} of its GPUs; {most}"
+        of_each = "a GPU" if request.gpus == 1 else f"each of {request.gpus} GPUs"
+        has = ", ".join(f"GPU {gpu} has {room.totals.get(gpu, 'an unknown number')}" for gpu in candidates)
+        return (
+            f"it asks for {request.gpu_memory} MiB of {of_each}; {has} (reserved {room.reserve}, headroom {HEADROOM})"
+        )
     return ""

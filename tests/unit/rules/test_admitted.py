@@ -137,7 +137,7 @@ def test_what_can_never_start_is_told_at_once() -> None:
     assert never(Request(gpus=3), room) == "it asks for 3 GPUs, and may use 2"
     assert never(Request(cpus=5), room) == "it asks for 5 cores, and may use 4"
     assert "the host has 100" in never(Request(memory=101), room)
-    assert "1 can give that, the largest 5000 MiB" in never(Request(gpus=2, gpu_memory=3000), room)
+    assert "it asks for 3000 MiB of each of 2 GPUs; GPU 0 has 1128" in never(Request(gpus=2, gpu_memory=3000), room)
     assert not never(Request(gpus=2, gpu_memory=1000, cpus=4, memory=100), room)
     del room.totals[0]
     assert not never(Request(gpus=2, gpu_memory=3000), room), "what is not known may be enough"
