@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -15,6 +16,7 @@ _COMMANDS = {
         "init": ("check", "Write a starter grid with comments."),
         "presets": ("presets", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
+        "try": ("try_", "Run one episode of one combo, and say what counts of it."),
         "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
         "export": ("plan", "Write the plan for another program, such as docker compose."),
     },
@@ -80,7 +82,9 @@ def _loaded(module: str, name: str) -> click.Command:
     """Without a look for garbage, since all that is loaded stays: a fifth of the time."""
     gc.disable()
     try:
-        command: click.Command = getattr(import_module(f"comborun.cli.{module}"), name)
+        command: click.Command = getattr(
+            import_module(f"comborun.cli.{module}"), f"{name}_" if iskeyword(name) else name
+        )
         return command
     finally:
         gc.freeze()
@@ -95,6 +99,7 @@ def combo() -> None:
     \b
     combo init > grid.yaml      write a starter grid
     combo check grid.yaml       find every mistake in it
+    combo try grid.yaml         run one episode of one combo, and see what counts
     combo plan grid.yaml        see what would run where
     combo run grid.yaml         launch, watch, report
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -18,13 +18,10 @@ from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
 from comborun.forecast.calibrating import best, disturbed
 from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
-from comborun.monitor.trials import Bench, Progress, measure_alone, measure_beside, tidy
-from comborun.planner import lay_out
-from comborun.remote.control import laptop_secrets
-from comborun.remote.grids import read_grid, with_policies
-from comborun.remote.host import ask, check
+from comborun.monitor.bench import Bench, Progress, bench_for, tidy
+from comborun.monitor.trials import measure_alone, measure_beside
+from comborun.remote.grids import read_grid
 from comborun.remote.knowledge import read_calibrations
-from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
@@ -91,26 +88,10 @@ def _prepare(path: Path, where: Where, progress: Progress) -> Bench:
     grid = read_grid(path)
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # a file that can't be read is told before anything runs
-    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
-    transport = where.connect(grid.host)
-    grid = with_policies(grid, transport)
-    facts = ask(transport, grid.secrets, grid.host_python)
-    check(facts)
-    plan = lay_out(_uncut(grid), facts, digest_of(shipments))
-    if endless := next((one for one in plan.sessions if not one.count), None):
+    bench = bench_for(grid, where.connect, lambda whole: whole, progress, ".calibrate")
+    if endless := next((one for one in bench.plan.sessions if not one.count), None):
         raise UserError(f"nothing says how many episodes `{endless.name}` has", "such as `episodes: 100`")
-
-    def ready(root: str) -> None:
-        deliver(transport, compare(transport, shipments), root)
-
-    return Bench(transport, grid, plan, facts, secrets, ready, progress)
-
-
-def _uncut(grid: Grid) -> Grid:
-    """One session for each combo, in the grid's order."""
-    whole = {"shards": None, "block": None}
-    combos = tuple(replace(one, settings=one.settings.model_copy(update=whole)) for one in grid.combos)
-    return grid.model_copy(update={"combos": combos, "stop_early": None})
+    return bench
 
 
 def _write(grid: Grid, result: Calibration) -> Path:

@@ -83,7 +83,7 @@ def kinds(sessions: Sequence[Session]) -> tuple[Session, ...]:
 def alone(plan: Plan, sessions: Sequence[Session], episodes: Sequence[int]) -> Plan:
     """One session at a time. Raises UserError where a command can't be told to do so few episodes."""
     chosen = (first_episodes(one, count, PURPOSE) for one, count in zip(sessions, episodes, strict=True))
-    return _run_of(plan, distinct(chosen), 1)
+    return trial_plan(plan, distinct(chosen), 1, PURPOSE)
 
 
 def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, length_s: float = LENGTH_S) -> Plan:
@@ -102,7 +102,7 @@ def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, 
         )
         name = f"{few.name}_{number + 1}"
         chosen.append(replace(few, name=shortened(name, name), request=request))
-    return _run_of(plan, distinct(chosen), at_once)
+    return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
 
 
 def episodes_for(measured: Measured, seconds: float, most: int) -> int:
@@ -111,8 +111,9 @@ def episodes_for(measured: Measured, seconds: float, most: int) -> int:
     return max(1, min(most, wanted))
 
 
-def _run_of(plan: Plan, sessions: tuple[Session, ...], at_once: int) -> Plan:
-    name = f"{plan.grid}_{PURPOSE}"
+def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose: str) -> Plan:
+    """A run of these sessions alone, once each, that nobody hears of."""
+    name = f"{plan.grid}_{purpose}"
     limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
     return replace(
         plan,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _STARTER = """\
 # What to evaluate: every policy in every environment. docs/grid.md explains all keys.
 #   combo check grid.yaml     finds every mistake
-#   combo plan grid.yaml      shows what would run, and changes nothing
+#   combo try grid.yaml       runs one episode of one combo, and says what counts of it
 #   combo run grid.yaml       launches, watches, reports
 name: NAME
 
@@ -69,6 +69,7 @@ _HEAD = """\
 # {summary}
 #   combo presets show {name}   explains it: what it needs, and what must be known
 #   combo check grid.yaml     finds every mistake
+#   combo try grid.yaml       runs one episode of one combo, and says what counts of it
 #   combo run grid.yaml       launches, watches, reports
 name: {grid}
 preset: {wanted}

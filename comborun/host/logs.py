@@ -1,7 +1,8 @@
 """The newest attempts of sessions, and the growing end of a log. Works on runs of any version.
 
-`logs latest RUN NAME`, `logs begins RUN NAME...`, `logs rank FOLDER RANK STREAM`, `logs start LOG LINES` answer with
-JSON; `logs next LOG OFFSET MOST END` with bytes, and on standard error with 1 where END is there.
+`logs latest RUN NAME`, `logs begins RUN NAME...`, `logs rank FOLDER RANK STREAM`, `logs start LOG LINES` and
+`logs left ATTEMPT LINES` answer with JSON; `logs next LOG OFFSET MOST END` with bytes, and on standard error with 1
+where END is there.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import glob
 import os
 import re
 import sys
+from itertools import islice
 
 from comborun.host import files, refusal
 from comborun.host.incoming import answered
 from comborun.host.refusal import Refusal
+from comborun.rules import globs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
 _BLOCK = 1 << 16
+_FILES_MOST = 1000
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +31,13 @@ def main(arguments: list[str]) -> int:
     what, *words = arguments
     if what == "next":
         return refusal.answer("logs", _next, words)
-    acts: dict[str, Callable[..., Any]] = {"latest": latest, "begins": begins, "rank": rank, "start": start}
+    acts: dict[str, Callable[..., Any]] = {
+        "latest": latest,
+        "begins": begins,
+        "rank": rank,
+        "start": start,
+        "left": left,
+    }
     return answered("logs", lambda: acts[what](*words))
 
 
@@ -94,6 +104,16 @@ def start(log: str, lines: str) -> int:
                     return at + cut + 1
                 end = cut
         return 0
+
+
+def left(attempt: str, lines: str) -> dict[str, Any]:
+    """What an attempt has left: the end of its log, and its files with their bytes."""
+    log, output = f"{attempt}/log", f"{attempt}/out"
+    with open(log, "rb") as file:
+        file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
+        told = file.read(_BLOCK).decode("utf-8", "replace")
+    found = islice(globs.matching(output, "**"), _FILES_MOST)
+    return {"log": told, "files": [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]}
 
 
 def _next(words: list[str]) -> int:

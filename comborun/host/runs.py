@@ -2,9 +2,9 @@
 
     runs list ROOT...            the runs, oldest first, for each root
     runs policies                which files are policies; standard input has the patterns and what is left out, as JSON
-    runs abandon DIRECTORY       nobody wants this run of a calibration any more: the next one removes what is left
+    runs abandon DIRECTORY       nobody wants this run of a calibration or a try any more: the next one removes it
     runs abandoned ROOT          the runs of which that is noted
-    runs discard DIRECTORY       remove a run of a calibration
+    runs discard DIRECTORY       remove a run of a calibration or a try
 
 Each answers with one JSON document.
 """
@@ -77,14 +77,14 @@ def _matching(pattern: str) -> Iterator[str]:
             yield (f"~{path[len(home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
 
 
-# Runs of `combo calibrate`
+# Runs of `combo calibrate` and `combo try`
 
 
 def discard(directory: str) -> None:
     """Remove a run and what it has promised, and only that, when its dispatcher has left."""
     root, run = os.path.split(directory)
-    if os.path.basename(root) != ".calibrate" or not re.search(f"{STAMP.pattern}$", run):
-        raise Refusal(USAGE, f"{directory} is no run of a calibration")
+    if os.path.basename(root) not in (".calibrate", ".try") or not re.search(f"{STAMP.pattern}$", run):
+        raise Refusal(USAGE, f"{directory} is no run of a calibration or a try")
     if os.path.isdir(f"{directory}/dispatch") and files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return
     shutil.rmtree(directory, ignore_errors=True)
@@ -98,7 +98,7 @@ def discard(directory: str) -> None:
     try:
         os.rmdir(root)
     except OSError:
-        return  # another calibration is there
+        return  # another run is there
 
 
 def abandon(directory: str) -> None:

@@ -1,0 +1,106 @@
+"""combo try: one episode of one combo, and what counts of what it left."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comborun.cli.options import grid_argument, host_options, json_option
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, warn, wrapped
+from comborun.monitor.bench import Progress, bench_for, tidy
+from comborun.monitor.lastline import indented
+from comborun.monitor.trying import FOLDER, chosen, try_one
+from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief
+from comborun.remote.grids import read_grid
+from comborun.text import harmless, several
+
+if TYPE_CHECKING:
+    from comborun.cli.options import Where
+    from comborun.monitor.trying import Tried
+
+_FILES_SHOWN = 8
+
+
+@click.command("try")
+@grid_argument
+@click.argument("combo", nargs=-1, metavar="[COMBO]")
+@host_options
+@click.option("--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="So many.")
+@json_option
+def try_(grid: Path, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
+    """Run one episode of one combo, here or on the grid's host, and say what counts of what it wrote.
+
+    Shows the command, the end of its log, its files, and the lines for `results:` that would make more of it count.
+    COMBO is a session's name, or its policy and environment; without it the first combo. Changes no run of the grid.
+
+    \b
+    combo try grid.yaml
+    combo try grid.yaml flat stairs --episodes 3
+    """
+    read = read_grid(grid)
+    warn(*map(str, read.warnings))
+    progress = Progress(_nobody, lambda text: click.echo(harmless(text), err=True), _nobody)
+    bench = bench_for(read, where.connect, lambda whole: chosen(whole, combo), progress, FOLDER)
+    tidy(bench)
+    tried = try_one(bench, episodes, _nobody if as_json else _running)
+    if as_json:
+        answer(tried.document())
+    else:
+        _show(tried, grid)
+    return 0 if tried.counts else SOME_DID_NOT
+
+
+def _nobody(*_: object) -> None:
+    """Hears nothing."""
+
+
+def _running(seconds: float, line: str) -> None:
+    """One line of the terminal, drawn again and again."""
+    if sys.stdout.isatty():
+        text = f"  running for {brief(seconds)}  {harmless(line)}"
+        click.echo(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
+
+
+def _show(tried: Tried, grid: Path) -> None:
+    session, end = tried.session, tried.end
+    if sys.stdout.isatty():
+        click.echo("\r\033[K", nl=False)
+    count = several(session.count, session.unit) if session.count else f"{session.unit}s as the program decides"
+    click.echo(click.style(f"{session.policy} in {session.environment}: {count}", bold=True))
+    click.echo(wrapped(harmless(tried.command), "  $ "))
+    for line in filter(str.strip, tried.log):
+        click.echo(click.style(f"  | {indented(line)}", dim=True))
+    how = f"ended with code {end.code}" if end.code is not None else f"ended: {end.cause}"
+    after = f" after {brief(tried.seconds)}" if tried.seconds is not None else ""
+    click.echo(f"  {how}{after}" + (f" ({harmless(end.note)})" if end.note else ""))
+    _show_files(tried)
+    style = STYLES[end.outcome]
+    click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
+    if end.counts.why:
+        click.echo(wrapped(harmless(end.counts.why), "  "))
+    click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
+
+
+def _show_files(tried: Tried) -> None:
+    for path, size in tried.files[:_FILES_SHOWN]:
+        click.echo(f"  wrote {harmless(path, keep='')} ({amount(size) if size >= 1 << 20 else f'{size} bytes'})")
+    if len(tried.files) > _FILES_SHOWN:
+        click.echo(f"  and {len(tried.files) - _FILES_SHOWN} more files")
+    where = f"in {tried.attempt}/out" if tried.files else f"It wrote no file below {{output_dir}}, {tried.attempt}/out"
+    click.echo(click.style(f"  {harmless(where)}", dim=True))
+
+
+def _verdict(tried: Tried) -> str:
+    counts, planned = tried.end.counts, tried.session.count
+    if not tried.session.results.told:
+        return "by its exit code alone: the grid says `results: none`"
+    of = f" of {planned}" if planned else ""
+    if not counts.records:
+        return "no episode counts"
+    verdicts = f"{counts.successes} with success, {counts.failures} without"
+    errored = f", {counts.errored} without a verdict" if counts.errored else ""
+    return f"{counts.records}{of} {'episode' if planned == 1 else 'episodes'} count: {verdicts}{errored}"

@@ -1,0 +1,223 @@
+"""Runs in a folder of their own below the root: those of `combo calibrate` and `combo try`, watched to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from comborun import __version__
+from comborun.errors import HostError, UserError
+from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History, load_run
+from comborun.monitor.watch import Clock, Source, backoff
+from comborun.planner import lay_out
+from comborun.remote import program
+from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
+from comborun.remote.grids import with_policies
+from comborun.remote.host import ask, check
+from comborun.remote.publish import Draft, publish
+from comborun.remote.shipping import compare, deliver, digest_of, survey
+from comborun.remote.transport import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comborun.grid import Grid
+    from comborun.plan import Plan
+    from comborun.remote.transport import Transport
+    from comborun.resources import HostFacts
+
+_LOCAL_S, _FAR_S = 0.25, 1.0
+_MOST_MISSES = 20
+"""looks in a row that the host did not answer; then whoever is at the terminal has to decide"""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who hears how it goes."""
+
+    say: Callable[[str], None]
+    """the next part"""
+    warn: Callable[[str], None]
+    """what goes wrong, and what is waited for"""
+    count: Callable[[int, int], None]
+    """how many of how many sessions have ended"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is tried, and where."""
+
+    transport: Transport
+    grid: Grid
+    plan: Plan
+    """one session for each combo, in the grid's order"""
+    facts: HostFacts
+    secrets: bytes = field(repr=False)
+    ready: Callable[[str], object]
+    """delivers files; is called with the folder of the runs before the first session starts"""
+    progress: Progress
+    folder: str
+    """below the root: .calibrate or .try"""
+
+    @property
+    def root(self) -> str:
+        return f"{self.grid.root.rstrip('/')}/{self.folder}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that has ended, and all that was seen of it."""
+
+    directory: str
+    history: History
+
+
+def bench_for(
+    grid: Grid,
+    connect: Callable[[str | None], Transport],
+    choose: Callable[[Grid], Grid],
+    progress: Progress,
+    folder: str,
+) -> Bench:
+    """All that the runs of a grid need on its host. `choose` says which combos, once all policies are known."""
+    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
+    transport = connect(grid.host)
+    grid = choose(with_policies(grid, transport))
+    facts = ask(transport, grid.secrets, grid.host_python)
+    check(facts)
+    plan = lay_out(_uncut(grid), facts, digest_of(shipments))
+
+    def ready(root: str) -> None:
+        deliver(transport, compare(transport, shipments), root)
+
+    return Bench(transport, grid, plan, facts, secrets, ready, progress, folder)
+
+
+def _uncut(grid: Grid) -> Grid:
+    """One session for each combo, in the grid's order."""
+    whole = {"shards": None, "block": None}
+    combos = tuple(replace(one, settings=one.settings.model_copy(update=whole)) for one in grid.combos)
+    return grid.model_copy(update={"combos": combos, "stop_early": None})
+
+
+def tidy(bench: Bench) -> None:
+    """End and remove what nobody wants any more."""
+    done = program.run_packed(bench.transport, "runs", "abandoned", bench.root, timeout=30)
+    for directory in () if done.code else program.answer(bench.transport, done):
+        try:
+            if not stop(bench.transport, directory).clean:
+                continue
+        except HostError:
+            continue
+        except UserError:  # its removal had begun, and nothing of it ran any more
+            pass
+        discard(bench, directory)
+
+
+def abandon(bench: Bench, directory: str) -> None:
+    """Nobody wants this run any more: the next one of its kind removes it."""
+    _note(bench, directory, "abandon")
+
+
+def discard(bench: Bench, directory: str) -> None:
+    """Remove a run, with what it has promised, when its dispatcher has left."""
+    _note(bench, directory, "discard")
+
+
+def _note(bench: Bench, directory: str, verb: str) -> None:
+    program.run_packed(bench.transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
+
+
+def carry_out(bench: Bench, plan: Plan, look: Callable[[str, History], None]) -> Done:
+    """Run `plan` to its end; `look` hears of each look. What is left of an interrupted run is ended."""
+    draft = Draft(plan, bench.grid.text, bench.root, {"comborun": __version__, "tries": True})
+    directory = publish(bench.transport, draft, "new").directory
+    try:
+        bench.ready(directory.rpartition("/")[0])
+        start(bench.transport, directory, StartOptions(secrets=bench.secrets))
+        watch = _Watch(bench, plan, directory)
+        watch.tell(await_beginning(bench.transport, directory))
+        return Done(directory, watch.to_the_end(look))
+    except BaseException as error:
+        _leave(bench, directory, keep=isinstance(error, UserError))
+        raise
+
+
+def _leave(bench: Bench, directory: str, *, keep: bool) -> None:
+    warn = bench.progress.warn
+    warn("\nEnding what was started ...")
+    try:
+        if not keep:
+            abandon(bench, directory)
+        stopped = stop(bench.transport, directory)
+        if stopped.clean and not keep:
+            discard(bench, directory)
+    except KeyboardInterrupt:
+        warn(f"\nInterrupted again: what is left is in {directory}; the same command ends and removes it")
+        raise
+    except HostError as error:
+        warn(f"the sessions could not be ended ({error.message}); they end by themselves, in {directory}")
+        return
+    if keep:
+        warn(f"  what went wrong is in {directory}")
+    elif not stopped.clean:
+        warn(f"not all sessions could be ended, and {directory} stays; the same command ends and removes it")
+
+
+@dataclass
+class _Watch:
+    """A run that is watched to its end."""
+
+    bench: Bench
+    plan: Plan
+    directory: str
+    idle_since: float | None = None
+    """on the clock's elapsed(); None: something runs, or nobody has looked"""
+    told: set[str] = field(default_factory=set)
+
+    def to_the_end(self, look: Callable[[str, History], None]) -> History:
+        transport, clock = self.bench.transport, Clock()
+        source = Source(transport, load_run(transport, self.directory))
+        history, misses, counted = History(), 0, 0
+        while True:
+            try:
+                history = source.fold(history)
+                misses = 0
+            except HostError:
+                misses += 1
+                if misses > _MOST_MISSES:
+                    raise
+                clock.sleep(backoff(60.0, misses, 1.0))
+                continue
+            look(self.directory, history)
+            latest = [history.of(one.name)[-1:] for one in self.plan.sessions]
+            ended = sum(bool(found and found[0].end) for found in latest)
+            if ended > counted:
+                self.bench.progress.count(ended, len(self.plan.sessions))
+                counted = ended
+            if history.snapshot and history.snapshot.done:
+                return history
+            if any(found and found[0].alive for found in latest):
+                self.idle_since = None
+            else:
+                self._look_idle(source, history, clock.elapsed())
+            clock.sleep(_LOCAL_S if transport.host == LOCAL else _FAR_S)
+
+    def _look_idle(self, source: Source, history: History, now: float) -> None:
+        """Say what is waited for when no session has run for a while. Raises UserError when nothing will run."""
+        status = classify(source.view, history)
+        if status.dispatcher is None:
+            refuse_halted(status)
+            raise HostError(f"the dispatcher of {self.directory} is gone", "give the same command again")
+        self.idle_since = now if self.idle_since is None else self.idle_since
+        if now - self.idle_since >= first_s():
+            self.tell(first_wait(source.view, history, status))
+
+    def tell(self, waits: str) -> None:
+        """Once for each thing that is waited for."""
+        what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
+        if what and what not in self.told:
+            self.told.add(what)
+            self.bench.progress.warn(f"  the first {waits}; Ctrl-C ends what was started")

@@ -1,0 +1,141 @@
+"""What `combo try` runs: one combo for a few episodes, in a run of its own that the next try removes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from comborun.command import START_TIME
+from comborun.errors import HostError, UserError
+from comborun.forecast.calibrating import trial_plan
+from comborun.monitor.bench import abandon, carry_out
+from comborun.monitor.lastline import last_line
+from comborun.planner import first_episodes
+from comborun.remote import program
+from comborun.rules.names import RunLayout
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from comborun.attempt import End
+    from comborun.grid import Grid
+    from comborun.grid.axes import Combo
+    from comborun.monitor.bench import Bench
+    from comborun.monitor.observe import History
+    from comborun.plan import Session
+
+FOLDER = ".try"
+_LOG_LINES = 12
+_START_TIME = re.compile(r'"\$([A-Z_]+)"')
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How it went."""
+
+    session: Session
+    """as it was run: for so many episodes"""
+    attempt: str
+    """its folder on the host"""
+    end: End
+    files: tuple[tuple[str, int], ...]
+    """below its output folder, with their bytes"""
+    log: tuple[str, ...]
+    """its last lines"""
+
+    @property
+    def seconds(self) -> float | None:
+        return self.end.ended - self.end.started if self.end.started else None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a session like this one would be counted."""
+        return self.end.counts.verdicts > 0 or self.end.completeness == "complete"
+
+    @property
+    def command(self) -> str:
+        """As the program was started, where that is known here."""
+        first, count = self.session.first, self.session.count
+        known = {
+            "output_dir": f"{self.attempt}/out",
+            "attempt": "1",
+            "first_episode": str(first),
+            "last_episode": str(first + count - 1),
+            "end_episode": str(first + count),
+            "episodes": str(count),
+        }
+        values = {START_TIME[name]: shlex.quote(value) for name, value in known.items()}
+        return " ".join(
+            _START_TIME.sub(lambda match: values.get(match[1], match[0]), word) for word in self.session.command
+        )
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        end, counts = self.end, self.end.counts
+        return {
+            "policy": self.session.policy,
+            "environment": self.session.environment,
+            "episodes": self.session.count,
+            "command": self.command,
+            "folder": self.attempt,
+            "seconds": self.seconds,
+            "code": end.code,
+            "outcome": str(end.outcome),
+            "note": end.note,
+            "files": [{"path": path, "bytes": size} for path, size in self.files],
+            "counted": counts.records,
+            "successes": counts.successes,
+            "verdicts": counts.verdicts,
+            "why": counts.why,
+            "counts": self.counts,
+        }
+
+
+def chosen(grid: Grid, words: Sequence[str]) -> Grid:
+    """The grid with one of its combos: its first one, or the one that `words` name.
+
+    They are the name of its session, or its policy and its environment in either order, or one of them.
+    """
+    wanted = [word for word in words if word != "in"]
+    for combo in grid.combos:
+        if not wanted or wanted == [combo.session] or set(wanted) <= {combo.policy.name, combo.environment.name}:
+            return grid.model_copy(update={"combos": (combo,)})
+    known = [name for combo in grid.combos for name in _names(combo)]
+    unknown = next((word for word in wanted if word not in known), "")
+    hint = did_you_mean(unknown, dict.fromkeys(known)) or f"such as `{grid.combos[0].session}`"
+    raise UserError(f"there is no combo `{' '.join(words)}` in {grid.path}", hint)
+
+
+def _names(combo: Combo) -> tuple[str, str, str]:
+    return combo.session, combo.environment.name, combo.policy.name
+
+
+def try_one(bench: Bench, episodes: int, running: Callable[[float, str], None]) -> Tried:
+    """Run the bench's only combo and look at what it left; `running` hears how long it has run, and its last line.
+
+    A command that can't be told to do so few episodes does all of them.
+    """
+    session = bench.plan.sessions[0]
+    if session.count and (session.counted or session.count <= episodes):
+        session = first_episodes(session, episodes, "try")
+    plan = replace(trial_plan(bench.plan, (session,), 1, "try"), retry=())
+
+    def look(_: str, history: History) -> None:
+        latest = history.of(session.name)[-1:]
+        if history.snapshot and latest and latest[0].alive and latest[0].started:
+            running(history.snapshot.now - latest[0].started, last_line(latest[0].tail))
+
+    done = carry_out(bench, plan, look)
+    abandon(bench, done.directory)
+    attempts = done.history.of(session.name)
+    if not attempts or attempts[-1].end is None:
+        raise HostError(f"the session of {done.directory} never began", "`combo doctor` looks for the cause")
+    at = RunLayout(done.directory).attempt(session.name, attempts[-1].number).directory
+    told = program.run_packed(
+        bench.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
+    )
+    left = program.answer(bench.transport, told)
+    return Tried(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))

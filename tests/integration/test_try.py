@@ -1,0 +1,79 @@
+"""`combo try`: one episode of one combo, what counts of it, and the line of `results:` that would count the rest."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from desk import Desk, desk
+
+__all__ = ["desk"]
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+
+folder, count, name, rows = sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+print("evaluating", count)
+Path(folder).mkdir(parents=True, exist_ok=True)
+lines = [json.dumps({"episode": index, "success": True, **rows}) for index in range(count)]
+Path(folder, name).write_text("".join(f"{line}\\n" for line in lines))
+"""
+
+
+def program(desk: Desk, file: str = "r.jsonl", count: str = "{episodes}", rows: str = "{}") -> str:
+    path = desk.home / "program.py"
+    path.write_text(PROGRAM)
+    fixed = f"{shlex.join([sys.executable, str(path)])} {{output_dir}} {count} {file} "
+    return fixed + shlex.quote(rows.replace("{", "{{"))
+
+
+def test_one_episode_of_the_combo_that_was_named_is_run_and_counted(desk: Desk) -> None:
+    grid = desk.grid(command=program(desk))
+    done = desk.combo("try", grid, "poor", "field")
+    assert done.returncode == 0, done.stderr
+    for told in ("poor in field: 1 episode", "| evaluating 1", "wrote r.jsonl", "1 of 1 episode count: 1 with success"):
+        assert told in done.stdout
+    assert "Next: " in done.stdout
+    assert not desk.runs  # no run of the grid is made
+
+    again = desk.json("try", grid, "--episodes", "3")
+    assert (again["policy"], again["environment"], again["counted"]) == ("good", "maze", 3)
+    assert [file["path"] for file in again["files"]] == ["r.jsonl"]
+    assert Path(again["folder"], "out/r.jsonl").is_file()
+    assert [path.name for path in (desk.home / "comborun/.try").glob("little*")] == [Path(again["folder"]).parts[-4]]
+
+
+def test_a_file_that_the_pattern_does_not_take_comes_with_the_line_that_takes_it(desk: Desk) -> None:
+    grid = desk.grid(command=program(desk, "r.ndjson"))
+    found = desk.json("try", grid)
+    assert found["counted"] == 0
+    assert not found["counts"]
+    assert 'r.ndjson: 1 episode, but the pattern takes **/*.jsonl: `results: {files: "**/*.ndjson"}`' in found["why"]
+
+    mended = desk.grid(command=program(desk, "r.ndjson"), results='{files: "**/*.ndjson"}')
+    assert desk.combo("try", mended).returncode == 0
+
+
+def test_a_program_that_cannot_be_told_to_do_fewer_does_all_and_one_that_writes_nothing_is_told_of(desk: Desk) -> None:
+    assert desk.json("try", desk.grid(command=program(desk, count="4")))["counted"] == 4
+
+    silent = desk.grid(command=f"{sys.executable} -c pass {{output_dir}} {{episodes}}")
+    assert desk.json("try", silent)["why"] == "it wrote no file below {output_dir}"
+
+
+@pytest.mark.parametrize("words", [["maze_poor"], ["poor"], ["poor", "maze"], ["maze", "poor"], ["poor", "in", "maze"]])
+def test_a_combo_is_named_by_its_session_or_by_its_policy_and_environment(desk: Desk, words: list[str]) -> None:
+    from comborun.grid import load_grid
+    from comborun.monitor.trying import chosen
+
+    (combo,) = chosen(load_grid(desk.grid()), words).combos
+    assert (combo.policy.name, combo.environment.name) == ("poor", "maze")
+
+
+def test_a_combo_that_is_not_there_comes_with_a_close_name(desk: Desk) -> None:
+    done = desk.combo("try", desk.grid(), "por", "maze")
+    assert done.returncode != 0
+    assert "did you mean `poor`?" in done.stderr
