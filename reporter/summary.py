@@ -12,7 +12,7 @@ from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
-from comborun.reporter.counting.measures import MetricMean, metrics
+from comborun.reporter.counting.measures import MetricMean, time_field
 from comborun.reporter.counting.quality import Finding, Quality, quality
 from comborun.work import Spans, size
 
@@ -116,16 +116,14 @@ def summarize(collected: Collected) -> Report:
     tallied = tallies_of(collected, merged)
     policies, environments = _axes(collected, {*merged, *tallied})
     order = [(policy, environment) for environment in environments for policy in policies]
-    wanted = {combo: histories[0].session.results.metrics for combo, histories in sessions.items()}
-    means = metrics([(found.accepted, wanted.get(combo, ())) for combo, found in merged.items()])
-    measured = dict(zip(merged, means, strict=True))
+    timed = time_field(one.accepted for one in merged.values())
     found = {
         combo: Found(
             as_run(sessions.get(combo, ())),
             merged.get(combo),
             tallied.get(combo),
             size(spare.get(combo, ())),
-            measured.get(combo, ()),
+            timed,
         )
         for combo in order
         if combo in merged or combo in sessions or combo in tallied

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from comborun.reporter.statistics.bootstrap import mean_of_rates
+from comborun.reporter.statistics.means import mean_of_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +79,7 @@ class MacroMean:
     mean: float | None
     """None where an environment has no completed episode of this policy"""
     interval: Interval | None
-    """95 %: bootstrap, stratified by environment"""
+    """95 %, the environments taken as fixed"""
     missing: tuple[str, ...]
     """environments without a completed episode of this policy"""
     partial: tuple[str, ...]

@@ -14,6 +14,7 @@ from comborun.reporter.counting.measures import (
     TimeToSuccess,
     balanced_rate,
     failure_kinds,
+    metrics,
     time_to_success,
 )
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
@@ -102,8 +103,8 @@ class Found:
     """None where records tell more"""
     not_needed: int = 0
     """episodes"""
-    metrics: tuple[MetricMean, ...] = ()
-    """of the records"""
+    time_field: str | None = None
+    """of which the times to success are taken"""
 
 
 def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSummary:
@@ -111,7 +112,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
     records = merged.accepted if merged else ()
     counts = _counted(tally, histories) if tally else _count(merged) if merged else None
     wanted = histories[0].session.results.metrics if histories else ()
-    means = _told(tally, wanted) if tally else found.metrics
+    means = _told(tally, wanted) if tally else metrics(records, wanted)
     absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed else set()
     told = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
     contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
@@ -129,7 +130,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
         bounds=_bounds(counts) if counts and counts.completed else None,
         retried=merged.retried if merged else 0,
         failures=failure_kinds(records) if counts and not tally else None,
-        time_to_success=time_to_success(records),
+        time_to_success=time_to_success(records, found.time_field),
         balanced=balanced_rate(records),
         not_needed=found.not_needed,
     )

@@ -10,25 +10,20 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.statistics.bootstrap import bca_means
+from comborun.reporter.statistics.means import mean_interval
 from comborun.reporter.statistics.proportion import Balanced, Incidence, balanced, incidence
 from comborun.rules.episodes import COPY, ORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.reporter.statistics.proportion import Interval
     from comborun.work import Combo
-
-    Measured = tuple[Sequence[EpisodeRecord], tuple[str, ...]]
-    """the records of a combo, and the metrics that the grid names for it"""
 
 LIMIT = 40
 """metrics per combo where the grid names none; a program that invents field names must not fill the report"""
 FEWEST_FOR_PERCENTILES = 20
 """with fewer values, 5 % and 95 % are little more than the extremes"""
-TOGETHER = 256
-"""metrics resampled at a time, over all combos"""
 FAILURE_FIELDS = (
     *("failure", "failure_kind", "failure_mode", "failure_reason", "termination", "termination_reason", "end_reason"),
     *("reason", "error"),
@@ -60,7 +55,7 @@ class MetricMean:
     mean: float
     n: int
     interval: Interval | None
-    """95 % for the mean (BCa bootstrap); None where a single value, or equal ones, say nothing of it"""
+    """95 % for the mean (t); None where fewer than 5 values, or equal ones, say nothing of it"""
     percentiles: Interval | None
     """5 % and 95 % of the episodes; None below 20 values"""
 
@@ -97,17 +92,11 @@ class TimeToSuccess:
     """successful episodes without the field: in n, but in no step of the curve"""
 
 
-def metrics(combos: Sequence[Measured]) -> tuple[tuple[MetricMean, ...], ...]:
-    """Of each combo in the order of the metrics that are named, or where none is in the order in which the records name
-    them. All combos together, since resampling them one by one takes twenty times as long."""
-    values = [_values(records, wanted) for records, wanted in combos]
-    intervals = iter(_intervals([numbers for found in values for numbers in found.values()]))
+def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
+    """In the order of the metrics that are named, or where none is in the order in which the records name them."""
     return tuple(
-        tuple(
-            MetricMean(name, _mean(numbers), len(numbers), next(intervals), _percentiles(numbers))
-            for name, numbers in found.items()
-        )
-        for found in values
+        MetricMean(name, _mean(values), len(values), mean_interval(values), _percentiles(values))
+        for name, values in _values(records, wanted).items()
     )
 
 
@@ -117,20 +106,6 @@ def _values(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> dict[s
         for name, value in record.metrics.items():
             values.setdefault(name, []).append(value)
     return dict([(name, numbers) for name, numbers in values.items() if numbers][: len(wanted) or LIMIT])
-
-
-def _intervals(columns: Sequence[Sequence[float]]) -> list[Interval | None]:
-    """Columns of the same length are resampled together, so many at a time."""
-    by_length: dict[int, list[int]] = {}
-    for place, numbers in enumerate(columns):
-        by_length.setdefault(len(numbers), []).append(place)
-    intervals: list[Interval | None] = [None] * len(columns)
-    for places in by_length.values():
-        for start in range(0, len(places), TOGETHER):
-            some = places[start : start + TOGETHER]
-            for place, interval in zip(some, bca_means([columns[place] for place in some]), strict=True):
-                intervals[place] = interval
-    return intervals
 
 
 def _percentiles(values: Sequence[float]) -> Interval | None:
@@ -172,14 +147,26 @@ def _told(record: EpisodeRecord, field: str) -> str:
     return value.strip().partition("\n")[0][:KIND_LENGTH] if isinstance(value, str) else ""
 
 
-def time_to_success(records: Sequence[EpisodeRecord]) -> TimeToSuccess | None:
-    """Of the completed episodes; None where no successful one has a field that says it."""
+def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
+    """The field of which all curves of a report are made, since seconds and steps have no axis in common: that of the
+    most combos, then the plainest. Steps that are no whole numbers are not steps."""
+    found = Counter(name for records in combos for name in _timed(records))
+    return min(found, key=lambda name: (-found[name], tuple(TIME_FIELDS).index(name)), default=None)
+
+
+def _timed(records: Sequence[EpisodeRecord]) -> set[str]:
+    metrics = [record.metrics for record in records if record.verdict is Verdict.SUCCESS]
+    named = {name for one in metrics for name in one} & TIME_FIELDS.keys()
+    broken = (name for name in named if TIME_FIELDS[name] == "steps" and any(one.get(name, 0) % 1 for one in metrics))
+    return named - {*broken}
+
+
+def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> TimeToSuccess | None:
+    """Of the completed episodes; None where no successful one has the field."""
     succeeded = [record for record in records if record.verdict is Verdict.SUCCESS]
-    named = {name for record in succeeded for name in record.metrics}
-    field = next((name for name in TIME_FIELDS if name in named), None)
-    if field is None:
+    times = [record.metrics[field] for record in succeeded if field in record.metrics] if field else []
+    if not field or not times:
         return None
-    times = [record.metrics[field] for record in succeeded if field in record.metrics]
     curve = incidence(times, len(_judged(records)))
     return TimeToSuccess(field, TIME_FIELDS[field], curve, len(succeeded) - len(times))
 

@@ -175,13 +175,13 @@ def _share(some: int, total: int) -> str:
 def _graded(summary: Summary) -> Iterator[str]:
     if any(mean.interval for combo in summary.combos for mean in combo.metrics):
         yield (
-            "Metrics are means over completed episodes with a 95 % bootstrap interval (BCa, seeded by the data), and"
-            " the 5th and 95th percentiles of the episodes."
+            "Metrics are means over completed episodes with a 95 % t interval, and the 5th and 95th percentiles of the"
+            " episodes."
         )
     if any(combo.time_to_success for combo in summary.combos):
         yield "Time to success is cumulative incidence over all completed episodes: failures stay in the denominator."
     if any(mean.mean is not None for mean in summary.macro_means):
         yield (
-            "Means over environments are unweighted, with the environments taken as fixed and a bootstrap stratified by"
-            " environment; no mean is given where an environment is missing."
+            "Means over environments are unweighted, with the environments taken as fixed (t interval, Agresti-Coull"
+            " variances); no mean is given where an environment is missing."
         )

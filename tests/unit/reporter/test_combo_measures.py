@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,14 @@ from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.aggregates import MacroMean
 from comborun.reporter.counting.combo import ComboSummary
-from comborun.reporter.counting.measures import KINDS, balanced_rate, failure_kinds, metrics, time_to_success
+from comborun.reporter.counting.measures import (
+    KINDS,
+    balanced_rate,
+    failure_kinds,
+    metrics,
+    time_field,
+    time_to_success,
+)
 from comborun.reporter.summary import Summary, summarize
 
 
@@ -109,7 +115,7 @@ def test_time_to_success_is_of_all_completed_episodes() -> None:
         record(3, Verdict.SUCCESS),
         record(4, Verdict.ERRORED, time_s=0.5),
     ]
-    found = time_to_success(records)
+    found = time_to_success(records, time_field([records]))
     assert found is not None
     assert (found.field, found.unit, found.untimed) == ("time_s", "s", 1)
     assert (found.curve.n, found.curve.times, found.curve.successes) == (4, (2.0, 4.0), (1, 2))
@@ -117,14 +123,22 @@ def test_time_to_success_is_of_all_completed_episodes() -> None:
 
 
 def test_without_a_success_or_a_time_there_is_no_curve() -> None:
-    assert time_to_success([record(0, time_s=1.0)]) is None
-    assert time_to_success([record(0, Verdict.SUCCESS, wall_s=1.0)]) is None
-    assert time_to_success([]) is None
+    assert time_to_success([record(0, time_s=1.0)], "time_s") is None
+    assert time_to_success([record(0, Verdict.SUCCESS, wall_s=1.0)], "time_s") is None
+    assert time_field([[record(0, Verdict.SUCCESS, wall_s=1.0)], []]) is None
+
+
+def test_all_curves_have_one_field_and_fractions_are_no_steps() -> None:
+    timed = [record(0, Verdict.SUCCESS, time_s=1.0, steps=20)]
+    stepped = [record(0, Verdict.SUCCESS, steps=20)]
+    assert time_field([timed, stepped, stepped]) == "steps"
+    assert time_field([timed, stepped, timed, timed]) == "steps"
+    assert time_field([timed, [record(0, Verdict.SUCCESS, steps=20.5)]]) == "time_s"
 
 
 def test_a_metric_has_a_mean_its_interval_and_the_spread_of_the_episodes() -> None:
     values = np.random.default_rng(3).normal(5, 2, size=40).tolist()
-    ((found,),) = metrics([([record(index, distance_m=value) for index, value in enumerate(values)], ())])
+    (found,) = metrics([record(index, distance_m=value) for index, value in enumerate(values)], ())
     assert found.interval is not None
     assert found.interval[0] < found.mean < found.interval[1]
     assert found.percentiles == pytest.approx(tuple(np.percentile(values, (5, 95))), abs=1e-12)
@@ -132,17 +146,9 @@ def test_a_metric_has_a_mean_its_interval_and_the_spread_of_the_episodes() -> No
 
 
 def test_few_values_have_no_percentiles_and_equal_ones_no_interval() -> None:
-    found = {mean.name: mean for mean in metrics([([record(index, a=index, b=3.0) for index in range(19)], ())])[0]}
+    found = {mean.name: mean for mean in metrics([record(index, a=index, b=3.0) for index in range(19)], ())}
     assert found["a"].percentiles is found["b"].interval is None
     assert found["a"].interval is not None
-
-
-def test_metrics_that_not_all_episodes_have_are_resampled_by_themselves() -> None:
-    records = [record(index, a=index, **({"b": index} if index % 2 else {})) for index in range(10)]
-    both = {mean.name: mean for mean in metrics([(records, ())])[0]}
-    ((alone,),) = metrics([([record(index, b=index) for index in (1, 3, 5, 7, 9)], ())])
-    assert both["b"] == alone
-    assert both["a"].n == 10
 
 
 def test_copies_that_ran_side_by_side_give_a_balanced_rate() -> None:
@@ -212,12 +218,3 @@ def test_the_same_records_give_the_same_numbers(run: RunDirectory) -> None:
     for environment in ("stairs", "grass"):
         run.attempt(run.session("flat", environment), rows)
     assert summary_of(run) == summary_of(run)
-
-
-@pytest.mark.parametrize("names", [("a",), ("a", "b"), ("a", "b", "c")])
-def test_no_limit_depends_on_the_combos_that_are_resampled_beside_it(names: tuple[str, ...]) -> None:
-    def values(episode: int, combo: int) -> dict[str, float]:
-        return {name: math.sin(episode * (5 * combo + ord(name))) for name in names}
-
-    combos = [([record(episode, **values(episode, combo)) for episode in range(50)], ()) for combo in range(9)]
-    assert metrics(combos) == tuple(metrics([combo])[0] for combo in combos)
