@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -16,20 +17,21 @@ from comborun.judging import FORMATS
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures import NAMES
+from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.reporter.comparing.between import Between
     from comborun.reporter.counting.schedule import Schedule
-    from comborun.reporter.figures.plate import Beside
+    from comborun.reporter.figures.plate import Plate
     from comborun.reporter.summary import Report
 
 
-FIGURES = frozenset(f"figures/{name}.{ending}" for name in NAMES for ending in ("svg", "png", "pdf"))
-"""all that a report may have"""
+FORMS = ("pdf", "png", "svg")
+"""of figures as files"""
+_OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
 
 
 @contextmanager
@@ -46,45 +48,54 @@ def _uncollected() -> Iterator[None]:
 
 
 @_uncollected()
-def report_run(directory: Path, output: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Summary:
+def report_run(
+    directory: Path,
+    output: Path,
+    unread: Mapping[PurePosixPath, str] = MappingProxyType({}),
+    forms: Sequence[str] = (),
+) -> Summary:
     """Report a run directory, finished or not, into the folder `output`.
 
-    `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable.
+    `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable. `forms`
+    are those of FORMS in which the figures are wanted as files, too.
     """
-    return write_report(collect_run(directory, unread), output)
+    return write_report(collect_run(directory, unread), output, forms)
 
 
 @_uncollected()
-def report_folder(directory: Path, output: Path) -> Summary:
+def report_folder(directory: Path, output: Path, forms: Sequence[str] = ()) -> Summary:
     """Report any folder of results in formats that are known; raises UserError when nothing in it was counted."""
     collected = collect_folder(directory)
     if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
-    return write_report(collected, output)
+    return write_report(collected, output, forms)
 
 
-def write_report(collected: Collected, output: Path) -> Summary:
-    """Make every file of the report and put each in place whole."""
-    from comborun.reporter.figures.plate import second_process
-
-    with second_process(len({record.combo for record in collected.records})) as beside:
-        report = summarize(collected)
-        files = render(report, schedule(collected), beside)
-    _publish(files, output)
-    for name in FIGURES - files.keys():  # of an earlier report, which the records no longer support
-        with suppress(OSError):
-            (output / name).unlink()
+def write_report(collected: Collected, output: Path, forms: Sequence[str] = ()) -> Summary:
+    """Make every file of the report and put each in place whole. The page is there before figures are made as files."""
+    report, ran = summarize(collected), schedule(collected)
+    drawn = plates(report, ran)
+    _publish(render(report, ran, drawn), output)
+    made = _figure_files(drawn, forms)
+    _publish({f"figures/{name}": content for name, content in made.items()}, output)
+    for path in (output / "figures").glob("*.*"):  # of an earlier report
+        if path.name not in made and _OUR_FIGURE.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
     return report.summary
 
 
-def render(report: Report, ran: Schedule, beside: Beside | None = None) -> Mapping[str, bytes]:
-    """Every file of the report, by name, and the same for the same records. `beside` helps to draw."""
-    from comborun.reporter.figures import plates
-    from comborun.reporter.figures.plate import draw_all
+def _figure_files(drawn: Sequence[Plate], forms: Sequence[str]) -> Mapping[str, bytes]:
+    from comborun.reporter.figures.files import files
+
+    return files(drawn, forms) if forms else {}
+
+
+def render(report: Report, ran: Schedule, drawn: Sequence[Plate]) -> Mapping[str, bytes]:
+    """Every file of the report but the figures, by name, and the same for the same records."""
     from comborun.reporter.pages import data, page
     from comborun.reporter.pages.latex import latex
 
-    drawn = draw_all(plates(report, ran), beside)
     sections = page.page(report.summary)
     texts = {
         "report.html": page.html(sections, drawn),
@@ -95,9 +106,8 @@ def render(report: Report, ran: Schedule, beside: Beside | None = None) -> Mappi
         "summary.csv": data.summary_csv(report.summary),
         "episodes.csv": data.episodes_csv(report.episodes),
     }
-    figures = {f"figures/{name}": content for one in drawn.values() for name, content in one.files.items()}
     # Names from records may hold halves of UTF-16 pairs, which no encoding takes.
-    return {name: text.encode("utf-8", "replace") for name, text in texts.items()} | figures
+    return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:

@@ -36,7 +36,7 @@ _PURPOSES = {
     "final_benchmark_report.json": "every number, for programs",
     "summary.csv": "every combo",
     "episodes.csv": "every episode",
-    "figures": "as SVG, PNG and PDF",
+    "figures": "for papers and slides",
 }
 
 
@@ -48,6 +48,7 @@ _PURPOSES = {
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
 @click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
+@click.option("--figures", metavar="FORMS", help="The figures as files too: pdf, png or svg, several with a comma.")
 @json_option
 def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
     """Report on a run, or on any folder of result files.
@@ -62,27 +63,26 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
         _compare(pair, where, output, as_json=as_json)
         return
+    forms = _forms(how["figures"] or "")
     if run and _is_folder(run, where):
         from comborun.reporter import report_folder
 
         folder = output or Path(run) / "report"
-        summary = report_folder(Path(run), folder)
+        summary = report_folder(Path(run), folder, forms)
     else:
-        summary, folder = report_on(where.find(run), output, _size(how["max_size"]))
+        summary, folder = make_report(*where.find(run).bring(_size(how["max_size"])), output, forms)
     show_report(summary, folder, as_json=as_json)
 
 
-def report_on(target: Target, output: Path | None = None, most: int | None = None) -> tuple[Summary, Path]:
-    """The report of a run, made from its own directory on this machine, else from a mirror of it, and its folder."""
-    return make_report(*target.bring(most), output)
-
-
-def make_report(source: Path, skipped: Sequence[Skipped], output: Path | None = None) -> tuple[Summary, Path]:
+def make_report(
+    source: Path, skipped: Sequence[Skipped], output: Path | None = None, forms: Sequence[str] = ()
+) -> tuple[Summary, Path]:
+    """The report of a run, made from its own directory on this machine or from a mirror of it, and its folder."""
     from comborun.reporter import report_run
 
     show_skipped(skipped)
     folder = output or source / "report"
-    return report_run(source, folder, dict(skipped)), folder
+    return report_run(source, folder, dict(skipped), forms), folder
 
 
 def show_skipped(skipped: Sequence[Skipped]) -> None:
@@ -91,6 +91,16 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
         click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
     if len(skipped) > _MOST_SKIPPED:
         click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
+
+
+def _forms(words: str) -> tuple[str, ...]:
+    """The kinds of file that figures are wanted as."""
+    from comborun.reporter.report import FORMS
+
+    wanted = tuple(word.strip().lower() for word in words.split(",") if word.strip())
+    if unknown := [word for word in wanted if word not in FORMS]:
+        raise UserError(f"--figures {unknown[0]}: no such kind of file", f"one or more of {', '.join(FORMS)}")
+    return wanted
 
 
 def _size(text: str | None) -> int | None:

@@ -1,7 +1,4 @@
-"""The report's figures: each from numbers that the report holds, as text in a page and as files.
-
-matplotlib is imported when the first is drawn.
-"""
+"""The report's figures: each from numbers that the report holds, as text in a page and, if asked for, as files."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from comborun.reporter.figures.plate import Drawing, Entry, Plate, key
 from comborun.reporter.figures.sheet import (
     ABREAST,
+    DASHES,
     FAINT,
     NORMAL,
     PERCENT,
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
     from comborun.reporter.figures.sheet import Point, Sheet
     from comborun.reporter.summary import ComboSummary, Summary
 
-HEIGHT = 2.1
+HEIGHT = 2.0
 STEPS = 36
 BANDS = 3
 """policies whose bands can be told apart in one plot"""
+CURVES = len(SERIES) * len(DASHES)
+"""policies in one plot: of more, the first in the report's order"""
+BARS = 100
+"""policies in one plot of failure kinds"""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Runni
     for environment in summary.environments:
         curves = tuple(
             _Curve(index, tuple((float(n), successes / n) for n, successes in running[policy, environment]))
-            for index, policy in enumerate(summary.policies)
+            for index, policy in enumerate(summary.policies[:CURVES])
             if (policy, environment) in running
         )
         if any(len(curve.points) > 1 for curve in curves):
@@ -100,13 +105,13 @@ def time_to_success(summary: Summary) -> Plate | None:
     """The share of all episodes that has succeeded by a time; None where no record says when."""
     plots = []
     for environment in summary.environments:
-        combos = [combo for combo in summary.combos if combo.environment == environment and _timed(combo)]
-        if combos:
-            banded = len(combos) <= BANDS
-            curves = tuple(_incidence(summary.policies.index(combo.policy), combo, banded=banded) for combo in combos)
-            times = [combo.time_to_success for combo in combos if combo.time_to_success]
-            axis = ", ".join(dict.fromkeys(f"{time.field} ({time.unit})" for time in times))
-            plots.append(_Plot(environment, axis, curves, counted=False, held=True))
+        combos = [combo for combo in summary.combos if combo.environment == environment]
+        for axis in dict.fromkeys(_timed(combo) for combo in combos):  # seconds and steps share no axis
+            timed = [combo for combo in combos if axis and _timed(combo) == axis][:CURVES]
+            banded = len(timed) <= BANDS
+            curves = tuple(_incidence(summary.policies.index(combo.policy), combo, banded=banded) for combo in timed)
+            if curves:
+                plots.append(_Plot(environment, axis, curves, counted=False, held=True))
     plate = Plate(
         name="time_to_success",
         title="Time to success",
@@ -122,12 +127,14 @@ def _drawn(plate: Plate, plots: Sequence[_Plot], summary: Summary) -> Plate | No
     """`plate` with its drawings and its key."""
     policies = sorted({curve.policy for plot in plots for curve in plot.curves})
     entries = [Entry(summary.policies[index], *look(index)) for index in policies]
-    drawings = tuple(Drawing(ABREAST, HEIGHT, plot.draw) for plot in plots)
+    drawings = tuple(Drawing(f"{plate.title}: {plot.environment}", ABREAST, HEIGHT, plot.draw) for plot in plots)
     return replace(plate, drawings=drawings, key=key(entries)) if plots else None
 
 
-def _timed(combo: ComboSummary) -> bool:
-    return combo.time_to_success is not None and combo.time_to_success.curve.n > 0
+def _timed(combo: ComboSummary) -> str:
+    """The axis that its times belong on; empty where no record has one."""
+    time = combo.time_to_success
+    return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
 
 
 def _incidence(policy: int, combo: ComboSummary, *, banded: bool) -> _Curve:
@@ -153,10 +160,10 @@ def _stairs(points: Sequence[Point]) -> Iterator[Point]:
 
 # -- why episodes failed: a bar per policy, in the words of the records -----------------------------------------------
 
-ROW = 0.26
+ROW = 0.21
 HEAD = 0.34
 FOOT = 0.26
-LABEL = 1.3
+LABEL = 1.1
 NUMBERED = 80
 """combos whose bars carry numbers; of more, the table below the figure has them"""
 OTHER, UNTOLD, ERRORED = "other kinds", "not told", "errored"
@@ -179,7 +186,7 @@ def failure_kinds(summary: Summary) -> Plate | None:
     colours = {kind: colour for kind, colour in every.items() if colour in seen}
     numbered = len(told) <= NUMBERED
     groups = [
-        [combo for combo in summary.combos if combo.key in told and combo.environment == name]
+        [combo for combo in summary.combos if combo.key in told and combo.environment == name][:BARS]
         for name in summary.environments
     ]
     return Plate(
@@ -188,7 +195,12 @@ def failure_kinds(summary: Summary) -> Plate | None:
         note="The share in per cent of all episodes with a record that failed, or were errored, in the words of their"
         f" records; what a bar leaves free succeeded.{' Numbers in the bars are episodes.' * numbered}",
         drawings=tuple(
-            Drawing(ABREAST, HEAD + ROW * len(combos) + FOOT, _Bars(combos, colours, numbered).draw)
+            Drawing(
+                f"Failure kinds: {combos[0].environment}",
+                ABREAST,
+                HEAD + ROW * len(combos) + FOOT,
+                _Bars(combos, colours, numbered).draw,
+            )
             for combos in groups
             if combos
         ),
@@ -229,12 +241,12 @@ class _Bars:
             middle = frame.top + (row + 0.5) * ROW
             episodes = combo.counts.completed + combo.counts.errored
             sheet.text((frame.left - 0.1, middle), name, NORMAL, "right")
-            sheet.box((frame.left, middle - 0.08), frame.width, 0.16, FAINT, alpha=0.12)
+            sheet.box((frame.left, middle - 0.07), frame.width, 0.14, FAINT, 0.12)
             start = 0
             for colour, count in _segments(combo.failures, self.colours):
                 place, width = frame.x(start / episodes), frame.width * count / episodes
-                sheet.box((place, middle - 0.08), width, 0.16, colour)
+                sheet.box((place, middle - 0.07), width, 0.14, colour)
                 if self.numbered and width > measure(str(count), SMALL) + 0.05:
-                    sheet.text((place + width / 2, middle), str(count), SMALL, color=ink_on(colour))
+                    sheet.text((place + width / 2, middle), str(count), SMALL, colour=ink_on(colour))
                 start += count
         frame.columns(sheet, PERCENT)

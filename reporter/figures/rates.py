@@ -13,14 +13,15 @@ from comborun.reporter.figures.sheet import (
     NORMAL,
     PERCENT,
     SMALL,
+    WHOLE,
     Frame,
     Sheet,
-    drawing,
     fit,
     gutter,
     heading,
     ink_on,
     measure,
+    shade,
     wrap,
 )
 from comborun.reporter.text import interval, of, rate
@@ -31,19 +32,22 @@ if TYPE_CHECKING:
     from comborun.reporter.figures.sheet import Point
     from comborun.reporter.summary import Axes, ComboSummary, Summary
 
-CELL = (1.56, 0.66)
-"""inches"""
-MAP_LABEL = 2.1
+MAP_LABEL = 1.6
 """inches that a row's label may take"""
-MAP_HEAD = 0.46
-MAP_FOOT = 0.42
-SIZE = 10
-"""of the map's labels, in points"""
+MAP_FOOT = 0.4
+MAP_MOST = (40, 100)
+"""columns and rows; of more, the tables have the numbers"""
+WIDEST, NARROWEST = 1.5, 0.2
+"""inches of a cell"""
+WORDED = 1.3
+"""inches from which on a cell holds its interval too"""
+TURNED = 1.2
+"""inches that a turned heading may take"""
 
-ROW = 0.22
+ROW = 0.19
 HEAD = 0.34
 FOOT = 0.3
-LABEL = 1.3
+LABEL = 1.2
 """inches that a policy's name may take"""
 
 
@@ -52,61 +56,94 @@ def heat_map(summary: Summary) -> Plate | None:
     grid = summary.axes
     if grid is None:
         return None
-    with drawing():
-        labels = [fit(row, MAP_LABEL, SIZE, "bold") for row in grid.rows]
-        left = max(measure(label, SIZE, "bold") for label in labels) + 0.14
+    columns, rows = grid.columns[: MAP_MOST[0]], grid.rows[: MAP_MOST[1]]
+    labels = [fit(row, MAP_LABEL, NORMAL, bold=True) for row in rows]
+    left = gutter(labels, MAP_LABEL, NORMAL, bold=True) + 0.14
+    width = min(max((WHOLE - left) / len(columns), NARROWEST), WIDEST)
     combos = {combo.key: combo for combo in summary.combos}
-    height = MAP_HEAD + CELL[1] * len(grid.rows) + MAP_FOOT
-    return Plate(
-        name="success_rates",
-        title="Success rates",
-        note="Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson).",
-        drawings=(Drawing(left + CELL[0] * len(grid.columns), height, _Map(grid, labels, left, combos).draw),),
-    )
+    room = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0) + 0.08
+    map_ = _Map(grid, (columns, labels), left, width, combos, counted=width >= room)
+    shown = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
+    if not map_.worded:
+        told = "Successes of completed episodes" if map_.counted else "Success rates, rounded to whole per cent"
+        shown = f"{told}; a dot marks missing or errored episodes. The tables below have rates and intervals."
+    if len(columns) < len(grid.columns) or len(rows) < len(grid.rows):
+        shown += f" The first {len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
+    size = (left + width * len(columns), map_.top + map_.height * len(rows) + MAP_FOOT)
+    return Plate("success_rates", "Success rates", shown, (Drawing("Success rates of all combos", *size, map_.draw),))
 
 
 @dataclass(frozen=True)
 class _Map:
     grid: Axes
-    labels: Sequence[str]
+    names: tuple[Sequence[str], Sequence[str]]
+    """of columns and of rows"""
     left: float
     """inches for the labels"""
+    width: float
     combos: Mapping[tuple[str, str], ComboSummary]
+    counted: bool
+    """whether k/n fits into a cell"""
+
+    @property
+    def worded(self) -> bool:
+        return self.width >= WORDED
+
+    @property
+    def height(self) -> float:
+        return 0.52 if self.worded else 0.2
+
+    @property
+    def top(self) -> float:
+        return 0.4 if self.worded else gutter(self.names[0], TURNED, NORMAL, bold=True) + 0.12
 
     def draw(self, sheet: Sheet, x: float, y: float) -> None:
-        left, top = x + self.left, y + MAP_HEAD
-        for across, column in enumerate(self.grid.columns):
-            for above, words in enumerate(reversed(wrap(column, CELL[0] - 0.1, SIZE, "bold"))):
-                place = (left + (across + 0.5) * CELL[0], top - 0.1 - 0.16 * above)
-                sheet.text(place, words, SIZE, weight="bold")
-            for down, row in enumerate(self.grid.rows):
-                corner = (left + across * CELL[0], top + down * CELL[1])
-                _cell(sheet, corner, self.combos.get(self.grid.combo(column, row)))
-        for down, label in enumerate(self.labels):
-            sheet.text((left - 0.1, top + (down + 0.5) * CELL[1]), label, SIZE, "right", weight="bold")
-        _scale(sheet, (left, top + len(self.labels) * CELL[1] + 0.12))
+        left, top = x + self.left, y + self.top
+        for across, column in enumerate(self.names[0]):
+            self._head(sheet, (left + (across + 0.5) * self.width, top), column)
+            for down in range(len(self.names[1])):
+                combo = self.combos.get(self.grid.combo(column, self.grid.rows[down]))
+                self._cell(sheet, (left + across * self.width, top + down * self.height), combo)
+        for down, label in enumerate(self.names[1]):
+            sheet.text((left - 0.08, top + (down + 0.5) * self.height), label, NORMAL, "right", bold=True)
+        _scale(sheet, (left, top + len(self.names[1]) * self.height + 0.1))
+
+    def _head(self, sheet: Sheet, foot: Point, name: str) -> None:
+        if not self.worded:
+            sheet.text(
+                (foot[0], foot[1] - 0.06), fit(name, TURNED, NORMAL, bold=True), NORMAL, "left", bold=True, turned=True
+            )
+            return
+        for above, words in enumerate(reversed(wrap(name, self.width - 0.1, NORMAL, bold=True))):
+            sheet.text((foot[0], foot[1] - 0.1 - 0.13 * above), words, NORMAL, bold=True)
+
+    def _cell(self, sheet: Sheet, corner: Point, combo: ComboSummary | None) -> None:
+        gap = 0.03 if self.worded else 0.015
+        width, height = self.width - gap, self.height - gap
+        middle = (corner[0] + width / 2, corner[1] + height / 2)
+        found = combo.rate if combo else None
+        if combo is None or found is None or found.rate is None:
+            sheet.box(corner, width, height, FAINT, 0.3)
+            sheet.text(middle, _absence(combo) if self.worded else "–", SMALL)
+            return
+        fill = shade(found.rate)
+        ink, absent = ink_on(fill), _absent(combo)
+        sheet.box(corner, width, height, fill)
+        if not self.worded:
+            sheet.text(middle, of(found) if self.counted else whole_percent(found.rate), SMALL, colour=ink)
+            if absent:
+                sheet.dot((corner[0] + width - 0.035, corner[1] + 0.035), ink, 2.6)
+            return
+        top = middle[1] - (0.14 if absent else 0.08)
+        sheet.text((middle[0], top), of(found), 9.0, bold=True, colour=ink)
+        sheet.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", SMALL, colour=ink)
+        if absent:
+            sheet.text((middle[0], top + 0.3), absent, SMALL, colour=ink)
 
 
-def _cell(sheet: Sheet, corner: Point, combo: ComboSummary | None) -> None:
-    from matplotlib import colormaps
-
-    gap = 0.03
-    width, height = CELL[0] - gap, CELL[1] - gap
-    middle = (corner[0] + width / 2, corner[1] + height / 2)
-    proportion = combo.rate if combo else None
-    if combo is None or proportion is None or proportion.rate is None:
-        sheet.box(corner, width, height, FAINT)
-        sheet.text(middle, _absence(combo), SMALL)
-        return
-    fill = colormaps["cividis"](proportion.rate)
-    ink = ink_on(fill)
-    sheet.box(corner, width, height, fill)
-    absent = _absent(combo)
-    top = middle[1] - (0.17 if absent else 0.1)
-    sheet.text((middle[0], top), of(proportion), 12, weight="bold", color=ink)
-    sheet.text((middle[0], top + 0.21), f"{rate(proportion)} {interval(proportion)}", NORMAL, color=ink)
-    if absent:
-        sheet.text((middle[0], top + 0.38), absent, SMALL, color=ink)
+def whole_percent(share: float) -> str:
+    """Only what is exactly 0 or 1 is rounded to it."""
+    return str(round(100 * share) if share in {0, 1} else min(max(round(100 * share), 1), 99))
 
 
 def _absent(combo: ComboSummary) -> str:
@@ -126,12 +163,10 @@ def _absence(combo: ComboSummary | None) -> str:
 
 def _scale(sheet: Sheet, corner: Point) -> None:
     """What the colours mean, in a strip below the cells."""
-    from matplotlib import colormaps
-
-    width = CELL[0]
+    width = WIDEST
     for step in range(24):  # each reaches to the end, under the next, so that no seams show
         place = (corner[0] + width * step / 24, corner[1])
-        sheet.box(place, width * (1 - step / 24), 0.1, colormaps["cividis"](step / 23))
+        sheet.box(place, width * (1 - step / 24), 0.1, shade(step / 23))
     for share, words, align in ((0.0, "0", "left"), (0.5, "success rate", "center"), (1.0, "1", "right")):
         sheet.text((corner[0] + width * share, corner[1] + 0.2), words, SMALL, align)
 
@@ -142,21 +177,25 @@ def forest(summary: Summary) -> Plate | None:
     if not combos:
         return None
     letters = {combo.key: summary.comparisons.letters_of(*combo.key) for combo in combos}
-    with drawing():
-        # The same in every environment, so that they can be compared by eye.
-        sides = (
-            gutter([fit(combo.policy, LABEL, NORMAL) for combo in combos], LABEL) + 0.14,
-            gutter([of(combo.rate) for combo in combos], 1.0, SMALL) + 0.1,
-            gutter([*letters.values()], 0.8, NORMAL) + 0.12,
-        )
+    # The same in every environment, so that they can be compared by eye.
+    sides = (
+        gutter([fit(combo.policy, LABEL, NORMAL) for combo in combos], LABEL) + 0.14,
+        gutter([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,
+        gutter([*letters.values()], 0.6, NORMAL) + 0.12,
+    )
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
-    groups = [[combo for combo in combos if combo.environment == name] for name in summary.environments]
+    groups = [[combo for combo in combos if combo.environment == name][: MAP_MOST[1]] for name in summary.environments]
     return Plate(
         name="intervals",
         title="Intervals",
         note=f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}.",
         drawings=tuple(
-            Drawing(ABREAST, HEAD + ROW * len(group) + FOOT, _Forest(group, letters, sides).draw)
+            Drawing(
+                f"Intervals: {group[0].environment}",
+                ABREAST,
+                HEAD + ROW * len(group) + FOOT,
+                _Forest(group, letters, sides).draw,
+            )
             for group in groups
             if group
         ),
@@ -183,5 +222,5 @@ class _Forest:
             sheet.line([(frame.x(limit), middle) for limit in combo.rate.interval], INK, 1.6)
             sheet.dot((frame.x(combo.rate.rate or 0.0), middle))
             sheet.text((x + ABREAST - marks, middle), of(combo.rate), SMALL, "right")
-            if word := self.letters[combo.key]:
-                sheet.text((x + ABREAST - marks + 0.1, middle), word, NORMAL, "left", weight="bold")
+            if word := fit(self.letters[combo.key], 0.6, NORMAL):
+                sheet.text((x + ABREAST - marks + 0.1, middle), word, NORMAL, "left", bold=True)

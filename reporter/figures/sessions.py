@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.schedule import Schedule, Stay
     from comborun.reporter.records.usage import Bin, Sample
 
-ROW = 0.27
+ROW = 0.21
+LANES, STRIPS = 60, 18
+"""rows of sessions, and strips below them, that a figure holds"""
 HEAD = 0.24
 FOOT = 0.5
 COLOURS = {
@@ -41,8 +43,8 @@ STRIP = 0.86
 STRIP_TITLE = 0.26
 SIDE = 0.36
 """inches for the values at its left"""
-BUSY = Entry("load, GPU utilization", SERIES[2], "solid")
-MEMORY = Entry("memory in use", INK, "solid")
+BUSY = Entry("load, GPU utilization", SERIES[2], ())
+MEMORY = Entry("memory in use", INK, ())
 GAP = 5
 """nothing is known of a time that is so many times the usual distance of two points"""
 
@@ -51,7 +53,8 @@ def sessions(schedule: Schedule) -> Plate | None:
     """None where nothing took any time."""
     if schedule.ended <= schedule.started:
         return None
-    lanes, below = schedule.lanes(), strips(schedule.usage)
+    every, below = schedule.lanes(), strips(schedule.usage)[:STRIPS]
+    lanes = every[:LANES]
     outcomes = {stay.outcome for stay in schedule.stays}
     entries = [
         *(Entry(str(outcome or "no end record"), colour) for outcome, colour in COLOURS.items() if outcome in outcomes),
@@ -61,13 +64,14 @@ def sessions(schedule: Schedule) -> Plate | None:
         " Below them the whole machine, with all that anybody ran there: the mean of moments close together as a line,"
         " the least and the most of them as a band; nothing where nobody looked."
     )
+    rest = f" The first {LANES} of {len(every)} rows." if len(every) > LANES else ""
     height = HEAD + ROW * len(lanes) + FOOT + STRIP * len(below)
     return Plate(
         name="sessions",
         title="Sessions over time",
         note="Every attempt of every session, in as few rows as hold them; a second attempt and later ones carry their"
-        f" number. {_words(schedule)}{usage if below else ''}",
-        drawings=(Drawing(WHOLE, height, _Sessions(schedule, lanes, below).draw),),
+        f" number. {_words(schedule)}{usage if below else ''}{rest}",
+        drawings=(Drawing("Sessions over time", WHOLE, height, _Sessions(schedule, lanes, below).draw),),
         key=key(entries),
     )
 
@@ -102,7 +106,7 @@ class _Sessions:
         sheet.text((frame.left + frame.width / 2, foot + 0.32), f"{unit} since the first start", SMALL)
         if bound and bound <= span:
             place = frame.x(bound)
-            sheet.line([(place, frame.top - 0.06), (place, foot)], INK, 1.1, (0, (3, 2)))
+            sheet.line([(place, frame.top - 0.06), (place, foot)], INK, 1.1, (3, 2))
             sheet.text((place - 0.05, y + 0.1), "bound", SMALL, "right")
         for row, lane in enumerate(self.lanes):
             for stay in lane:
@@ -123,9 +127,9 @@ def _bar(sheet: Sheet, frame: Frame, row: int, shown: tuple[Stay, float, float])
     room = width - 0.08 - measure(again, SMALL)
     if room > 0.45:
         words = fit(f"{stay.environment} · {stay.policy}", room, SMALL) + again
-        sheet.text((left + 0.05, top + 0.42 * ROW), words, SMALL, "left", color=ink_on(colour))
+        sheet.text((left + 0.05, top + 0.42 * ROW), words, SMALL, "left", colour=ink_on(colour))
     elif again and width > measure(again, SMALL):
-        sheet.text((left + width / 2, top + 0.42 * ROW), again.strip(), SMALL, color=ink_on(colour))
+        sheet.text((left + width / 2, top + 0.42 * ROW), again.strip(), SMALL, colour=ink_on(colour))
 
 
 @dataclass(frozen=True)
@@ -205,4 +209,4 @@ def _line(sheet: Sheet, frame: Frame, entry: Entry, points: Sequence[tuple[float
         low = [frame.at(time, point.low) for time, point in points]
         high = [frame.at(time, point.high) for time, point in reversed(points)]
         sheet.area([*low, *high], entry.colour)
-    sheet.line([frame.at(time, point.mean) for time, point in points], entry.colour, 1.1, entry.dashes)
+    sheet.line([frame.at(time, point.mean) for time, point in points], entry.colour, 1.1, entry.dashes or ())

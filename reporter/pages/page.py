@@ -17,14 +17,14 @@ from comborun.reporter.summary import describe_missing
 from comborun.text import GIB, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jinja2 import Environment
     from markupsafe import Markup
 
     from comborun.reporter.counting.ending import Ending
     from comborun.reporter.counting.quality import Quality
-    from comborun.reporter.figures.plate import Drawn, Plate
+    from comborun.reporter.figures.plate import Plate
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -71,13 +71,13 @@ def page(summary: Summary) -> dict[str, Any]:
     }
 
 
-def html(sections: Mapping[str, Any], drawn: Mapping[Plate, Drawn]) -> str:
+def html(sections: Mapping[str, Any], plates: Iterable[Plate]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
     from markupsafe import Markup
 
     figures = {
-        plate.name: (plate, [Markup(svg) for svg in one.svgs])  # noqa: S704 - its text was escaped when it was written
-        for plate, one in drawn.items()
+        plate.name: (plate, [Markup(svg) for svg in plate.svgs()])  # noqa: S704 - its text is escaped
+        for plate in plates
     }
     return rendered("report.html.j2", **sections, figures=figures)
 

@@ -13,7 +13,7 @@ from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
 from comborun.cli.options import Target
-from comborun.cli.report import report_on
+from comborun.cli.report import make_report
 from comborun.cli.status import Shown, monitor, status, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
@@ -78,22 +78,22 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
+def test_linked_results_give_the_same_make_report_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summary, here = report_on(Target(LocalTransport(), ID, str(run)), tmp_path / "on the host")
+    summary, here = make_report(*Target(LocalTransport(), ID, str(run)).bring(), tmp_path / "on the host")
     assert (summary.counts.completed, summary.counts.missing, summary.quality.files) == (8, 0, 10)
     reports = []
     for laptop in ("first", "second"):
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / laptop))
-        reports += [files(report_on(Target(Laptop(), ID, str(run)))[1]) for _ in range(2)]
+        reports += [files(make_report(*Target(Laptop(), ID, str(run)).bring())[1]) for _ in range(2)]
     assert reports == [files(here)] * 4
 
 
 def test_results_that_were_not_brought_are_named_in_the_report_and_on_the_terminal(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary, _ = report_on(Target(Laptop(), ID, str(run)))
+    summary, _ = make_report(*Target(Laptop(), ID, str(run)).bring())
     broken = [f"sessions/stairs_{policy}/attempt-1/out/{leaf}.jsonl" for policy in ("flat", "rough") for leaf in LOST]
     found = [finding.where for finding in summary.quality.findings if "leads nowhere" in finding.what]
     assert found == broken
@@ -106,7 +106,7 @@ def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
 ) -> None:
     for number in range(20):
         (run / f"sessions/stairs_flat/attempt-1/out/{number}.jsonl").symlink_to("nowhere")
-    report_on(Target(Laptop(), ID, str(run)))
+    make_report(*Target(Laptop(), ID, str(run)).bring())
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 6
     assert told[-1] == "and 19 more: the report names them all"
@@ -154,4 +154,4 @@ def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, c
 
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:
     with pytest.raises(HostError, match="connection was lost"):
-        report_on(Target(Laptop(CUT), ID, str(run)))
+        make_report(*Target(Laptop(CUT), ID, str(run)).bring())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from report_runs import RUN, START, RunDirectory, row
 
-from comborun.reporter.collect import collect_run
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import PLACES, running
-from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures import NAMES, plate, plates
-from comborun.reporter.figures.plate import Drawing, Drawn, Plate, View, draw_all, parts, second_process
-from comborun.reporter.figures.sheet import BLACK, Sheet, ink_on, look, ticks
+from comborun.reporter.counting.schedule import Schedule, schedule
+from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures.files import files
+from comborun.reporter.figures.plate import MOST, Plate
+from comborun.reporter.figures.rates import heat_map
+from comborun.reporter.figures.sheet import BLACK, SERIES, WHOLE, ink_on, look, ticks
 from comborun.reporter.pages.latex import escape
+from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
 
 
@@ -25,8 +27,8 @@ def everything(run: Path) -> tuple[Plate, ...]:
     return plates(summarize(collected), schedule(collected))
 
 
-def drawn(run: Path) -> dict[str, Drawn]:
-    return {plate.name: plate.draw() for plate in everything(run)}
+def drawn(run: Path) -> dict[str, tuple[str, ...]]:
+    return {plate.name: plate.svgs() for plate in everything(run)}
 
 
 def words(svg: str) -> list[str]:
@@ -49,51 +51,37 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def figures(whole: Path) -> dict[str, Drawn]:
+def figures(whole: Path) -> dict[str, tuple[str, ...]]:
     return drawn(whole)
 
 
-def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, Drawn]) -> None:
+def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, tuple[str, ...]]) -> None:
     assert tuple(figures) == NAMES
-    for name, one in figures.items():
-        assert sorted(one.files) == [f"{name}.pdf", f"{name}.png", f"{name}.svg"]
 
 
-def test_a_page_gets_the_key_and_one_drawing_per_environment(figures: dict[str, Drawn]) -> None:
-    key, grass, stairs = figures["cumulative_success"].svgs
+def test_a_page_gets_the_key_and_one_drawing_per_environment(figures: dict[str, tuple[str, ...]]) -> None:
+    key, grass, stairs = figures["cumulative_success"]
     assert words(key) == ["flat", "rough"]
     assert (words(grass)[0], words(stairs)[0]) == ("grass", "stairs")
-    assert len(figures["intervals"].svgs) == 2
+    assert len(figures["intervals"]) == 2
 
 
-def test_intervals_carry_counts_and_letters(figures: dict[str, Drawn]) -> None:
-    found = words(figures["intervals"].svgs[0])
+def test_intervals_carry_counts_and_letters(figures: dict[str, tuple[str, ...]]) -> None:
+    found = words(figures["intervals"][0])
     assert found[found.index("flat") :][:3] == ["flat", "2/20", "b"]
     assert found[found.index("rough") :][:3] == ["rough", "18/20", "a"]
 
 
-def test_kinds_of_failures_carry_their_episodes(figures: dict[str, Drawn]) -> None:
-    key, grass, _ = figures["failure_kinds"].svgs
+def test_kinds_of_failures_carry_their_episodes(figures: dict[str, tuple[str, ...]]) -> None:
+    key, grass, _ = figures["failure_kinds"]
     assert words(key) == ["fall"]
     assert {"18", "2"} <= {*words(grass)}
 
 
-def test_no_drawing_of_a_page_has_an_id_or_refers_to_one(figures: dict[str, Drawn]) -> None:
-    drawings = [ET.fromstring(svg) for one in figures.values() for svg in one.svgs]
+def test_no_drawing_of_a_page_has_an_id_or_refers_to_one(figures: dict[str, tuple[str, ...]]) -> None:
+    drawings = [ET.fromstring(svg) for one in figures.values() for svg in one]
     keys = {key for drawing in drawings for part in drawing.iter() for key in part.attrib}
     assert not keys & {"id", "href", "clip-path", "style"}
-
-
-def test_a_part_of_a_sheet_is_cut_out_with_short_words_for_straight_strokes() -> None:
-    text = (
-        '<svg xmlns="http://www.w3.org/2000/svg"><g id="axes_1"><g id="part0"><path d="M 1.25 2 L 3.04 2 L 3 9 z"'
-        ' style="fill: none; stroke: #010203; stroke-width: 0.7"/></g><g id="part1"><text x="1" y="2"'
-        ' style="font-size: 9px; text-anchor: start; fill: #010203">&lt;b&gt;</text></g></g></svg>'
-    )
-    line, name = parts(text, [View("part0", 0, 0, 1, 0.5), View("part1", 1, 0, 1, 1)])
-    assert 'viewBox="0 0 72 36" width="96"' in line
-    assert '<path d="M1.2 2H3V9z" fill="none" stroke="currentColor" stroke-width="0.7"' in line
-    assert '<text x="1" y="2" font-size="9">&lt;b&gt;</text>' in name
 
 
 def test_a_long_line_keeps_its_first_places_and_its_last(tmp_path: Path) -> None:
@@ -115,59 +103,61 @@ def test_ticks_are_round_and_whole_where_they_count(limit: float, least: float, 
 
 def test_looks_differ_and_ink_is_legible() -> None:
     assert len({(colour, str(dashes)) for colour, dashes in map(look, range(28))}) == 28
-    assert (ink_on((0, 0, 0.3, 1)), ink_on((1, 1, 0, 1))) == ("#ffffff", BLACK)
+    assert (ink_on("#00004d"), ink_on("#ffff00")) == ("#ffffff", BLACK)
 
 
-@pytest.fixture
-def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plate, "_processors", lambda: 2)
+def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) -> None:
+    names = [f"environment{number:03}" for number in range(MOST + 3)]
+    rows = "".join(row(index, policy="flat", environment=name) for name in names for index in range(2))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    found = {plate.name: plate for plate in plates(summarize(collect_folder(tmp_path)), Schedule((), 1))}
+    for name in ("intervals", "cumulative_success"):
+        assert len(found[name].drawings) == MOST + 3
+        assert len(found[name].svgs()) <= MOST + 1
+        assert "3 drawings beyond the first 60 not shown" in found[name].words
 
 
-@pytest.mark.usefixtures("two_processors")
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_second_process_draws_the_same_bytes_and_costs_no_figure_if_it_is_killed(
-    whole: Path, figures: dict[str, Drawn], monkeypatch: pytest.MonkeyPatch, killed: bool
-) -> None:
-    there: list[int] = []
-    answers = plate._answers
-    monkeypatch.setattr(plate, "_answers", lambda beside: there.append(len(found := answers(beside))) or found)
-    with second_process(1000) as beside:
-        assert beside
-        assert os.getsid(beside.pid) != os.getsid(0), "Ctrl-C is not for it"
-        if killed:
-            os.kill(beside.pid, signal.SIGKILL)
-            beside.wait(30)
-        found = draw_all(everything(whole), beside)
-    assert there == ([] if killed else [3])
-    assert beside.returncode is not None
-    assert {one.name: made for one, made in found.items()} == figures
-    assert tuple(one.name for one in found) == NAMES
+def test_a_heat_map_of_many_policies_is_as_wide_as_a_page(tmp_path: Path) -> None:
+    rows = (
+        row(index, policy=f"policy{policy:02}", environment=f"environment{environment}", success=index < policy)
+        for policy in range(12)
+        for environment in range(13)
+        for index in range(12 if environment else 11)
+    )
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    map_ = heat_map(summarize(collect_folder(tmp_path)).summary)
+    assert map_
+    (drawing,) = map_.drawings
+    assert drawing.width <= WHOLE + 0.01
+    assert {"5/12", "11/11", "policy11"} <= {*words(map_.svgs()[0])}
 
 
-def _broken(sheet: Sheet, x: float, y: float) -> None:
-    raise ValueError(f"nothing can be drawn at {x:.2f}, {y:.2f}")
+def test_figures_are_files_where_they_are_asked_for_as_wide_as_a_column_or_two(whole: Path, tmp_path: Path) -> None:
+    made = files(everything(whole), ("pdf", "svg"))
+    assert sorted(made) == sorted(f"{name}.{form}" for name in NAMES for form in ("pdf", "svg"))
+    assert all(made[f"{name}.pdf"].startswith(b"%PDF") for name in NAMES)
+    for name in NAMES:
+        width = float(ET.fromstring(made[f"{name}.svg"]).get("width", "").removesuffix("pt")) / 72
+        assert width <= WHOLE + 0.01, name
 
 
-def _nothing(sheet: Sheet, x: float, y: float) -> None:
-    """An empty drawing."""
+def test_lines_are_legible_on_light_paper_and_on_dark() -> None:
+    css = (TEMPLATES / "report.css").read_text()
+    on_dark = dict(re.findall(r'\[stroke="(#\w{6})"\] \{ stroke: (#\w{6}); \}', css))
+    assert {*on_dark} == {*SERIES}
+    for light, dark in on_dark.items():
+        assert contrast(light, "#ffffff") >= 4.5
+        assert contrast(dark, "#13161a") >= 4.5
 
 
-@pytest.mark.usefixtures("two_processors")
-@pytest.mark.parametrize("named", [True, False])
-def test_an_error_is_told_as_without_a_second_process(named: bool) -> None:
-    def unnamed(sheet: Sheet, x: float, y: float) -> None:  # no other process can be told of it
-        _broken(sheet, x, y)
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    fine = Plate("fine", "", "", (Drawing(2.0, 2.0, _nothing),))
-    with second_process(1000) as beside, pytest.raises(ValueError, match=r"nothing can be drawn at 0\.15, 0\.15"):
-        draw_all((fine, Plate("broken", "", "", (Drawing(1.0, 1.0, _broken if named else unnamed),))), beside)
-
-
-def test_a_small_report_and_a_single_processor_get_no_second_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for processors, combos in ((2, 2), (1, 1000)):
-        monkeypatch.setattr(plate, "_processors", lambda count=processors: count)
-        with second_process(combos) as beside:
-            assert beside is None
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from report_runs import RUN, START, RunDirectory, row
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures.plate import Drawn
 from comborun.reporter.figures.sessions import sessions, strips
 from comborun.reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
 
@@ -92,8 +91,8 @@ def usage(seconds: float, words: str = "8\t16\t1000\t400\t0:20480:81920:90") -> 
     return f"{START + seconds:.6f}\t{words}\n"
 
 
-def words_of(drawn: Drawn) -> list[str]:
-    return [part.text or "" for svg in drawn.svgs for part in ET.fromstring(svg).iter() if part.tag.endswith("text")]
+def words_of(svgs: tuple[str, ...]) -> list[str]:
+    return [part.text or "" for svg in svgs for part in ET.fromstring(svg).iter() if part.tag.endswith("text")]
 
 
 def test_the_schedule_holds_what_was_seen_between_the_first_start_and_the_last_end(tmp_path: Path) -> None:
@@ -106,7 +105,7 @@ def test_the_schedule_holds_what_was_seen_between_the_first_start_and_the_last_e
 def test_the_figure_has_a_strip_for_load_memory_and_each_gpu(tmp_path: Path) -> None:
     plate = sessions(schedule(collect_run(a_run(tmp_path, "".join(usage(second) for second in range(0, 60, 5))))))
     assert plate
-    words = words_of(plate.draw())
+    words = words_of(plate.svgs())
     assert {"Load, % of 16 CPUs", "GPU 0: memory, % of 80 GiB; utilization, %", "memory in use"} <= {*words}
     assert "the whole machine" in plate.note
 
@@ -117,7 +116,7 @@ def test_a_time_in_which_nobody_looked_is_a_gap_in_the_line(tmp_path: Path) -> N
     for name, kept in (("whole", whole), ("gap", whole[:20] + whole[40:])):
         plate = sessions(schedule(collect_run(a_run(tmp_path / name, "".join(kept)))))
         assert plate
-        drawn = plate.draw().svgs[-1]
+        drawn = plate.svgs()[-1]
         lines[name] = sum(part.tag.endswith("path") for part in ET.fromstring(drawn).iter())
     assert lines["gap"] == lines["whole"] + 1
 
@@ -126,7 +125,7 @@ def test_without_the_file_the_figure_shows_sessions_alone(tmp_path: Path) -> Non
     plate = sessions(schedule(collect_run(a_run(tmp_path, ""))))
     assert plate
     assert "machine" not in plate.note
-    assert "memory in use" not in words_of(plate.draw())
+    assert "memory in use" not in words_of(plate.svgs())
 
 
 def test_the_json_tells_the_peaks_and_the_means(tmp_path: Path) -> None:
