@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from processes import Process, carrying, fields, kill_all, process_of, send
+from processes import Process, carrying, fields, holding, kill_all, process_of, send
 
 import comborun.__main__
 from comborun.rules.records import parse
@@ -29,7 +29,7 @@ KNOBS = {
     "COMBORUN_WATCH_S": "1",
 }
 """shorter than a user has them, so that a round takes seconds"""
-DISK = "24m"
+SIZE = 24 << 20
 """of a run's own file system, where there can be one"""
 
 
@@ -40,6 +40,7 @@ class Bed:
     environment: dict[str, str]
     bystander: subprocess.Popen[bytes]
     """a process of somebody else, whose pid may come to stand in a record"""
+    disk: Disk | None = None
     children: list[int] = field(default_factory=list)
     """calls of `combo` that have not been waited for"""
 
@@ -188,25 +189,61 @@ class Bed:
 
 
 def can_mount() -> bool:
-    return os.geteuid() == 0 and shutil.which("mount") is not None
+    return os.geteuid() == 0 and all(map(shutil.which, ("mount", "mkfs.ext4", "losetup")))
+
+
+class Disk:
+    """A file system of a run's own, in a file: it can be full, and lose its power."""
+
+    def __init__(self, image: Path, place: Path) -> None:
+        self._image, self._place = image, place
+        with image.open("wb") as file:
+            file.truncate(SIZE)
+        subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+        self.mount()
+
+    def mount(self) -> None:
+        subprocess.run(["mount", "-o", "loop", str(self._image), str(self._place)], check=True)
+
+    def close(self) -> None:
+        """A process that was just killed may still have a file open."""
+        deadline = time.monotonic() + 10
+        while subprocess.run(["umount", str(self._place)], stderr=subprocess.DEVNULL, check=False).returncode:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self._place} can't be unmounted: {holding(self._place)}")
+            time.sleep(0.05)
+
+    def snapshot(self) -> bytes:
+        """What has reached the disk, and not what the kernel still has in memory: twice the same, so of one moment."""
+        seen = self._image.read_bytes()
+        for _ in range(20):
+            before, seen = seen, self._image.read_bytes()
+            if before == seen:
+                break
+        return seen
+
+    def restore(self, seen: bytes) -> None:
+        """Go on with the disk as it was then; nobody may use it now."""
+        self.close()
+        self._image.write_bytes(seen)
+        self.mount()
 
 
 @contextlib.contextmanager
 def bed(multiplexer: str, *, own_disk: bool = False) -> Iterator[Bed]:
-    """Gone afterwards, and all its processes; with a file system of its own when its disk is to be full."""
+    """Gone afterwards, and all its processes; with a file system of its own when its disk is to fail."""
     folder, screens = Path(tempfile.mkdtemp(prefix="soak-")), tempfile.mkdtemp(prefix="cs", dir="/tmp")
     home = folder / "home"
     (home / "comborun").mkdir(parents=True)
-    if own_disk:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(home / "comborun")], check=True)
+    disk = Disk(folder / "disk", home / "comborun") if own_disk else None
     private = {"COMBORUN_TMUX_SOCKET": f"soak{secrets.token_hex(4)}", "SCREENDIR": screens, "HOME": str(home)}
     environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(CHECKOUT)}
     bystander = subprocess.Popen(["sleep", "3600"], start_new_session=True)
-    made = Bed(folder, multiplexer, {**environment, **KNOBS, **private}, bystander)
+    made = Bed(folder, multiplexer, {**environment, **KNOBS, **private}, bystander, disk)
     try:
         yield made
     finally:
         made.close()
-        if own_disk:
-            subprocess.run(["umount", "-l", str(home / "comborun")], check=False)
+        if disk:
+            disk.close()
         shutil.rmtree(folder, ignore_errors=True)

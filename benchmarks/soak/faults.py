@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bed import Bed, can_mount
-from processes import Process, kill_all
+from processes import Process, command_line, kill_all
 from scene import GROWN, Fault, Scene
 
 from comborun.rules import records
@@ -88,9 +89,29 @@ def all_killed(bed: Bed, _: Fault) -> bool:
     return found
 
 
+def power_lost(bed: Bed, fault: Fault) -> bool:
+    """As `restarted`, and what the kernel had not written to the disk yet is gone: it may write any file first."""
+    if not bed.disk:
+        return False
+    files = sorted(path for path in (bed.home / "comborun").rglob("*") if path.is_file())
+    for path in random.Random(fault.draw).sample(files, len(files) // 2):
+        _synced(path)
+    seen = bed.disk.snapshot()
+    kill_all(bed.everything)
+    bed.disk.restore(seen)
+    restarted(bed, fault)
+    return True
+
+
+def _synced(path: Path) -> None:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def restarted(bed: Bed, fault: Fault) -> bool:
     """As after a restart of the machine: nothing of it lives, and what is on record is of another boot."""
-    if not all_killed(bed, fault) or not bed.run:
+    all_killed(bed, fault)
+    if not bed.run:
         return False
     for pattern in ("sessions/*/attempt-*/begin", "sessions/*/attempt-*/claim", "dispatch/dispatcher"):
         for path in bed.run.glob(pattern):
@@ -144,6 +165,26 @@ def _held(verb: str) -> Act:
             return False
         time.sleep(fault.span)
         return fault.draw < 0.5 or bed.combo("resume", bed.run.name) == 0  # else it stays held, for the end to find
+
+    return act
+
+
+def _killed(verb: str) -> Act:
+    """A command of the user's is killed: here alone, as by a lost link, or with what it has started on the host."""
+
+    def act(bed: Bed, fault: Fault) -> bool:
+        session = pick([at.parent.name for at in bed.live_attempts], fault.draw)
+        if not bed.run or not session:
+            return False
+        child = bed.begin(verb, bed.run.name, *([session] if verb == "retry" else []))
+        time.sleep(fault.span)
+        if fault.draw < 0.5:
+            for one in bed.everything():
+                if "comborun_host\0" in (words := command_line(one.pid)) and f"\0{verb}\0" in words:
+                    one.signal(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        return bed.wait(child) == -signal.SIGKILL
 
     return act
 
@@ -227,18 +268,22 @@ FAULTS: dict[str, Act] = {
     "run paused": _held("pause"),
     "run drained": _held("drain"),
     "slots changed": slots_changed,
+    **{f"{verb} killed": _killed(verb) for verb in ("stop", "retry", "resume", "pause")},
     "launched twice": launched_twice,
     "launch killed": launch_killed,
     "second dispatcher": second_dispatcher,
     "FIFO removed": fifo_removed,
     "socket removed": socket_removed,
     "disk full": disk_full,
+    "power lost": power_lost,
 }
+OF_A_DISK = ("disk full", "power lost")
+"""these need a file system of the run's own"""
 
 
 def kinds() -> list[str]:
     """The faults that can be made on this machine."""
-    return [*(kind for kind in FAULTS if kind != "disk full" or can_mount()), GROWN]
+    return [*(kind for kind in FAULTS if kind not in OF_A_DISK or can_mount()), GROWN]
 
 
 def grow(bed: Bed, scene: Scene) -> Scene:

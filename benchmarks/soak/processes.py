@@ -42,6 +42,11 @@ def fields(pid: int) -> tuple[str, str]:
     return told[0], told[19]
 
 
+def command_line(pid: int) -> str:
+    """Its words, each with a zero byte behind it."""
+    return _text(Path(f"/proc/{pid}/cmdline"))
+
+
 def send(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)

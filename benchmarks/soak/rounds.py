@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bed import Bed, bed
 from check import Found, found, survivors
-from faults import FAULTS, grow
+from faults import FAULTS, OF_A_DISK, grow
 from processes import holding, send
 from scene import GROWN, Scene
 
@@ -34,7 +34,7 @@ class Played:
 
 def play(scene: Scene) -> Played:
     began = time.monotonic()
-    with bed(scene.multiplexer, own_disk=any(fault.kind == "disk full" for fault in scene.faults)) as made:
+    with bed(scene.multiplexer, own_disk=any(fault.kind in OF_A_DISK for fault in scene.faults)) as made:
         made.grid.write_text(scene.grid(made.ledger))
         hit: list[str] = []
         tries, seen, flaws = 0, None, list[str]()

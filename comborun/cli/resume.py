@@ -12,6 +12,7 @@ from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
+from comborun.monitor.slurm import summary as tasks_line
 from comborun.monitor.watch import once
 from comborun.remote.control import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
@@ -109,6 +110,8 @@ def _lines(going: _Going) -> Iterator[str]:
         left = "some episodes have no record" if what.futile else "nothing is missing"
         runs = f"{len(going.coming)} sessions are queued or running" if going.coming else left
         yield f"{going.view.id}: {runs}; there is nothing to resume"
+        if seen.scheduler and going.coming and seen.now is not None:
+            yield f"  {tasks_line(seen.scheduler, seen.tasks, seen.now)}"
         yield from map(_futile, what.futile)
         return
     yield f"{going.view.id}:"

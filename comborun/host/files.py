@@ -77,25 +77,21 @@ def read_rows(path: str) -> list[dict[str, Any]]:
     return [fields for fields in map(records.parse, read_text(path, TABLE_MOST).split("\n")) if fields]
 
 
-def write(path: str, fields: Iterable[tuple[str, object]], sync: bool = False) -> bool:
+def write(path: str, fields: Iterable[tuple[str, object]]) -> bool:
     """Write a record (pairs of key and value), whole or not at all; False when that can't be done."""
-    return write_text(path, records.render(fields), sync=sync)
+    return write_text(path, records.render(fields))
 
 
-def write_text(path: str, text: str, mode: int = 0o666, sync: bool = False) -> bool:
+def write_text(path: str, text: str, mode: int = 0o666) -> bool:
     """Write a file, whole or not at all; False when that can't be done, and then nothing of it is left."""
     temporary = draft(path)
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
         try:
             write_all(fd, text.encode("utf-8", "surrogateescape"))
-            if sync:
-                os.fsync(fd)
         finally:
             os.close(fd)
         os.replace(temporary, path)
-        if sync:
-            sync_folder(os.path.dirname(path))
     except OSError:
         remove(temporary)
         return False
@@ -156,9 +152,9 @@ def remove(*paths: str) -> None:
             continue
 
 
-def sync_folder(path: str) -> None:
-    """Bring a folder's entries to the disk. Raises OSError."""
-    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: str) -> None:
+    """Bring a file to the disk, or the names that a folder holds. Raises OSError."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

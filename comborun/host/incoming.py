@@ -55,16 +55,8 @@ def home(path: str) -> str:
 def to_disk(paths: Iterable[str]) -> None:
     """Bring files and folders to the disk. A folder's own holds the names in it. Raises OSError."""
     with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
-        for _ in pool.map(_to_disk, paths):
+        for _ in pool.map(files.sync, paths):
             pass
-
-
-def _to_disk(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Staging:

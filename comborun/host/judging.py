@@ -293,10 +293,29 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
         return False
+    _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # so that no power loss leaves the end alone
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
     files.remove(_counts_file(at))
     return True
+
+
+def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
+    """What an end is judged by."""
+    found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.files, *rules.evidence_files])]
+    return [*found, at.log] if rules.line or rules.source else found
+
+
+def _to_disk(paths: list[str]) -> None:
+    """Bring files to the disk, with the folders that name them, as far as that can be done."""
+    if len(paths) > READ_FILES_MOST:
+        os.sync()
+        return
+    for path in [*paths, *sorted({os.path.dirname(path) for path in paths})]:
+        try:
+            files.sync(path)
+        except OSError:
+            continue
 
 
 def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:

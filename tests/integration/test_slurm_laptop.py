@@ -110,6 +110,7 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
 
     again = login.combo("launch", grid, "--slurm")
     assert "nothing else is due" in again.stdout, again.stdout + again.stderr
+    assert "2 tasks pending" in login.combo("resume").stdout
     other = login.combo("launch", grid)
     assert (other.returncode, "is on Slurm" in other.stderr, "--slurm" in other.stderr) == (2, True, True)
 

@@ -190,6 +190,29 @@ def test_the_class_of_a_failure(tmp_path: Path, code: int | None, cause: str, si
     assert files.read(at.end)["cause"] == cause
 
 
+def test_what_an_end_vouches_for_is_on_the_disk_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power loss leaves a session that is complete, and whose records are gone."""
+    at = attempt(tmp_path, evidence_files=["done"])
+    results, done = write(at, row(0)), write(at, "yes", "done")
+    calls: list[str] = []
+    sync, replace = files.sync, os.replace
+
+    def synced(path: str) -> None:
+        calls.append(path)
+        sync(path)
+
+    def replaced(source: str, target: str) -> None:
+        calls.append(target)
+        replace(source, target)
+
+    monkeypatch.setattr(files, "sync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    assert judging.reserve(at)
+    assert judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0))
+    before = set(calls[: calls.index(at.end)])
+    assert before >= {str(results), str(done), at.output, at.claim, f"{at.directory}/.end", at.directory}
+
+
 def test_a_start_with_a_nonce_ends_once(tmp_path: Path) -> None:
     at = attempt(tmp_path)
     assert files.write(at.claim, {**files.read(at.claim), "nonce": "mine", "job": "7_1"}.items())
