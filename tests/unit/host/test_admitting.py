@@ -450,7 +450,7 @@ def test_what_can_never_start_is_given_up_with_the_reason(desk: Desk) -> None:
     desk.ask("a", 1, 20000)
     pick = desk.pick("a")
     assert pick
-    assert "the largest 10000 MiB" in pick.never
+    assert "GPU 0 has 10128" in pick.never
     assert not desk.admission.promises.made
 
 
