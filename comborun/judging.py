@@ -32,6 +32,7 @@ class ResultRules:
     files: tuple[str, ...] = ("**/*.jsonl",)
     """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
     success: str = "success"
+    """the field of the verdict; here and below a word, or a JSON object with a test (comborun/rules/fields.py)"""
     episode: str = "episode"
     metrics: tuple[str, ...] = ()
     """the fields to report, in this order; empty: every numeric field"""
@@ -40,6 +41,10 @@ class ResultRules:
     source: Source = "output"
     videos: tuple[str, ...] = ()
     """globs below the output folder of what shows its episodes; no part of the work"""
+    policy: str = ""
+    environment: str = ""
+    seed: str = ""
+    """fields with the combo's names and the seed; empty: those that are called so"""
 
     @property
     def told(self) -> bool:

@@ -180,6 +180,8 @@ def judging(session: Session) -> dict[str, Any]:
         "files": list(results.files),
         "success": results.success,
         "episode": results.episode,
+        "policy_field": results.policy,
+        "environment_field": results.environment,
         "format": results.format,
         "source": results.source,
         "videos": list(results.videos),

@@ -18,7 +18,7 @@ from comborun.grid.placement import placement_problems, placement_warnings
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.program import program_problems, program_warnings
 from comborun.grid.resources import display_problems, display_warnings, resource_problems, resource_warnings
-from comborun.grid.results import count_warnings, progress_problems
+from comborun.grid.results import count_warnings, naming_problems, progress_problems
 from comborun.grid.servers import server_problems, server_warnings
 from comborun.grid.stopping import cut_problems, cut_warnings, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
@@ -30,7 +30,15 @@ NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""
 _PROBLEMS = (
     *(axis_problems, command_problems, resource_problems, placement_problems, program_problems, display_problems),
-    *(launch_problems, server_problems, survival_problems, progress_problems, cut_problems, stopping_problems),
+    *(
+        launch_problems,
+        server_problems,
+        survival_problems,
+        progress_problems,
+        naming_problems,
+        cut_problems,
+        stopping_problems,
+    ),
 )
 _WARNINGS = (
     *(axis_warnings, command_warnings, count_warnings, resource_warnings, cut_warnings, display_warnings),

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Self
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import model_validator
 
 from comborun.errors import Problem, UserError
-from comborun.grid.axes import some
+from comborun.grid.axes import Axis, Combo, some
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import Count, Flag, Glob, Line, Reads, line_of, one_of, refusal, whole_of
+from comborun.grid.values import (
+    SCALAR,
+    TEXT,
+    Count,
+    Flag,
+    Glob,
+    Line,
+    Reads,
+    Schema,
+    line_of,
+    one_of,
+    refusal,
+    scalar_of,
+    whole_of,
+)
+from comborun.grid.yaml_tree import Items, Map
 from comborun.judging import FORMATS, ResultRules, Source, compile_pattern, has_total
+from comborun.rules.fields import number
+from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft
@@ -27,6 +46,58 @@ def _counts_from(tree: object) -> int:
     return value
 
 
+def _field(**keys: Schema) -> Reads:
+    """A field of the records: its name, or a map with these keys. Read as the text that a plan holds."""
+
+    def read(tree: object) -> str:
+        if not isinstance(tree, Map):
+            return line_of(tree)
+        for name in tree:
+            if name not in {"field", *keys}:
+                raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
+        told: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
+        if "equals" in told:
+            told["any_of"] = [*told.get("any_of", ()), told.pop("equals")]
+        return json.dumps(told, ensure_ascii=False)
+
+    known = ("field", *keys)
+    full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
+    return Reads(read, {"anyOf": [TEXT, full]})
+
+
+def _number_of(tree: object) -> float:
+    text = scalar_of(tree).text
+    amount = number(text)
+    if amount is None:
+        raise UserError(f"`{text}` is no number", "such as 200 or 0.5")
+    return amount
+
+
+def _texts_of(tree: object) -> list[str]:
+    return [scalar_of(one).text for one in tree] if isinstance(tree, Items) else [scalar_of(tree).text]
+
+
+def _names_of(tree: object) -> dict[str, str]:
+    if not isinstance(tree, Map):
+        raise UserError("`values` is no map", "name of the grid -> what the records say: `values: {mason: rough}`")
+    return {name: scalar_of(value).text for name, value in tree.items()}
+
+
+_READ: dict[str, Callable[[object], Any]] = {
+    "at_least": _number_of,
+    "at_most": _number_of,
+    "any_of": _texts_of,
+    "equals": lambda tree: scalar_of(tree).text,
+    "from": whole_of,
+    "values": _names_of,
+}
+_NUMBER: Schema = {"type": "number"}
+_SAID: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]}
+_MAP: Schema = {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}
+SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=SCALAR, any_of=_SAID)]
+EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
+NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
+SeedField = Annotated[str, _field()]
 FormatWord = Annotated[
     str, one_of("format", FORMATS, "docs/report.md lists them; without it files are known by what is in them")
 ]
@@ -43,8 +114,11 @@ class ResultKeys(Keys):
     format: FormatWord = key("how the records are written; without it that is told by what stands in each file", "")
     source: SourceWord = key("log, where the program only prints its results; else output", "output", alias="from")
     files: Globs = key("patterns of the record files below {output_dir}, one JSON object a line", ("**/*.jsonl",))
-    success: Line = key("the field that says whether an episode succeeded", "success")
-    episode: Line = key("the field that holds the episode's index", "episode")
+    success: SuccessField = key("the field of the verdict, with a test of a number; `none`: there are none", "success")
+    episode: EpisodeField = key("the field that holds the episode's index; `line`: rows are numbered", "episode")
+    policy: NameField = key("the field or attribute that rows name the policy by; `ignore`: what they say", "")
+    environment: NameField = key("the same for the environment", "")
+    seed: SeedField = key("the field with an episode's seed; `ignore`: what it says", "")
     metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "the fields to report, in this order; without it every numeric field", ()
     )
@@ -59,6 +133,31 @@ class ResultKeys(Keys):
     @property
     def rules(self) -> ResultRules:
         return ResultRules(**vars(self))
+
+
+def rules_of(combo: Combo) -> ResultRules:
+    """How the records of a combo are read, once its attributes say what they name it by. Raises UserError."""
+    rules = combo.settings.result_rules
+    return replace(
+        rules,
+        policy=_names(rules.policy, "policy", combo.policy),
+        environment=_names(rules.environment, "environment", combo.environment),
+    )
+
+
+def _names(text: str, kind: str, axis: Axis) -> str:
+    """The field with a name, and what it says of this policy or environment."""
+    told: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
+    if text.startswith("{"):
+        told = json.loads(text)
+    attribute = told.pop("attribute", None)
+    if attribute is not None and attribute not in axis.attributes:
+        raise UserError(f"{kind} `{axis.name}` has no attribute `{attribute}`", "give each one, or name a field")
+    values = told.pop("values", {})
+    named = axis.attributes[attribute] if attribute is not None else values.get(axis.name)
+    if named is not None:
+        told = {"field": kind, **told, "any_of": [named]}
+    return json.dumps(told, ensure_ascii=False) if told else text
 
 
 class ProgressKeys(Keys):
@@ -96,6 +195,18 @@ def progress_problems(draft: Draft) -> Iterator[Problem]:
         if combo.settings.progress and (each := combo.settings.progress.each):
             path = draft.setter("progress", "each", combo=combo)
             yield from draft.tried(path, "`progress.each`", combo.number, each)
+
+
+def naming_problems(draft: Draft) -> Iterator[Problem]:
+    """An attribute that not every combo has."""
+    if draft.broken & {"results", "overrides", "policies", "environments"}:
+        return
+    for combo in draft.combos:
+        for kind in ("policy", "environment"):
+            told = getattr(combo.settings.result_rules, kind)
+            if told:
+                path = draft.setter("results", kind, combo=combo)
+                yield from draft.tried(path, f"`results.{kind}`", _names, told, kind, getattr(combo, kind))
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

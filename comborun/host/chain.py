@@ -8,7 +8,7 @@ from collections import Counter
 from comborun.host import files, judging
 from comborun.host.results import holds
 from comborun.rules import globs, tally
-from comborun.rules.episodes import INDEX, NO_RECORD, OUTSIDE
+from comborun.rules.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.words import Completeness
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from itertools import islice
 from comborun.host import files
 from comborun.host.results import Folder, holds
 from comborun.rules import episodes, globs, records, tally, videos
-from comborun.rules.episodes import Identity
+from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.words import Cause, Completeness, failure_of
 
@@ -33,6 +33,7 @@ READ_FILES_MOST = 2000
 """files that are looked at for one question"""
 UNTAKEN_MOST = 200
 """files that no pattern takes and that are looked at nevertheless"""
+_NAMES = ("policy", "environment")
 _BLOCK, _END_MOST = 4096, 1500
 _LOG_CHUNK = 1 << 20
 
@@ -45,6 +46,7 @@ class Rules:
         self.policy, self.environment = str(told.get("policy", "")), str(told.get("environment", ""))
         self.unit, self.format = str(told.get("unit", "episode")), str(told.get("format", ""))
         self.success, self.episode = str(told.get("success", "success")), str(told.get("episode", "episode"))
+        self.policy_field, self.environment_field = (str(told.get(f"{key}_field", "")) for key in _NAMES)
         self.files, self.videos = _texts(told, "files"), _texts(told, "videos")
         self.evidence_files = _texts(told, "evidence_files")
         self.line = str(told.get("line", "")).replace(PLANNED, str(count))
@@ -69,12 +71,14 @@ class Rules:
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.policy, self.environment, self.success, self.episode)
+        more = {"policy_field": self.policy_field, "environment_field": self.environment_field}
+        return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property
     def asked(self) -> tally.Asked:
         others = len(self.evidence_files) + bool(self.line)
-        return tally.Asked(self.count, self.records, others, self.results, self.unit == "episode")
+        verdicts = self.unit == "episode" and self.success != NO_VERDICTS
+        return tally.Asked(self.count, self.records, others, self.results, verdicts)
 
 
 def _texts(told: Mapping[str, Any], key: str) -> list[str]:

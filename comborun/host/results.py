@@ -6,7 +6,7 @@ import os
 import stat
 
 from comborun.rules import episodes, globs, tally
-from comborun.rules.episodes import FORMAT, UNREADABLE, RefusedError
+from comborun.rules.fields import FORMAT, UNREADABLE, Identity, RefusedError
 from comborun.rules.rows import Rows
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def holds(path: str) -> bool:
 class Folder:
     """The output folder of one attempt."""
 
-    def __init__(self, directory: str, patterns: Sequence[str], identity: episodes.Identity, kind: str) -> None:
+    def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str) -> None:
         self._directory = directory
         self._patterns = patterns
         self._identity = identity
@@ -73,7 +73,7 @@ class Folder:
 
 
 class _File:
-    def __init__(self, path: str, identity: episodes.Identity, kind: str) -> None:
+    def __init__(self, path: str, identity: Identity, kind: str) -> None:
         self.kind = kind
         """its format, where only the report reads that"""
         self.rows: Rows | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.command import FILE, OF_GPUS, fill, late, takes_count
 from comborun.errors import UserError
+from comborun.grid.results import rules_of
 from comborun.grid.survival import retries
 from comborun.judging import NO_PROGRESS, ProgressRules
 from comborun.plan import After, Limits, Notify, Plan, Session
@@ -104,7 +105,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=settings.result_rules,
+        results=rules_of(combo),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

@@ -1,19 +1,17 @@
-"""What a row of a result file is: a record, an episode, a verdict, and why it does not count. Pure.
-
-A row is one whole JSON object on a line. It is a record of a session where it names the session's own combo, or none,
-and holds the index of an episode. It counts where that episode is planned. A record without a verdict is an errored
-episode: it ran, and its program says nothing about how it went. The host while a run lasts, the live table and the
-report all ask here.
-"""
+"""How rows are written: the JSON values of a line, and the formats of files. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
 
+from comborun.rules.fields import MISSING, integer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Mapping
+
+    from comborun.rules.fields import Identity
 
 LINE_LIMIT = 16 << 20
 """bytes; a longer line is no record but a program gone wrong, and is passed over without being held in memory"""
@@ -26,10 +24,6 @@ HEAD = 1 << 16
 _HEAD_LINES = 100
 DOCUMENT_MOST = 4 << 20
 """bytes of a document of no known format that are looked at to say what it is"""
-
-TORN, NO_RECORD, POLICY, ENVIRONMENT = "torn", "no_record", "policy", "environment"
-INDEX, OUTSIDE, REPEATED, UNREADABLE, FORMAT = "index", "outside", "repeated", "unreadable", "format"
-"""why a row does not count"""
 
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
 ROW_FORMATS = (JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS)
@@ -46,7 +40,6 @@ JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 """one of these beside the job's name makes a row of job-rows"""
 
 _BLANKS = re.compile(r"\s*")
-_LAST_DIGITS = re.compile(r"[0-9]{1,18}$")
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 PER_FILE_NAME = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
@@ -56,112 +49,6 @@ MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
 _REBUILD = re.compile(r"_rebuild(\d{1,9})\b")
-_WORDS = {"true": True, "false": False}
-
-
-class RefusedError(Exception):
-    """Why something is no record of its session: `reason` is one of the words above, `about` what it named instead."""
-
-    def __init__(self, reason: str, text: str, about: str = "") -> None:
-        super().__init__(text)
-        self.reason = reason
-        self.about = about
-
-
-class Identity:
-    """What a record of a session may say: its combo, and the fields that hold verdict and index.
-
-    A policy or environment of None must be named by each row. An empty one is not known, and nothing is asked.
-    """
-
-    __slots__ = ("environment", "episode", "policy", "success")
-
-    def __init__(
-        self, policy: str | None, environment: str | None, success: str = "success", episode: str = "episode"
-    ) -> None:
-        self.policy = policy
-        self.environment = environment
-        self.success = success
-        self.episode = episode
-
-    def fields(self, success: str, episode: str) -> Identity:
-        """The same combo in the words of another format."""
-        return Identity(self.policy, self.environment, success, episode)
-
-
-class Record:
-    """One episode as a row tells it. `verdict` is None where it tells none; `complaint` says why that is a fault."""
-
-    __slots__ = ("complaint", "environment", "index", "policy", "verdict")
-
-    def __init__(self, policy: str, environment: str, index: int, verdict: bool | None, complaint: str) -> None:
-        self.policy = policy
-        self.environment = environment
-        self.index = index
-        self.verdict = verdict
-        self.complaint = complaint
-
-
-def read_row(value: object, identity: Identity) -> Record:
-    """The record in a decoded JSON value. Raises RefusedError."""
-    if not isinstance(value, dict):
-        raise RefusedError(NO_RECORD, "not a JSON object")
-    policy = _name(value, "policy", identity.policy)
-    environment = _name(value, "environment", identity.environment)
-    index = episode_of(value, identity.episode)
-    verdict, complaint = verdict_of(value, identity.success)
-    return Record(policy, environment, index, verdict, complaint)
-
-
-def _name(row: Mapping[str, Any], key: str, expected: str | None) -> str:
-    """The policy or environment of a row: its session's own, which the row may repeat but not contradict."""
-    named = row.get(key)
-    if isinstance(named, (int, float)) and not isinstance(named, bool):
-        named = str(named)
-    if not isinstance(named, str) or not named:
-        if expected is None:
-            raise RefusedError(key, f"names no {key}")
-        return expected
-    if expected and named != expected:
-        raise RefusedError(key, f"of another {key}: {named!r}, where {expected!r} ran", named)
-    return named
-
-
-def episode_of(row: Mapping[str, Any], key: str) -> int:
-    """The index: a whole number, or a text that ends in one. Raises RefusedError."""
-    if key not in row:
-        raise RefusedError(INDEX, f"no field {key!r} with the episode's index", ", ".join(list(row)[:6]))
-    value = row[key]
-    index = integer(value)
-    if isinstance(value, str):
-        digits = _LAST_DIGITS.search(value)
-        index = int(digits.group()) if digits else None
-    if index is None or index < 0:
-        raise RefusedError(INDEX, f"the field {key!r} holds no episode index")
-    return index
-
-
-def verdict_of(row: Mapping[str, Any], key: str) -> tuple[bool | None, str]:
-    """true and false, 1 and 0, "true" and "false" are verdicts. Nothing else is: not null, not .5, not "done"."""
-    if key not in row:
-        return None, f"no field {key!r}: errored"
-    value = row[key]
-    if value is None:
-        return None, ""
-    if isinstance(value, str):
-        value = _WORDS.get(value.strip().lower())
-    if isinstance(value, (bool, int, float)) and value in (True, False):
-        return bool(value), ""
-    return None, f"the field {key!r} is neither true nor false: errored"
-
-
-def integer(value: object) -> int | None:
-    """The integer that a JSON value holds: 7 and 7.0, but not true, "7" or 7.5."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) else None
 
 
 def _short_integer(text: str) -> int:
@@ -216,15 +103,15 @@ def row_format(head: bytes, identity: Identity) -> str:
     for line in head[:HEAD].splitlines()[:_HEAD_LINES]:
         values, fault = decode(line.decode("utf-8", "replace"))
         if not fault and len(values) == 1 and isinstance(values[0], dict) and values[0]:
-            return format_of(values[0].keys(), identity)
+            return format_of(values[0], identity)
     return ""
 
 
-def format_of(keys: Iterable[str], identity: Identity) -> str:
-    """The format of a row with these keys."""
-    held = set(keys)
-    if {identity.success, identity.episode} <= held:
+def format_of(row: Mapping[str, Any], identity: Identity) -> str:
+    """The format of a row; the fields that the grid names come first."""
+    if all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode)):
         return JSONL_ROWS
+    held = set(row)
     if {COMPLETION, EPISODE_ID} <= held:
         return COMPLETION_ROWS
     if JOB in held and held & set(JOB_MARKS):

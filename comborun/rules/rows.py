@@ -8,15 +8,14 @@ from comborun.rules.episodes import (
     EPISODE_ID,
     JOB_ROWS,
     LINE_LIMIT,
-    NO_RECORD,
-    TORN,
-    Identity,
     JobRows,
-    RefusedError,
     decode,
     job_success,
-    read_row,
 )
+from comborun.rules.fields import NO_RECORD, TORN, Identity, RefusedError, read_row
+
+SAMPLES = 20
+"""rows of a file that are kept to say what would make them count"""
 
 
 class Rows:
@@ -24,7 +23,7 @@ class Rows:
 
     def __init__(self, identity: Identity, kind: str) -> None:
         words = {COMPLETION_ROWS: (COMPLETION, EPISODE_ID), JOB_ROWS: ("success", "episode")}.get(kind)
-        self.identity = identity.fields(*words) if words else identity
+        self.identity = identity.in_words(*words) if words else identity
         self.rows = 0
         """records, repeated ones among them, and what was refused"""
         self.taken = 0
@@ -36,6 +35,8 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[str, int] = {}
         """why records have no verdict"""
+        self.samples: list[dict[str, object]] = []
+        """the first rows"""
         self._jobs = JobRows() if kind == JOB_ROWS else None
         self._rest = b""
         self._line = 0
@@ -45,6 +46,11 @@ class Rows:
     def jobs(self) -> bool:
         """Whether these are job-rows, whose numbers go on in the file of a rebuilt scene."""
         return self._jobs is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether they are numbered in the order in which they were written, on from the file before."""
+        return bool(self.identity.episode.word)
 
     @property
     def copies(self) -> int:
@@ -93,14 +99,16 @@ class Rows:
 
     def _take(self, value: object) -> None:
         self.rows += 1
-        number = None
+        number = self.taken if self.ordered else None
+        if len(self.samples) < SAMPLES and isinstance(value, dict):
+            self.samples.append(value)
         try:
             if self._jobs and isinstance(value, dict):
                 own, number = self._jobs.place(value)
                 value = dict(value, success=job_success(value))
-                if own is not None or number is not None:
-                    value["episode"] = number if own is None else own
-            record = read_row(value, self.identity)
+                if own is not None:
+                    value["episode"] = own
+            record = read_row(value, self.identity, number)
         except RefusedError as refused:
             self._refuse(refused)
             return

@@ -6,7 +6,8 @@ the ends of several attempts comes to the same sum as who reads their files.
 
 from __future__ import annotations
 
-from comborun.rules.episodes import (
+from comborun.rules.episodes import rebuild
+from comborun.rules.fields import (
     ENVIRONMENT,
     FORMAT,
     INDEX,
@@ -16,8 +17,8 @@ from comborun.rules.episodes import (
     REPEATED,
     TORN,
     UNREADABLE,
-    rebuild,
 )
+from comborun.rules.proposals import line, propose
 from comborun.rules.records import integer
 from comborun.rules.rows import Refusals, Rows
 from comborun.rules.words import Completeness
@@ -26,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
-    from comborun.rules.episodes import Identity, RefusedError
+    from comborun.rules.fields import Identity, RefusedError
 
     Verdicts = Dict[int, Optional[bool]]
     """episode -> its verdict, None where it is errored"""
@@ -144,8 +145,9 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     taken = 0
     for path, rows in files.rows:
         folder, _, name = path.rpartition("/")
-        base = span[0] + (rebuilt.get(folder, 0) if rebuild(name) else 0)
-        rebuilt[folder] = rebuilt.get(folder, 0) + (rows.taken if rows.jobs else 0)
+        group = "" if rows.ordered else folder
+        base = span[0] + (rebuilt.get(group, 0) if rows.ordered or rebuild(name) else 0)
+        rebuilt[group] = rebuilt.get(group, 0) + (rows.taken if rows.ordered or rows.jobs else 0)
         _join(told, rows.episodes.items())
         _join(told, ((base + index, verdict) for index, verdict in rows.numbered.items()))
         for reason, one in rows.refused.items():
@@ -168,10 +170,19 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.marks = marked(planned, span)
     counts.countable = bool(files.rows) or not files.foreign
     counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
+    if counts.why and (not counts.verdicts or outside):
+        counts.why += _advice(files, identity, span, told)
     if not counts.countable:
         path, kind = files.foreign[0]
         counts.why = counts.why or f"{path}: {kind}, which is counted when the run is reported"
     return counts
+
+
+def _advice(files: Files, identity: Identity, span: Span, told: Verdicts) -> str:
+    """The line for the grid that would make more of it count, where there is one."""
+    samples = next((rows.samples for _, rows in files.rows if rows.samples), [])
+    keys = propose(samples, identity, span, told)
+    return f": `{line(keys)}` counts them" if keys else ""
 
 
 def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:

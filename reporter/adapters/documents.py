@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from comborun.reporter.adapters import names
 from comborun.reporter.adapters.rates import agrees, count
 from comborun.reporter.adapters.reading import UNNAMED, RefusedFileError, RejectKind
-from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, integer
+from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME
+from comborun.rules.fields import MISSING, NO_VERDICTS, integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +88,8 @@ def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
 def _with_success(context: Context, value: Mapping[str, Any]) -> Context:
     """Any program may write such files, with the grid's own field."""
     rules = context.rules
-    return context if rules.success in value else context.in_words(SUCCESS, rules.episode)
+    held = rules.success == NO_VERDICTS or context.identity.success.find(value) is not MISSING
+    return context if held else context.in_words(SUCCESS, rules.episode)
 
 
 def _last_told(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def _take_tasks(reading: Reading, tasks: list[Any], context: Context) -> None:
         if not _successes(task):
             reading.reject(0, f"entry {position} of {PER_TASK} lists no successes")
             continue
-        for index, fields in enumerate(_task_rows(task, own.rules.success), first):
+        for index, fields in enumerate(_task_rows(task, own.verdict_key), first):
             reading.take_episode(own, 0, index, fields)
 
 
@@ -139,7 +141,7 @@ def _take_episodes(reading: Reading, episodes: list[Any], context: Context) -> N
             reading.reject(0, f"entry {position} of {PER_EPISODE} has no index episode_ix")
             continue
         fields = {key: value for key, value in episode.items() if key not in {"episode_ix", "success"}}
-        fields[context.rules.success] = episode.get("success")
+        fields[context.verdict_key] = episode.get("success")
         reading.take_episode(context, 0, context.first + index, fields)
 
 

@@ -135,7 +135,7 @@ def _recognise(reading: Reading, stream: BinaryIO, context: Context) -> None:
     found = JSONL_ROWS if told == "" else told or ""  # rows of which none can be read
     if found not in FORMATS and candidate(context.path) and suffix_of(context.path) not in DOCUMENTS:
         stream.seek(start)
-        found = _log_format(stream, {context.rules.success, *rates.RATES})
+        found = _log_format(stream, {context.verdict_key, *rates.RATES})
     if found in FORMATS:
         reading.format, reading.why = found, FORMATS[found].why
 

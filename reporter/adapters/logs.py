@@ -11,7 +11,7 @@ from comborun.reporter.adapters import names
 from comborun.reporter.adapters.log_text import lines, printed
 from comborun.reporter.adapters.rates import agrees
 from comborun.reporter.adapters.reading import RejectKind
-from comborun.rules.episodes import verdict_of
+from comborun.rules.fields import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class _EpisodeLog:
         elif told := _CAUGHT.search(text):
             self.caught.append(told[1])
         elif told := _SUCCESS.search(text):
-            self.success = {self.context.rules.success: told[1]}
+            self.success = {self.context.verdict_key: told[1]}
         elif told := _TASK.search(text):
             self.task = {"task": told[1]}
         elif _BEGUN.search(text):
@@ -88,11 +88,11 @@ class _EpisodeLog:
     def _complete(self, line: int, number: int) -> None:
         fields: dict[str, Any] = self.success
         if self.caught:
-            fields = {self.context.rules.success: None, "exception": "; ".join(self.caught)}
+            fields = {self.context.verdict_key: None, "exception": "; ".join(self.caught)}
         if number < 1:
             self.reading.reject(line, "an episode numbered 0: they count from 1")
         else:
-            self.reported.append(verdict_of(self.success, self.context.rules.success)[0] is True)
+            self.reported.append(verdict_of(self.success, self.context.identity.success)[0] is True)
             self.reading.take_episode(self.context, line, self.context.first + number - 1, {**fields, **self.task})
         self.success, self.caught = {}, []
 
@@ -170,7 +170,7 @@ def _tuples(stream: BinaryIO) -> Iterator[_Tuple]:
 
 
 def _take_tuple(reading: Reading, found: _Tuple, successes: list[Any], rest: list[Any], context: Context) -> None:
-    count, key, before = len(successes), context.rules.success, len(reading.records)
+    count, key, before = len(successes), context.verdict_key, len(reading.records)
     told = rest[0] if rest and isinstance(rest[0], dict) else {}
     columns = {name: values for name, values in told.items() if isinstance(values, list) and len(values) == count}
     for name in told.keys() - columns.keys():

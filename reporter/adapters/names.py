@@ -134,7 +134,7 @@ def read_names(paths: Sequence[str], context: Context) -> Reading:
 
 def _take(reading: Reading, context: Context, index: int, names: Sequence[_Name]) -> None:
     """A rerun that went the other way leaves a second file, and nothing says which of the two came first."""
-    first, success = names[0], context.rules.success
+    first, success = names[0], context.verdict_key
     alike = len({name.verdict for name in names}) == 1
     fields = {**first.fields, success: first.verdict if alike else None}
     if not alike:

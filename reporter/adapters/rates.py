@@ -116,7 +116,7 @@ def _evaluations(stream: BinaryIO) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _take_evaluation(reading: Reading, line: int, values: Mapping[str, str], context: Context) -> None:
-    rate = next((name for name in (context.rules.success, *RATES) if name in values), "")
+    rate = next((name for name in (context.verdict_key, *RATES) if name in values), "")
     try:
         counted = count(values[rate], _whole(values[TRAJECTORIES]))
     except KeyError:
@@ -173,7 +173,7 @@ def _rank(line: int, ranks: int, values: Any, context: Context) -> _Rank:
     given = values if isinstance(values, dict) else {}
     numbers = {key: one for key, one in given.items() if isinstance(one, int | float) and finite(one)}
     numbers = {key: one for key, one in numbers.items() if not isinstance(one, bool)}
-    rate = context.rules.success if context.rules.success in numbers else RANK_RATE
+    rate = context.verdict_key if context.verdict_key in numbers else RANK_RATE
     if rate not in numbers or not float(numbers.get(RANK_EPISODES, 0.5)).is_integer():
         raise ValueError(f"metrics without {RANK_EPISODES} and {rate}")
     counted = count(repr(numbers[rate]), int(numbers[RANK_EPISODES]))

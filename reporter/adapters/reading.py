@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.judging import ResultRules
-from comborun.rules.episodes import (
-    DEPTH_LIMIT,
+from comborun.rules.episodes import DEPTH_LIMIT
+from comborun.rules.fields import (
     ENVIRONMENT,
     NO_RECORD,
     POLICY,
+    Field,
     Identity,
+    Record,
     RefusedError,
     integer,
     read_row,
@@ -53,7 +55,15 @@ class Context:
 
     @cached_property
     def identity(self) -> Identity:
-        return Identity(self.policy, self.environment, self.rules.success, self.rules.episode)
+        rules = self.rules
+        fields = {"policy_field": rules.policy, "environment_field": rules.environment, "seed": rules.seed}
+        return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
+
+    @property
+    def verdict_key(self) -> str:
+        """Where a format puts a verdict that it knows itself."""
+        success = self.identity.success
+        return "success" if success.tests or success.word else success.name
 
     def named(self, policy: str, environment: str | None) -> Context:
         """With these names where it has none of its own."""
@@ -160,19 +170,20 @@ class Reading:
             told = f"the first {episodes} episodes that ended in {copies} copies of the environment"
             self.defect(0, f"{told}: successes end early and are counted too often")
 
-    def take(self, context: Context, line: int, value: Any) -> None:
-        """The record in a decoded JSON value, or the reject that it is."""
+    def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
+        """The record in a decoded value, or the reject that it is. `order`: its index, where it does not hold one."""
+        if order is None and context.identity.episode.word:
+            order = context.first + len(self.records)
         try:
-            self.records.append(self._record(context, line, value))
+            self.records.append(self._record(context, line, read_row(value, context.identity, order), value))
         except RefusedError as refused:
             foreign = refused.reason in {POLICY, ENVIRONMENT} and refused.about
             self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
 
     def take_episode(self, context: Context, line: int, index: int, fields: Mapping[str, Any]) -> None:
         """A record from an object that does not hold its own index: it is known from the file's name or the order."""
-        key = context.rules.episode
-        held = {f"record.{name}" if name == key else name: value for name, value in fields.items()}
-        self.take(context, line, {**held, key: index})
+        key = context.identity.episode.name
+        self.take(context, line, {f"record.{name}" if name == key else name: fields[name] for name in fields}, index)
 
     def take_count(self, context: Context, line: int, counted: Count, metrics: Mapping[str, float]) -> None:
         """An aggregate. Which episodes succeeded is not told: nothing can be paired."""
@@ -197,19 +208,18 @@ class Reading:
         self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 
-    def _record(self, context: Context, line: int, value: Any) -> EpisodeRecord:
-        told = read_row(value, context.identity)
-        row: dict[str, Any] = value
-        seed = integer(row.get("seed"))
-        known = {"policy", "environment"}
+    def _record(self, context: Context, line: int, told: Record, row: dict[str, Any]) -> EpisodeRecord:
+        identity = context.identity
+        seed = None if identity.seed.word else integer(identity.seed.find(row))
+        known = {identity.policy_field.name, identity.environment_field.name}
         if seed is not None:
-            known.add("seed")
-        if not isinstance(row[context.rules.episode], str):
-            known.add(context.rules.episode)
+            known.add(identity.seed.name)
+        if not isinstance(row.get(identity.episode.name), str):
+            known.add(identity.episode.name)
         if told.complaint:
             self.defect(line, told.complaint)
-        else:
-            known.add(context.rules.success)
+        elif not identity.success.tests:
+            known.add(identity.success.name)
         metrics, extra, mixed = self._fields(row, known, context.rules.metrics, line)
         return EpisodeRecord(
             policy=sys.intern(told.policy),
@@ -247,6 +257,10 @@ class Reading:
             else:
                 mixed = True
                 extra[sys.intern(key)] = value
+        for name in (name for name in wanted if "." in name and name not in metrics):
+            value = Field("metric", name).find(row)
+            if isinstance(value, int | float) and not isinstance(value, bool) and finite(value):
+                metrics[name] = float(value)
         return metrics, extra, mixed
 
 

@@ -18,10 +18,10 @@ from comborun.rules.episodes import (
     ORDER,
     JobRows,
     decode,
-    integer,
     job_success,
     rebuild,
 )
+from comborun.rules.fields import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

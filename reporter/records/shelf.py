@@ -28,7 +28,7 @@ class Shelf:
         self._directory = directory
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
-        """episodes of jobs by folder: a further rebuild's file goes on counting"""
+        """by folder episodes of jobs, and by attempt those that rows don't number: a further file goes on counting"""
         self._told_apart = False
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
@@ -37,13 +37,15 @@ class Shelf:
     def take(self, path: Path, context: Context, *, asked: bool) -> None:
         """One file. Whether it was asked for by name decides if it is a fault that it is nothing known."""
         at = PurePosixPath(context.path)
-        if rebuild(at.name):
-            context = replace(context, first=context.first + self._rebuilt[str(at.parent)])
+        ordered = bool(context.identity.episode.word)
+        group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
+        if ordered or rebuild(at.name):
+            context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
         if asked and not reading.format and not reading.rejects:
             reading.reject(0, _unknown(path), RejectKind.UNREADABLE)
-        if reading.format == JOB_ROWS:
-            self._rebuilt[str(at.parent)] += len(reading.records)
+        if ordered or reading.format == JOB_ROWS:
+            self._rebuilt[group] += len(reading.records)
         if reading.format or reading.rejects:
             self.files.append(reading)
 

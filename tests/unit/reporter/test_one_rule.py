@@ -95,3 +95,25 @@ def test_they_count_alike_whatever_a_program_writes(tmp_path: Path) -> None:
         assert told == (counts.completed + counts.errored, counts.completed, counts.successes), text
         found.add(told)
     assert len(found) > 10
+
+
+PROPOSED = {
+    "of another policy": {"policy": "ignore"},
+    "without an index": {"episode": "line"},
+    "with an index of another name": {"episode": "episode_idx"},
+    "counted from 1": {"episode": '{"field": "episode", "from": 1}'},
+    "with a verdict further in": {"success": "metrics.success"},
+}
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_with_the_line_that_is_proposed_both_count_every_episode(tmp_path: Path, case: str) -> None:
+    name, rows, _ = TABLE[case]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    judged, counts, _ = both(tmp_path / "before", name, text, ResultRules(files=("*.jsonl",)))
+    assert "`results: {" + next(iter(PROPOSED[case])) in judged.counts.why
+    rules = ResultRules(**{"files": ("*.jsonl",), **PROPOSED[case]})  # type: ignore[arg-type]
+    judged, counts, completeness = both(tmp_path / "after", name, text, rules)
+    assert (judged.counts.records, judged.counts.verdicts, counts.completed) == (10, 10, 10)
+    assert judged.completeness is completeness is Completeness.COMPLETE
+    assert judged.counts.successes == counts.successes

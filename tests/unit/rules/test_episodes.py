@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from comborun.rules import episodes
-from comborun.rules.episodes import Identity, RefusedError, decode, read_row
+from comborun.rules import episodes, fields
+from comborun.rules.episodes import decode
+from comborun.rules.fields import Identity, RefusedError, read_row
 from comborun.rules.rows import Rows
 
 MASON = Identity("mason", "stairs")
@@ -31,14 +32,14 @@ def test_a_row_names_its_own_combo_or_none() -> None:
     row = {"episode": 3, "success": True}
     assert read_row(row, MASON).policy == "mason"
     assert read_row(dict(row, policy="mason", environment="stairs"), MASON).index == 3
-    assert reason(dict(row, policy="rough")) == episodes.POLICY
-    assert reason(dict(row, environment=7)) == episodes.ENVIRONMENT
+    assert reason(dict(row, policy="rough")) == fields.POLICY
+    assert reason(dict(row, environment=7)) == fields.ENVIRONMENT
     assert read_row(dict(row, policy=7), Identity("7", "stairs")).policy == "7"
 
 
 def test_rows_of_a_folder_must_name_their_combo() -> None:
     nobody = Identity(None, None)
-    assert reason({"episode": 1, "success": 1, "environment": "stairs"}, nobody) == episodes.POLICY
+    assert reason({"episode": 1, "success": 1, "environment": "stairs"}, nobody) == fields.POLICY
     assert read_row({"episode": 1, "policy": "a", "environment": "b"}, nobody).environment == "b"
 
 
@@ -55,8 +56,8 @@ def test_what_is_an_index(value: object, index: int) -> None:
 
 @pytest.mark.parametrize("value", [True, 7.5, -1, None, "seven", [7], {}, float("nan"), float("inf"), 1e400])
 def test_what_is_no_index(value: object) -> None:
-    assert reason({"episode": value, "success": 1}) == episodes.INDEX
-    assert reason({"success": 1}) == episodes.INDEX
+    assert reason({"episode": value, "success": 1}) == fields.INDEX
+    assert reason({"success": 1}) == fields.INDEX
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_a_whole_record_at_the_end_counts_without_its_newline_and_a_torn_one_doe
     rows = Rows(MASON, episodes.JSONL_ROWS)
     rows.feed(b'{"episode": 0, "success": true}\n{"episode": 1, "success"')
     assert rows.last().episodes == {0: True}
-    assert set(rows.last().refused) == {episodes.TORN}
+    assert set(rows.last().refused) == {fields.TORN}
     rows.feed(b": true}")
     assert rows.last().episodes == {0: True, 1: True}
     assert not rows.last().refused
@@ -151,7 +152,7 @@ def test_a_line_that_is_far_too_long_is_passed_over() -> None:
         rows.feed(b"x" * (1 << 20))
     rows.feed(b'\n{"episode": 1, "success": true}\n')
     assert rows.last().episodes == {0: True, 1: True}
-    assert rows.last().refused[episodes.NO_RECORD].count == 1
+    assert rows.last().refused[fields.NO_RECORD].count == 1
 
 
 def test_several_objects_on_a_line_are_several_rows_up_to_the_first_fault() -> None:

@@ -6,7 +6,7 @@ import json
 import random
 
 from comborun.rules import records, tally
-from comborun.rules.episodes import FORMAT, Identity, RefusedError
+from comborun.rules.fields import FORMAT, Identity, RefusedError
 from comborun.rules.rows import Rows
 from comborun.rules.tally import Counts, Files
 from comborun.rules.words import Completeness
@@ -34,7 +34,8 @@ def row(index: int, **fields: object) -> dict[str, object]:
 def test_rows_of_another_policy_do_not_count_and_the_sentence_names_both() -> None:
     counts = counted(*(row(at, policy="rough") for at in range(10)))
     assert (counts.records, counts.refused) == (0, {"policy": 10})
-    assert counts.why == "all 10 rows say policy 'rough', this session is 'mason'"
+    assert counts.why.startswith("all 10 rows say policy 'rough', this session is 'mason'")
+    assert "`results: {policy: ignore}`" in counts.why
 
 
 def test_of_several_other_policies_none_is_named() -> None:
