@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -189,24 +190,63 @@ class Verdict(StrEnum):
     """it ran, but its program says that the result does not count: an exception, `success: null`"""
 
 
-@dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One episode of one combo, from one attempt of one session."""
+    """One episode of one combo, from one attempt of one session.
 
-    policy: str
-    environment: str
-    episode: int
-    """index within the combo, fixed before launch; counts from 0"""
-    verdict: Verdict
-    seed: int | None = None
-    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """finite numbers of the record; what was NaN or infinite is left out and counted as a defect"""
-    extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
-    """all other fields of the record, kept as they came"""
-    session: str = ""
-    attempt: int = 0
-    source: str = ""
-    """file:line, for people who look for it"""
+    A large run has millions of them. So metrics are packed numbers, and the names of metrics and small integers are
+    the same objects in all records.
+    """
+
+    __slots__ = (
+        *("policy", "environment", "episode", "verdict", "seed", "extra", "session", "attempt", "path", "line"),
+        *("_names", "_values"),
+    )
+
+    def __init__(
+        self,
+        policy: str,
+        environment: str,
+        episode: int,
+        verdict: Verdict,
+        seed: int | None = None,
+        *,
+        metrics: Mapping[str, float] = MappingProxyType({}),
+        extra: Mapping[str, JsonValue] = MappingProxyType({}),
+        session: str = "",
+        attempt: int = 0,
+        path: str = "",
+        line: int = 0,
+    ) -> None:
+        self.policy = policy
+        self.environment = environment
+        self.episode = _once(episode)
+        """index within the combo, fixed before launch; counts from 0"""
+        self.verdict = verdict
+        self.seed = None if seed is None else _once(seed)
+        self.extra = extra
+        """all other fields of the record, kept as they came"""
+        self.session = session
+        self.attempt = attempt
+        self.path = path
+        self.line = _once(line)
+        """0 means the file as a whole"""
+        names = tuple(metrics)
+        self._names = _NAMES.setdefault(names, names)
+        self._values = array("d", metrics.values()).tobytes()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Finite numbers of the record; what was NaN or infinite is left out and counted as a defect."""
+        return dict(zip(self._names, memoryview(self._values).cast("d"), strict=True))
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def source(self) -> str:
+        """file:line, for people who look for it"""
+        return f"{self.path}:{self.line}" if self.line else self.path
 
     @property
     def combo(self) -> Combo:
@@ -220,6 +260,29 @@ class EpisodeRecord:
     def success(self) -> bool | None:
         """None for an errored episode."""
         return None if self.verdict is Verdict.ERRORED else self.verdict is Verdict.SUCCESS
+
+    def but(self, **changes: Any) -> EpisodeRecord:
+        """The same with other values."""
+        return EpisodeRecord(**{**self._values_by_name, **changes})
+
+    @property
+    def _values_by_name(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in (*self.__slots__[:-2], "metrics")}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EpisodeRecord) and self._values_by_name == other._values_by_name
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_NAMES: dict[tuple[str, ...], tuple[str, ...]] = {}
+_INTEGERS: dict[int, int] = {}
+_MOST_INTEGERS = 1 << 16
+
+
+def _once(number: int) -> int:
+    """The same object for equal numbers: indices and seeds are alike in all combos."""
+    return _INTEGERS.setdefault(number, number) if 0 <= number < _MOST_INTEGERS else number
 
 
 @dataclass(frozen=True)

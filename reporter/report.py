@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from comborun.reporter.figures.plate import Plate
     from comborun.reporter.summary import Report
 
+    Content = bytes | Iterator[bytes]
+    """of a file: whole, or in parts"""
 
 FORMS = ("pdf", "png", "svg")
 """of figures as files"""
@@ -91,7 +93,7 @@ def _figure_files(drawn: Sequence[Plate], forms: Sequence[str]) -> Mapping[str, 
     return files(drawn, forms) if forms else {}
 
 
-def render(report: Report, ran: Schedule, drawn: Sequence[Plate]) -> Mapping[str, bytes]:
+def render(report: Report, ran: Schedule, drawn: Sequence[Plate]) -> Mapping[str, Content]:
     """Every file of the report but the figures, by name, and the same for the same records."""
     from comborun.reporter.pages import data, page
     from comborun.reporter.pages.latex import latex
@@ -104,10 +106,14 @@ def render(report: Report, ran: Schedule, drawn: Sequence[Plate]) -> Mapping[str
         "final_benchmark_report.json": data.report_json(report.summary, ran),
         data.SCHEMA_FILE: (page.TEMPLATES / data.SCHEMA_FILE).read_text("utf-8"),
         "summary.csv": data.summary_csv(report.summary),
-        "episodes.csv": data.episodes_csv(report.episodes),
     }
-    # Names from records may hold halves of UTF-16 pairs, which no encoding takes.
-    return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
+    found: dict[str, Content] = {name: _encoded(text) for name, text in texts.items()}
+    return {**found, "episodes.csv": map(_encoded, data.episodes_csv(report.episodes))}
+
+
+def _encoded(text: str) -> bytes:
+    """Names from records may hold halves of UTF-16 pairs, which no encoding takes."""
+    return text.encode("utf-8", "replace")
 
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:
@@ -120,7 +126,7 @@ def report_between(before: Collected, after: Collected, output: Path) -> Between
     return between
 
 
-def _publish(files: Mapping[str, bytes], output: Path) -> None:
+def _publish(files: Mapping[str, Content], output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -132,13 +138,13 @@ def _publish(files: Mapping[str, bytes], output: Path) -> None:
         ) from error
 
 
-def _put(path: Path, content: bytes) -> None:
+def _put(path: Path, content: Content) -> None:
     """Write beside `path` and rename: whoever looks sees the old file or the new one. Two writers can't meet, since
     each has a file of its own until the end."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
+            stream.writelines([content] if isinstance(content, bytes) else content)
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).chmod(0o644)

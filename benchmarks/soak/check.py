@@ -63,7 +63,7 @@ def found(bed: Bed, scene: Scene) -> Found:
     """Reads the run as `combo report` does."""
     assert bed.run
     report = summarize(collect_run(bed.run))
-    rows = list(csv.DictReader(io.StringIO(episodes_csv(report.episodes))))
+    rows = list(csv.DictReader(io.StringIO("".join(episodes_csv(report.episodes)))))
     outcomes = {(row["policy"], row["environment"], int(row["episode"])): row["success"] for row in rows}
     return Found(
         planned=frozenset((*combo, episode) for combo in scene.combos for episode in range(scene.episodes)),

@@ -205,7 +205,7 @@ class Reading:
 
     def rename(self, policies: Mapping[Combo, str]) -> None:
         """Other policies for these combos."""
-        self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
+        self.records = [one.but(policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 
     def _record(self, context: Context, line: int, told: Record, row: dict[str, Any]) -> EpisodeRecord:
@@ -231,7 +231,8 @@ class Reading:
             extra=extra if mixed else _shared(tuple(extra.items())),
             session=context.session,
             attempt=context.attempt,
-            source=f"{context.path}:{line}" if line else context.path,
+            path=context.path,
+            line=line,
         )
 
     def _fields(

@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
+from comborun.attempt import Verdict
 from comborun.reporter.records.usage import busy
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
@@ -244,6 +245,10 @@ SUMMARY_COLUMNS = tuple(column for key in _SUMMARY for column in _PAIRS.get(key,
 FIELD_LIMIT = 200
 """columns for fields of the records; beyond it they share the last column, as JSON"""
 
+PART = 4096
+"""rows"""
+_SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: None}
+
 _PLAIN = frozenset((float, int, type(None)))
 """most cells of a large run: what needs no second look"""
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -251,19 +256,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 """what a terminal acts upon; tabs and ends of lines stay, a cell may hold them"""
 
 
-def episodes_csv(episodes: Sequence[EpisodeRecord]) -> str:
-    """One row per episode that counts; a field of the records per column, metrics first, each kind by name."""
+def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
+    """One row per episode that counts; a field of the records per column, metrics first, each kind by name. In parts,
+    since all of it at once would take more memory than the records."""
     names = _field_names(episodes)
     shown, rest = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
     header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
-    return _csv([*header, "other"] if rest else header, (_episode(record, shown, rest) for record in episodes))
+    yield _csv([[*header, "other"] if rest else header])
+    for start in range(0, len(episodes), PART):
+        yield _csv(_episode(record, shown, rest) for record in episodes[start : start + PART])
 
 
 def _episode(record: EpisodeRecord, shown: Sequence[str], rest: frozenset[str]) -> list[JsonValue]:
     fields = {**record.extra, **record.metrics}
+    place = f"{_text(record.path)}:{record.line}" if record.line else record.path
     cells = [
         *(record.policy, record.environment, record.episode, record.seed, record.verdict.value),
-        *(record.success, record.session, record.attempt, record.source),
+        *(_SUCCESS[record.verdict], record.session, record.attempt, place),
         *map(fields.get, shown),
     ]
     if rest:
@@ -274,7 +283,7 @@ def _episode(record: EpisodeRecord, shown: Sequence[str], rest: frozenset[str]) 
 def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:
     metrics, others = set[str](), set[str]()
     for record in episodes:
-        metrics.update(record.metrics)
+        metrics.update(record.metric_names)
         others.update(record.extra)
     return sorted(metrics) + sorted(others - metrics)
 
@@ -283,7 +292,7 @@ def summary_csv(summary: Summary) -> str:
     """One row per combo; after the fixed columns four for each metric."""
     metrics = tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
     header = [*SUMMARY_COLUMNS, *(f"{name}.{part}" for name in metrics for part in ("mean", "low", "high", "n"))]
-    return _csv(header, (_summarized(_combo(combo, summary), metrics) for combo in summary.combos))
+    return _csv([header, *(_summarized(_combo(combo, summary), metrics) for combo in summary.combos)])
 
 
 def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonValue]:
@@ -294,12 +303,10 @@ def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonV
         yield from (found["mean"], *(found["interval"] or (None, None)), found["n"]) if found else (None,) * 4
 
 
-def _csv(header: Iterable[str], rows: Iterable[Iterable[JsonValue]]) -> str:
+def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(map(_cell, header))
-    for cells in rows:
-        writer.writerow([cell if type(cell) in _PLAIN else _cell(cell) for cell in cells])
+    writer.writerows([cell if type(cell) in _PLAIN else _cell(cell) for cell in cells] for cells in rows)
     return buffer.getvalue()
 
 

@@ -140,7 +140,7 @@ def _unknown(path: Path) -> str:
 
 
 def _shown(record: EpisodeRecord, video: str) -> EpisodeRecord:
-    return replace(record, extra=MappingProxyType({**record.extra, "video": video})) if video else record
+    return record.but(extra=MappingProxyType({**record.extra, "video": video})) if video else record
 
 
 def _accepted_attempts(records: Iterable[EpisodeRecord], planned: Mapping[str, int]) -> dict[str, int]:

@@ -15,10 +15,10 @@ from report_runs import row
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.judging import ResultRules
 from comborun.reporter.adapters.reading import Context, Defect, Reading, Reject, RejectKind
-from comborun.reporter.adapters.rows import rows
+from comborun.reporter.adapters.rows import _decoded, rows
 from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.merge import merge
-from comborun.rules.episodes import LINE_LIMIT
+from comborun.rules.episodes import LINE_LIMIT, decode
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
 JOBS = "arena/zero/2026-07-20_10-00-00/pick_zero/episode_results_rebuild{}.jsonl"
@@ -316,3 +316,26 @@ def test_the_grids_metrics_leave_what_the_balanced_estimate_needs() -> None:
     context = replace(OURS, path=name, rules=ResultRules(metrics=("episode_length",)))
     reading = read_text("job-rows", sample(name), context)
     assert set(reading.records[0].metrics) == {"episode_length", "episode_in_env"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "123456789012345678901234567890",
+        "-18446744073709551616",
+        "1e400",
+        "-0.0",
+        "NaN",
+        "5e-324",
+        '"\\ud800"',
+        "9" * 19,
+    ],
+)
+def test_the_fast_decoder_says_what_the_rules_say(number: str) -> None:
+    for line in (f'{{"x": {number}}}\n', f'{{"deep": [{{"x": [{number}, 0.1]}}]}}\n', f'{{"x": {number}}} {{"y": 1}}'):
+        assert repr(_decoded(line.encode())) == repr(decode(line))
+
+
+def test_bytes_that_are_no_text_and_rows_that_are_too_deep_are_left_to_the_rules() -> None:
+    for line in (b'{"x": "\xff"}', b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}", b"", b"  \n", b"{"):
+        assert _decoded(line) == decode(line.decode("utf-8", "replace"))

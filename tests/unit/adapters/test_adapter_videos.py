@@ -123,7 +123,7 @@ def test_a_video_that_is_gone_is_told(tmp_path: Path) -> None:
 
 def record(episode: int, verdict: Verdict = Verdict.SUCCESS, **fields: object) -> EpisodeRecord:
     extra = {"video": fields.pop("video")} if "video" in fields else {}
-    values: dict[str, object] = {"policy": "p", "environment": "e", "source": "run/a/rows.jsonl:1", "extra": extra}
+    values: dict[str, object] = {"policy": "p", "environment": "e", "path": "run/a/rows.jsonl:1", "extra": extra}
     return EpisodeRecord(episode=episode, verdict=verdict, **{**values, **fields})  # type: ignore[arg-type]
 
 
@@ -151,7 +151,7 @@ def test_a_number_in_the_name_links_a_video(name: str, episode: int) -> None:
 
 
 def test_a_video_belongs_to_the_records_nearest_to_it() -> None:
-    records = [record(0), record(0, environment="f", source="run/b/rows.jsonl:1")]
+    records = [record(0), record(0, environment="f", path="run/b/rows.jsonl:1")]
     assert linked(["run/b/eval_episode_0.mp4"], records)[0] == {0: "run/b/eval_episode_0.mp4"}
     assert linked(["eval_episode_0.mp4"], records) == ({}, []), "nobody can tell whose it is"
 
@@ -195,24 +195,24 @@ def test_attempts_share_no_videos() -> None:
     """A path within an attempt ends alike in all of them, and a verdict of one says nothing of another's video."""
     folders = ["sessions/s/attempt-1", "sessions/s/attempt-2", "sessions/t/attempt-1"]
     sources = [f"{folder}/out/rows.jsonl" for folder in folders]
-    claiming = [record(0, source=f"{source}:1", video="videos/one.mp4") for source in sources]
+    claiming = [record(0, path=f"{source}:1", video="videos/one.mp4") for source in sources]
     paths = [f"{folder}/out/videos/one.mp4" for folder in folders]
     links = link([Video(path, 9, "") for path in paths], claiming)
     assert [links.of[key(found)] for found in claiming] == paths
     assert links.findings == (), "the same episode of two attempts is not two that share a video"
     assert link([Video(path, 9, "") for path in paths[:2]], claiming[2:]).of == {}
     numbered = [Video("sessions/s/attempt-1/out/x_ep0000.mp4", 9, "")]
-    assert link(numbered, [record(0, session="s", attempt=2, source=f"{sources[1]}:1")]).of == {}
+    assert link(numbered, [record(0, session="s", attempt=2, path=f"{sources[1]}:1")]).of == {}
 
 
 def test_a_video_outside_of_every_attempt_belongs_to_the_records_nearest_to_it() -> None:
-    beside = record(0, source="run/rows.jsonl:1")
-    within = record(0, environment="f", source="run/attempt-1/rows.jsonl:1")
+    beside = record(0, path="run/rows.jsonl:1")
+    within = record(0, environment="f", path="run/attempt-1/rows.jsonl:1")
     assert link([Video("run/attempt-1/x_ep0000.mp4", 9, "")], [beside]).of == {
         key(beside): "run/attempt-1/x_ep0000.mp4"
     }
     assert link([Video("run/x_ep0000.mp4", 9, "")], [within]).of == {key(within): "run/x_ep0000.mp4"}
-    named = record(1, source="run/attempt-1/rows.jsonl:2", video="/gone/videos/one.mp4")
+    named = record(1, path="run/attempt-1/rows.jsonl:2", video="/gone/videos/one.mp4")
     assert link([Video("run/videos/one.mp4", 9, "")], [named]).of == {key(named): "run/videos/one.mp4"}
 
 
@@ -226,7 +226,7 @@ def test_the_work_of_linking_grows_with_the_records_and_not_with_their_square(*,
             for episode in range(3):
                 extra = {"video": f"/box/{place}/ep{episode}.mp4"} if claimed else {}
                 source = f"{place}/rows.jsonl:{episode}"
-                records.append(record(episode, environment=f"e{combo}", source=source, extra=extra))
+                records.append(record(episode, environment=f"e{combo}", path=source, extra=extra))
                 videos.append(Video(f"{place}/ep{episode}.mp4", 9, ""))
         found, calls = counted(lambda: link(videos, records))
         assert [found.of[key(one)] for one in records] == [video.path for video in videos]

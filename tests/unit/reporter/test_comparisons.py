@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from scipy.stats import barnard_exact, binomtest
@@ -66,14 +65,14 @@ def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: 
 
 
 def test_a_single_seed_for_all_episodes_shows_nothing() -> None:
-    same = [replace(record, seed=7) for record in episodes("a", "+-+-")]
+    same = [record.but(seed=7) for record in episodes("a", "+-+-")]
     found = pairing(arm("a", same), arm("b", same))
     assert not found.paired
     assert found.why == "only 1 different seeds in 4 common episodes, which says nothing of equal starts"
 
 
 def test_seeds_of_only_some_episodes_are_not_enough() -> None:
-    some = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
+    some = [record.but(seed=None) if record.episode else record for record in episodes("a", "+-+")]
     assert pairing(arm("a", some), side("b", "+++")).why == "seeds for only 1 of 3 episodes"
 
 

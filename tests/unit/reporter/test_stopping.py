@@ -60,7 +60,7 @@ def test_a_large_difference_is_decided_early_and_told_with_the_pair() -> None:
 def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_change_a_decision(
     seed: int, shuffled: random.Random, sessions: int
 ) -> None:
-    whole = [replace(one, session=f"s{one.episode % sessions}") for one in drawn(seed, 0.8, 0.4)]
+    whole = [one.but(session=f"s{one.episode % sessions}") for one in drawn(seed, 0.8, 0.4)]
     final = stand(whole)
     arriving = list(whole)
     shuffled.shuffle(arriving)
@@ -77,7 +77,7 @@ def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> Non
     final = stand(records)
     if final.final:
         before = [one for one in records if one.episode < final.pairs]
-        later = [replace(one, verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
+        later = [one.but(verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
         assert stand(before) == stand([*before, *later]) == final
 
 
@@ -117,11 +117,11 @@ def test_episodes_that_are_not_shown_to_start_the_same_are_no_pair(fields: dict[
 
 
 def test_a_seed_that_comes_again_pairs_nothing() -> None:
-    assert stand([replace(one, seed=5) for one in drawn(1)]).unpaired == "episode 1 has the seed of an earlier one"
+    assert stand([one.but(seed=5) for one in drawn(1)]).unpaired == "episode 1 has the seed of an earlier one"
 
 
 def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None:
-    records = [replace(one, extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
+    records = [one.but(extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
     assert stand(records).unpaired == "the initial states of episode 0 differ (init_hash)"
 
 
