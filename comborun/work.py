@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def describe(among: Spans, limit: int = 12) -> str:
 Combo = tuple[str, str]
 """policy, environment"""
 
-_KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "results", "around", "servers")
+_KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,8 @@ class Work:
 
 
 def work(session: Session) -> Work:
-    """Which metrics are shown belongs to the report, and not to the work."""
-    plain = replace(session, results=replace(session.results, metrics=(), videos=()))
-    return Work(tuple((key, getattr(plain, key)) for key in _KEYS))
+    """How its results are read belongs to the report, and not to the work."""
+    return Work(tuple((key, getattr(session, key)) for key in _KEYS))
 
 
 def combo_of(session: Session) -> Combo:
@@ -126,7 +125,7 @@ def _difference(key: str, before: Any, now: Any) -> str:
         return f"command: {_words(before, now)}"
     if key in {"variables", "servers"}:
         return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
-    if key in {"setup", "results"}:
+    if key == "setup":
         return key
     if key == "around":
         return "files, links, launcher or container"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comborun.rules.names import RUN
 from comborun.rules.words import Life, Outcome
 
 if TYPE_CHECKING:
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 _REPORT = Path("report", "final_benchmark_report.json")
 
 
-def as_reported(seen: RunStatus, source: Path) -> RunStatus:
+def as_reported(seen: RunStatus, source: Path, plan: int) -> RunStatus:
     """The run with the outcomes and numbers of its latest report where that came to others.
 
-    `source` is the run's copy on this machine; a report that can't be read changes nothing. A session that is one of
-    several of its combo stays as it is, and so does one of which the report has not seen the end.
+    `source` is the run's copy on this machine; a report that can't be read, or that is older than the newest plan
+    (number `plan`), changes nothing. A session that is one of several of its combo stays as it is, and so does one of
+    which the report has not seen the end.
     """
+    source = source.expanduser()
     try:
-        document = json.loads((source.expanduser() / _REPORT).read_text("utf-8"))
+        if (source / RUN.plan(plan)).stat().st_mtime > (source / _REPORT).stat().st_mtime:
+            return seen
+        document = json.loads((source / _REPORT).read_text("utf-8"))
         combos = {(one["policy"], one["environment"]): one for one in document["combos"]}
         attempts = {(one["session"], one["attempt"]) for one in document["attempts"] if one["ended"]}
     except (OSError, ValueError, KeyError, TypeError):

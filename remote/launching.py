@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from comborun import __version__
-from comborun.again.amend import amend, check_rule, compare
+from comborun.again.amend import amend, check_rule, compare, read_as_before, read_otherwise
 from comborun.again.notes import change_lines, change_notes, cut_kept, policies_kept, rule_kept, taken_over
+from comborun.again.reading import reading_lines
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.grid import parse_grid
@@ -17,7 +18,7 @@ from comborun.remote.host import ask, check
 from comborun.remote.knowledge import laid_out, measured_notes
 from comborun.remote.program import Python
 from comborun.remote.provenance import provenance
-from comborun.remote.publish import Draft, publish
+from comborun.remote.publish import Draft, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
 from comborun.remote.shipping import deliver, digest_of, lines, survey
@@ -25,7 +26,7 @@ from comborun.remote.shipping import deliver, digest_of, lines, survey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.again.amend import Choice, Comparison
+    from comborun.again.amend import Amended, Choice, Comparison
     from comborun.grid import Grid
     from comborun.grid.axes import Found as FoundPolicies
     from comborun.plan import Plan
@@ -125,10 +126,13 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
 
 
-def settle(prepared: Prepared, confirm: Callable[[str], bool]) -> Launched:
+def settle(
+    prepared: Prepared, confirm: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
+) -> Launched:
     """Publish the run, or bring the one that is there up to the grid, whoever else does so at the same time.
 
     `confirm` is called with the combos whose records would no longer count: whether the run is to follow the grid.
+    `tell` hears what a changed `results` makes of the files that are there, before the run takes it over.
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
@@ -147,7 +151,7 @@ def settle(prepared: Prepared, confirm: Callable[[str], bool]) -> Launched:
         if other and not compare(found.plan, draft.plan).common:
             mode = f"after:{publication.run}"
             notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
-        elif launched := _bring_up(prepared, publication, draft, confirm):
+        elif launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*publication.notes, *kept, *launched.changes))
     raise HostError(f"other launches changed the run of {draft.plan.grid} all the while", "launch it again")
 
@@ -205,7 +209,11 @@ def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[
 
 
 def _bring_up(
-    prepared: Prepared, publication: Publication, draft: Draft, confirm: Callable[[str], bool]
+    prepared: Prepared,
+    publication: Publication,
+    draft: Draft,
+    confirm: Callable[[str], bool],
+    tell: Callable[[str], object],
 ) -> Launched | None:
     """Amend the run that was found as far as the grid says otherwise; None when another launch was faster."""
     request, found = prepared.request, publication.found
@@ -214,12 +222,13 @@ def _bring_up(
     differs = publication.state == "changed" and draft.plan.digest != found.plan.digest
     choice = _choice(comparison, publication.run, request.changed, confirm) if differs else request.changed or "keep"
     check_rule(comparison, choice)
-    amended = amend(comparison, choice)
+    amended = _read_again(prepared, publication, amend(comparison, choice), confirm, tell)
     if request.smoke:
         amended = amended_with_smoke(amended, request.smoke)
     finished = found.whole and not amended.added
     state: Literal["finished", "resumed"] = "finished" if finished else "resumed"
-    if not differs and (amended.plan == found.plan or (finished and not amended.dropped)):
+    same = amended.plan == found.plan or (finished and not amended.dropped)
+    if not differs and same and not read_otherwise(found.plan, amended.plan):
         if publication.state == "changed":  # but for what the run keeps
             publication = replace(publication, state=state)
         unasked = f"--changed {request.changed} has no effect: no combo has changed"
@@ -249,6 +258,31 @@ def _bring_up(
             *cut_kept(amended.plan, draft.plan),
         ),
     )
+
+
+def _read_again(
+    prepared: Prepared,
+    publication: Publication,
+    amended: Amended,
+    confirm: Callable[[str], bool],
+    tell: Callable[[str], object],
+) -> Amended:
+    """The amendment, unless it reads the files that are there so that fewer of them count and the user refuses."""
+    found = publication.found
+    assert found
+    rules = read_otherwise(found.plan, amended.plan)
+    if not rules:
+        return amended
+    changes = reread(prepared.transport, publication.directory, rules)
+    lines = "\n".join(f"  {line}" for line in reading_lines(changes))
+    fewer = [one for one in changes if one.fewer]
+    changed = prepared.request.changed
+    if fewer and changed != "rerun":
+        told = f"`results` has changed, and fewer episodes of run {publication.run} would count:\n{lines}"
+        return amended if changed is None and confirm(told) else read_as_before(found.plan, amended)
+    if lines:
+        tell(f"`results` has changed, and the files that are there are read again:\n{lines}")
+    return amended
 
 
 def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:

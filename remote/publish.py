@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from comborun.again.amend import Amended, amendment
+from comborun.again.amend import Amended, amendment, read_otherwise
+from comborun.again.reading import Rereading
 from comborun.bundle import bundle
 from comborun.errors import HostError
 from comborun.plan import Plan, Session
@@ -112,10 +113,20 @@ def amend(transport: Transport, publication: Publication, amended: Amended, draf
         "added": len(amended.added),
         "after": amended.plan.after is not None,
         "dropped": list(amended.dropped),
+        "rules": read_otherwise(found.plan, amended.plan),
     }
     files = amendment(found.plan, amended.plan, found.number, draft.grid_text)
     answer = _send(transport, "amend", order, files, draft.python)
     return tuple(answer["running"]) if answer["state"] == "amended" else None
+
+
+def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tuple[Rereading, ...]:
+    """What the attempts of a run would end with if their files were read by `rules`, by session; nothing is changed."""
+    data, python = json.dumps(rules).encode(), program.of_run(directory)
+    done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
+    if done.code:
+        raise HostError(f"the files of {directory} can't be read on {transport.host}", done.complaint)
+    return tuple(Rereading.of(told) for told in program.answer(transport, done))
 
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:

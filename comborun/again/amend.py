@@ -17,7 +17,7 @@ from comborun.jobs import texts
 from comborun.planner import name_of_combo, range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
-from comborun.script import notify_script, scripts, sheets
+from comborun.script import judging, notify_script, scripts, sheets
 from comborun.text import shortened
 from comborun.work import combo_of, describe, episodes_of, minus, size, work
 
@@ -278,6 +278,23 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
         yield File(RUN.notify, notify_script(after.notify))
     there = dict(_session_files(before))
     yield from (File(path, text) for path, text in _session_files(after) if there.get(path) != text)
+
+
+def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
+    """The sessions whose files are read or judged by other rules than before, with these rules."""
+    had = {session.name: judging(session) for session in before.sessions}
+    has = {session.name: judging(session) for session in after.sessions if session.flag != "dropped"}
+    return {name: rules for name, rules in has.items() if name in had and had[name] != rules}
+
+
+def read_as_before(before: Plan, amended: Amended) -> Amended:
+    """The amendment, with the results of every session read as the run has it."""
+    had = {session.name: session for session in before.sessions}
+    sessions = tuple(
+        replace(one, results=had[one.name].results, evidence=had[one.name].evidence) if one.name in had else one
+        for one in amended.plan.sessions
+    )
+    return replace(amended, plan=replace(amended.plan, sessions=sessions))
 
 
 def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _MOST = 12
 _SIGNS = {Kind.ADDED: "+", Kind.MORE: "+", Kind.FEWER: "=", Kind.CHANGED: "~", Kind.REMOVED: "-"}
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
-_OF_SESSIONS = ("progress", "evidence", "failures", "watch", "pin", "display")
+_OF_SESSIONS = ("results", "progress", "evidence", "failures", "watch", "pin", "display")
 _REQUESTED = ("gpu_memory", "cpus", "memory", "per_gpu", "per_host")
-_OPAQUE = {*_OF_PLAN, *_OF_SESSIONS, "resources.exclusive", "results.metrics"}
+_OPAQUE = {*_OF_PLAN, *_OF_SESSIONS, "resources.exclusive"}
 _MIB = {"gpu_memory", "memory"}
 
 
@@ -120,7 +120,6 @@ def _keys(plan: Plan, names: set[str]) -> Iterator[tuple[str, Any]]:
     yield from ((key, getattr(plan, key)) for key in _OF_PLAN)
     yield from ((f"resources.{key}", [getattr(one.request, key) for one in sessions]) for key in _REQUESTED)
     yield "resources.exclusive", [one.request.tokens for one in sessions]
-    yield "results.metrics", [one.results.metrics for one in sessions]
     yield from ((key, [getattr(one, key) for one in sessions]) for key in _OF_SESSIONS)
 
 

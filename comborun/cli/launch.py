@@ -133,7 +133,7 @@ def start_run(path: Path, where: Where, request: Request) -> Started:
         prepared = prepare(request, grid, where.connect)
         warn(*prepared.warnings)
         transport = prepared.transport
-        launched = settle(prepared, _confirm)
+        launched = settle(prepared, _confirm, lambda text: click.echo(harmless(text), err=True))
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
         remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))

@@ -124,7 +124,7 @@ def _look_once(target: Target, *, as_json: bool) -> int:
     if view.plan.stop_early and seen.recorded and not seen.finished:
         seen = replace(seen, undecided=StopEarly(target).look())
     if seen.finished:
-        seen = as_reported(seen, copy_of(target.transport.host, target.run, target.directory))
+        seen = as_reported(seen, copy_of(target.transport.host, target.run, target.directory), view.number)
     if as_json:
         click.echo(to_json(seen))
     else:

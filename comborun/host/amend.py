@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from comborun.host import files
+from comborun.host import files, reread
 from comborun.host.incoming import Staging, answered, received, to_disk, written
 from comborun.host.publish import newest_plan
 
@@ -59,6 +59,7 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
         gone += [f"{run}/dispatch/done"] if order["added"] else []
         for path in (path for path in paths if _rank(path) == 0):
             _move(source, run, path)
+        reread.apply(run, order.get("rules", {}))
         for path in filter(os.path.exists, gone):
             os.unlink(path)
         for path in (path for path in paths if _rank(path) > 0):

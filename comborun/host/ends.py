@@ -48,6 +48,7 @@ class Ends:
             elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
                 self.adopt_one(session, vanished)
             elif session.life in (QUEUED, ENDED):
+                session.end = self._attempts.end(session.name, session.attempt)  # its files may be read otherwise now
                 self.asked(session)
         self._look_at_all(vanished)
 

@@ -133,10 +133,22 @@ class Watched:
 
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
+        self._told = ""
+        self._claimed = _changed(at.claim)
+        self._judge_by(rules)
+
+    def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
         self.line = LogLine(rules.line) if rules.line else None
-        self.folder = Folder(at.output, rules.files, rules.identity, rules.format)
-        self._told = ""
+        self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format)
+
+    def follow(self) -> bool:
+        """Take over the rules of a grid that was changed meanwhile; whether it was."""
+        before, self._claimed = self._claimed, _changed(self.at.claim)
+        if before == self._claimed:
+            return False
+        self._judge_by(Rules.of(files.read(self.at.claim)))
+        return True
 
     def look(self) -> Counts:
         """The counts now, also kept in a file for the probe."""
@@ -162,6 +174,14 @@ class Watched:
         held = sum(any(holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
         return tally.completeness(self.rules.asked, counts, held, self.folder.found, code)
+
+
+def _changed(path: str) -> int:
+    """A number that is another one when the file is; 0 without one."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _counts_file(at: AttemptLayout) -> str:
@@ -203,16 +223,19 @@ class Judged:
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """By the rules of its claim. `code` is None where it is not known, or proves nothing. Lists its videos as well."""
-    watched = Watched(at, Rules.of(files.read(at.claim)))
+    rules = Rules.of(files.read(at.claim))
+    found = judged(at, rules, code)
+    found.flaws += list_videos(at, rules)
+    return found
+
+
+def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
+    """By these rules; nothing is written."""
+    watched = Watched(at, rules)
     counted = watched.count(over=True)
-    if not counted.records and watched.rules.files:
-        counted.why = "; ".join(filter(None, (untaken(at, watched.rules), counted.why)))
-    found = watched.completeness(counted, code)
-    flaws = watched.line.flaw if watched.line else ""
-    if watched.rules.videos:
-        unlisted = _list_videos(at, watched.rules.videos)
-        flaws += f" {unlisted} of its videos are not listed: a line break or TAB is in their names" if unlisted else ""
-    return Judged(counted, found, flaws)
+    if not counted.records and rules.files:
+        counted.why = "; ".join(filter(None, (untaken(at, rules), counted.why)))
+    return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
 
 
 def untaken(at: AttemptLayout, rules: Rules) -> str:
@@ -235,10 +258,12 @@ def untaken(at: AttemptLayout, rules: Rules) -> str:
     return refused
 
 
-def _list_videos(at: AttemptLayout, patterns: list[str]) -> int:
-    """Write videos.tsv, complete or absent; how many it has no line for. Videos stay where they are."""
+def list_videos(at: AttemptLayout, rules: Rules) -> str:
+    """Write videos.tsv, complete or absent; why some have no line in it. Videos stay where they are."""
+    if not rules.videos:
+        return ""
     rows = []
-    for path in globs.found(at.output, patterns):
+    for path in globs.found(at.output, rules.videos):
         try:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
@@ -247,7 +272,7 @@ def _list_videos(at: AttemptLayout, patterns: list[str]) -> int:
             continue
     text, unlisted = videos.render(rows)
     files.write_text(at.videos, text)
-    return unlisted
+    return f" {unlisted} of its videos are not listed: a line break or TAB is in their names" if unlisted else ""
 
 
 class Ending:
@@ -292,7 +317,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     """
     claim = files.read(at.claim)
     draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
-    fields = _fields(at, ending, judged, claim)
+    fields = end_fields(at, ending, judged, claim)
     short = [pair for pair in fields if pair[0] not in ("marks", "why", "refused")]
     if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
@@ -322,7 +347,8 @@ def _to_disk(paths: list[str]) -> None:
             continue
 
 
-def _fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
+def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
+    """The end record."""
     cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())

@@ -305,10 +305,10 @@ class _Changes:
         if self._judging is None or not (now or self._pace.due()):
             return False
         began = time.process_time()
-        rules = self._judging.rules
+        other, rules = self._judging.follow(), self._judging.rules
         found = globs.found(self._at.output, [*rules.files, *rules.evidence_files])
         before, self._results = self._results, _fingerprint(f"{self._at.output}/{path}" for path in found)
-        if before != self._results:
+        if other or before != self._results:
             self._judging.look()
         self._pace.took(began)
         return before != self._results

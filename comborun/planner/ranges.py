@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _NOT_WORK = {
+    "results",
     "progress",
     "evidence",
     "failures",
@@ -130,7 +131,6 @@ def session_digest(session: Session) -> str:
     """Of the combo, its episodes and everything that is run for it."""
     content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in _NOT_WORK}
     content["digest"] = ""
-    del content["results"]["videos"]
     if session.around == BARE:  # nothing is said, as before there was a way to say it
         del content["around"]
     if not session.servers:

@@ -42,7 +42,7 @@ def test_rules_are_named_whether_they_are_the_plan_s_or_a_session_s() -> None:
     )
     assert taken_over(plan(session()), plan(now, retry=DEFAULT_RETRY)) == (
         "retry has changed",
-        "results.metrics has changed",
+        "results has changed",
         "progress has changed",
         "watch has changed",
     )

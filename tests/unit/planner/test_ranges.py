@@ -99,8 +99,8 @@ def test_two_sessions_of_one_name_are_refused() -> None:
 
 def test_how_work_is_watched_and_judged_is_no_part_of_it() -> None:
     more = "evidence: {line: done}\nfailures: {ignore: x}\nlimits: {stall_after: 1 h}\nprogress: {silent: true}\n"
+    more += "results: {success: ok}\n"
     assert session(more=f"episodes: 100\n{more}").digest == session().digest
-    assert session(more="episodes: 100\nresults: {success: ok}\n").digest != session().digest
 
 
 def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:
