@@ -80,6 +80,7 @@ def main(arguments: list[str]) -> int:
     seen.fact("end")
     sys.stdout.buffer.write(seen.text().encode("utf-8", "replace"))
     sys.stdout.flush()
+    about.end_asked()
     os._exit(0)
 
 

@@ -22,6 +22,8 @@ GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
 _PATIENCE_S = 10
 _MOST = 16384
 """bytes that are kept of what a program says"""
+_ASKED: set[int] = set()
+"""pids of the programs that have not answered yet"""
 
 
 def main(arguments: list[str]) -> int:
@@ -64,13 +66,21 @@ def ask(seconds: float, *command: str, errors: bool = False) -> tuple[int, str]:
             )
         except OSError as error:
             return 127, str(error)
+        _ASKED.add(child.pid)
         try:
             code = child.wait(seconds)
         except subprocess.TimeoutExpired:  # not waited for: in the kernel nothing ends it
             code = 124
             process.send_group(child.pid, signal.SIGKILL)
+        _ASKED.discard(child.pid)
         output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST))
         return code, output.read().decode("utf-8", "replace").strip()
+
+
+def end_asked() -> None:
+    """End the programs that have not answered yet; for a process that leaves before its threads do."""
+    for pid in tuple(_ASKED):
+        process.send_group(pid, signal.SIGKILL)
 
 
 def said(*command: str) -> str:

@@ -76,16 +76,9 @@ def go_wrong(manner: str, file: TextIO, line: str) -> None:
         file.write(line + "\n")
     elif manner == "greedy":
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        take_memory()
-    elif manner == "killed":
-        (Path(os.environ["MEMORY_GROUP"]) / "cgroup.procs").write_text(str(os.getpid()))
-        take_memory()
-
-
-def take_memory() -> None:
-    taken = []
-    while True:
-        taken.append(bytearray(16 << 20))
+        taken = []
+        while True:
+            taken.append(bytearray(16 << 20))
 
 
 def leave_children() -> None:

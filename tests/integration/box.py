@@ -295,6 +295,13 @@ class Box:
         assert record
         return record
 
+    def orphan(self, name: str) -> Begin:
+        """Kill the supervisor of a session, once its command leads a process session of its own."""
+        begin = self.begun(name)
+        until(lambda: os.getsid(begin.pid) == begin.pid, f"the command of {name} is on its own")
+        kill(begin.supervisor, signal.SIGKILL)
+        return begin
+
     def ended(self, name: str, number: int = 1) -> End:
         """The end record, once it is there."""
         until(lambda: self.end(name, number), lambda: f"{name} has ended; the journal says\n{self.journal}")
@@ -407,6 +414,7 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     put_library(directory)
     screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
     knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
+    knobs["COMBORUN_VMSTAT"] = "/dev/null"  # whom the kernel kills for memory in another test is no evidence here
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("COMBORUN_", "TMUX", "CUDA_", "PYTHON"))
     }

@@ -131,6 +131,8 @@ def desk_at(home: Path) -> Iterator[Desk]:
         "PYTHONPATH": str(CHECKOUT),
         "COMBORUN_TMUX_SOCKET": f"desk-{secrets.token_hex(4)}",
         "SCREENDIR": screens,
+        "COMBORUN_LEASES": f"{screens}/leases",
+        "COMBORUN_VMSTAT": "/dev/null",
         "LANG": "C.UTF-8",
         "TERM": "dumb",
     }

@@ -123,8 +123,7 @@ def test_a_lost_session_is_tried_as_often_as_the_grid_says_and_again_by_a_resume
 def test_an_orphan_is_left_to_finish_and_judged_by_its_records(box: Box) -> None:
     box.plan({"env_one": bash(STARTED + "sleep 1; " + RECORD, results=("*.jsonl",))})
     box.start()
-    begin = box.begun("env_one")
-    kill(begin.supervisor, signal.SIGKILL)
+    box.orphan("env_one")
     box.await_done()
     end = box.ended("env_one")
     assert (end.cause, end.completeness, end.outcome) == (Cause.LOST, Completeness.COMPLETE, Outcome.SUCCEEDED)

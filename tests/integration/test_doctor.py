@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from box import alive, until
 from click.testing import CliRunner
 from prefaced import Prefaced
 from recorded import record
@@ -24,7 +25,7 @@ from comborun.remote.doctor.examine import Examination, Wanted, examine
 from comborun.remote.doctor.finding import Finding, Level
 from comborun.remote.transport import LocalTransport
 
-HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\nwhile :; do sleep 60; done\n"
+HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\necho $$ >>{}\nwhile :; do sleep 60; done\n"
 Fake = Callable[[str, str], None]
 
 
@@ -91,9 +92,9 @@ def test_a_root_that_is_not_there_yet_is_looked_at_where_it_would_be(tmp_path: P
     assert everything(tmp_path) == before
 
 
-def test_programs_that_hang_cost_their_time_once_and_are_told(tmp_path: Path, fake: Fake) -> None:
+def test_programs_that_hang_cost_their_time_once_are_told_and_ended(tmp_path: Path, fake: Fake) -> None:
     for name in ("nvidia-smi", "tmux", "screen", "loginctl", "systemctl", "df", "dmesg", "journalctl"):
-        fake(name, HANGS)
+        fake(name, HANGS.format(tmp_path / "pids"))
     (tmp_path / "system/run/systemd/system").mkdir(parents=True)
     (tmp_path / "home/.bash_profile").write_text("sleep 60\n")
     began = time.monotonic()
@@ -104,6 +105,8 @@ def test_programs_that_hang_cost_their_time_once_and_are_told(tmp_path: Path, fa
     assert told["tmux"].level is Level.ERROR
     assert told["logout"].found == "systemd does not answer"
     assert "start-up" in told
+    left = list(map(int, (tmp_path / "pids").read_text().split()))
+    until(lambda: not any(map(alive, left)), "all of them are ended")
 
 
 def test_what_no_signal_reaches_does_not_hold_up_the_rest(tmp_path: Path, fake: Fake) -> None:

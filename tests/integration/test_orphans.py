@@ -25,7 +25,7 @@ def orphaned(box: Box) -> Callable[..., None]:
         """Start the session and kill its supervisor."""
         box.plan({"env_one": script}, policy=policy)
         box.start()
-        kill(box.begun("env_one").supervisor, signal.SIGKILL)
+        box.orphan("env_one")
 
     return start
 

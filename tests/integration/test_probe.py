@@ -94,9 +94,9 @@ def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(bo
 def test_an_orphan_works_without_a_supervisor_and_a_lost_one_does_neither(box: Box) -> None:
     box.plan({"env_one": bash(WAIT)})
     box.start()
-    begin = box.begun("env_one")
+    box.begun("env_one")
     box.kill_dispatcher()
-    kill(begin.supervisor, signal.SIGKILL)
+    begin = box.orphan("env_one")
     until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
     os.killpg(begin.pid, signal.SIGKILL)
     until(lambda: probe(box).attempts[0].life == "lost", "the command is gone")
