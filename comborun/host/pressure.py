@@ -15,7 +15,8 @@ _COUNTS = 18
 
 def kills() -> str:
     """`GROUP,HOST`: processes killed for memory so far in our control group, and on this machine."""
-    return f"{_count(_events(files.read_text('/proc/self/cgroup')))},{_count(os.environ.get('COMBORUN_VMSTAT', '/proc/vmstat'))}"
+    group, host = _events(files.read_text("/proc/self/cgroup")), os.environ.get("COMBORUN_VMSTAT", "/proc/vmstat")
+    return f"{_count(group)},{_count(host)}"
 
 
 def since(before: str) -> tuple[int, str]:

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
 from box import until
 from desk import Desk, desk
 from sshd import Sshd
@@ -39,8 +38,7 @@ def as_user(far_host: Sshd, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("transport", ["ssh", "openssh"])
-def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd, transport: str) -> None:
+def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd) -> None:
     project = far.home / "project"
     project.mkdir()
     (project / "run.sh").write_bytes(SCRIPT.encode())
@@ -48,12 +46,12 @@ def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd, transport: str) ->
     (project / "weights").write_bytes(os.urandom(300_000))
     (far.home / "grid.yaml").write_text(GRID)
     far.environment["HERE"] = "from\nthe laptop"
-    missing = far.combo("launch", "grid.yaml", "--transport", transport)
+    missing = far.combo("launch", "grid.yaml")
     assert (missing.returncode, "missing on testbox: THERE" in missing.stderr) == (3, True), missing.stderr
     with (far_host.user.home / ".bash_profile").open("a") as profile:
         profile.write(f"export THERE={shlex.quote('from the profile')}\n")
     as_user(far_host, "tmux", "-L", "default", "new-session", "-d", "-s", "eval4env", "sleep 600")
-    record = far.json("launch", "grid.yaml", "--transport", transport)
+    record = far.json("launch", "grid.yaml")
     (run,) = far_runs(far_host)
     until((run / "dispatch/done").exists, "the run is done")
     done = (run / "dispatch/done").read_text()
@@ -64,6 +62,6 @@ def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd, transport: str) ->
     wanted = subprocess.run(["sha256sum"], input=b"from\nthe laptop|from the profile", capture_output=True, check=True)
     assert (far_host.user.home / "seen").read_bytes() == wanted.stdout
     assert not (run / "dispatch/secrets").exists()
-    again = far.json("launch", "grid.yaml", "--new", "--transport", transport)
+    again = far.json("launch", "grid.yaml", "--new")
     assert again["shipped"][0].endswith("nothing had changed")
     assert Path(far_host.user.home / "deployed code/run.sh").owner() == far_host.user.name

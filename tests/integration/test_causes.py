@@ -30,11 +30,6 @@ def says(line: str, then: str = "exit 1", *constants: str) -> Script:
     return session(f"{TWO_OF_THREE} printf '%s\\n' {shlex.quote(line)}; {then}", *constants)
 
 
-def went_on(*lines: str, constants: tuple[str, ...] = ()) -> Script:
-    """It says that, one line after the other, and then ends with an error that it doesn't explain."""
-    return bash(f"printf '%s\\n' {shlex.join(lines)}; exit 1", count=40, results=("*.jsonl",), constants=constants)
-
-
 CASES = {
     "error": (session("echo ValueError >&2; exit 2"), "exited", "error"),
     "no_result": (session("exit 0"), "exited", "no_result"),
@@ -42,40 +37,13 @@ CASES = {
     "killed": (session("kill -KILL $$"), "signal", "killed"),
     "no_program": (Script(("no-such-program",)), "launch_failed", "launch_failed"),
     "no_such_setup": (session("true", setup="return 3"), "launch_failed", "launch_failed"),
-    "torch": (says("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), "gpu_memory", "gpu_memory"),
     "vulkan": (says("VkResult: ERROR_DEVICE_LOST"), "gpu_fault", "gpu_fault"),
-    "port": (
-        session("echo 'OSError: [Errno 98] Address already in use'; exit 1"),
-        "launch_failed",
-        "launch_failed",
-    ),
-    "port_of_another": (says("tensorboard: Address already in use"), "exited", "error"),
-    "own_port": (
-        says("Address already in use", "exit 1", "signatures=('launch_failed already in use')"),
-        "launch_failed",
-        "launch_failed",
-    ),
-    "survived": (went_on("CUDA out of memory. Trying half of the batch", "[  9/40] stairs FELL"), "exited", "error"),
-    "quoted": (
-        went_on(
-            "Namespace(hint='No space left on device')", "done with 9", constants=("progress_line='done with (\\d+)'",)
-        ),
-        "exited",
-        "error",
-    ),
     "python_limit": (python(GREEDY, setup="ulimit -v 400000"), "host_memory", "host_memory"),
-    "noise": (says("[Error] vkCreateInstance failed. CUDA out of memory"), "exited", "error"),
     "bar": (session("printf '10%%|#   |\\rCUDA error: out of memory\\r20%%'; exit 1"), "gpu_memory", "gpu_memory"),
-    "binary": (session("head -c 9000 /dev/urandom; echo; echo 'GPU is lost'; exit 1"), "gpu_fault", "gpu_fault"),
     "own_pattern": (
         says("Kit: licence server busy", "exit 1", "signatures=('killed licence server')"),
         "exited",
         "killed",
-    ),
-    "own_ignore": (
-        says("CUDA out of memory (retrying)", "exit 1", "signatures=('ignore retrying')"),
-        "exited",
-        "error",
     ),
     "no_pattern": (says("CUDA out of memory", "exit 1", "signatures=('error (')"), "gpu_memory", "gpu_memory"),
 }
@@ -96,28 +64,13 @@ NO_ROWS = ("evidence_records=0", "evidence_results=1")
 COMPLETE = 'printf \'{"episode": %d, "success": true}\\n\' 0 1 2 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; '
 DONE = {
     "crash_after": (session(COMPLETE + "echo 'CUDA out of memory'; kill -SEGV $$"), "signal"),
-    "error_after": (session(COMPLETE + "exit 1"), "exited"),
     "line": (session(COMPLETE + "echo finished", "evidence_line='^fin'"), "exited"),
-    "counted": (session(COMPLETE + "echo so far: 3", "evidence_line='far: {episodes}$'"), "exited"),
-    "files": (
-        session(
-            COMPLETE + 'mkdir "$COMBORUN_OUTPUT_DIR/v"; echo 1 >"$COMBORUN_OUTPUT_DIR/v/1.mp4"; kill -SEGV $$',
-            "evidence_files=('v/*.mp4')",
-        ),
-        "signal",
-    ),
     "its_range": (numbered("2 0 1"), "exited"),
-    "more_than_its_range": (numbered("7 0 1 2 2"), "exited"),
-    "in_words": (numbered("0 1 2", row="""'{"number": "stairs_ep%04d", "success": true}\\n' """), "exited"),
     "a_file": (session(FILE, *NO_ROWS), "exited"),
-    "nul": (session(COMPLETE + "printf '\\0done\\n'", "evidence_line='^done$'"), "exited"),
     "only_line": (session("echo finished; exit 3", "evidence_records=0", "evidence_line='finished'"), "exited"),
 }
 
 UNDONE = {
-    "miscounted": (session(COMPLETE + "echo so far: 2", "evidence_line='far: {episodes}$'"), "partial"),
-    "no_line": (session(COMPLETE, "evidence_line='^fin'"), "partial"),
-    "no_files": (session(COMPLETE, "evidence_files=('v/*.mp4' '*.jsonl')"), "partial"),
     "one_twice": (
         session(
             """printf '{"number": %d, "n": %d, "success": true}\\n' 0 1 1 1 1 2 >"$COMBORUN_OUTPUT_DIR/r.jsonl\"""",
@@ -125,10 +78,8 @@ UNDONE = {
         ),
         "partial",
     ),
-    "of_another_range": (numbered("3 4 5"), "none"),
     "no_index": (numbered("0 1 2", row="""'{"number": [%d], "success": true}\\n' """), "none"),
     "no_file": (session("exit 0", *NO_ROWS), "none"),
-    "line_without_file": (session("echo done", *NO_ROWS, "evidence_line='done'"), "none"),
     "line_without_records": (session("echo finished", "evidence_line='finished'"), "none"),
 }
 
@@ -246,19 +197,17 @@ def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_mean
 
 XID = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 TOOLS = {
-    "dmesg": 'read -r up _ </proc/uptime; printf "[%5d.123456] {xid}\\n" "$((${{up%.*}} + {later}))"',
+    "dmesg": 'read -r up _ </proc/uptime; printf "[%5d.123456] {xid}\\n" "${{up%.*}}"',
     "nvidia-smi": "printf '0, 00000000:17:00.0\\n1, 00000000:65:00.0\\n'",
 }
 
 
-@pytest.mark.parametrize(
-    ("gpu", "later", "class_"), [("1", 0, "gpu_fault"), ("0", 0, "error"), ("1", -9, "error"), ("", 0, "error")]
-)
-def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(box: Box, gpu: str, later: int, class_: str) -> None:
+@pytest.mark.parametrize(("gpu", "class_"), [("1", "gpu_fault"), ("0", "error")])
+def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(box: Box, gpu: str, class_: str) -> None:
     tools = box.directory / "bin"
     tools.mkdir()
     for name, text in TOOLS.items():
-        body = text.format(xid=XID, later=later) if name == "dmesg" else text
+        body = text.format(xid=XID) if name == "dmesg" else text
         (tools / name).write_text(f"#!/bin/bash\n{body}\n")
         (tools / name).chmod(0o755)
     box.environment["PATH"] = f"{tools}{os.pathsep}{box.environment['PATH']}"

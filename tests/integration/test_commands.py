@@ -9,10 +9,8 @@ import signal
 import subprocess
 
 import pytest
-from box import kill, marked, until
+from box import marked, until
 from desk import Desk, desk, evaluate
-
-from comborun.rules.records import parse
 
 __all__ = ["desk"]
 
@@ -74,46 +72,6 @@ def test_the_same_command_again_is_the_same_run(desk: Desk) -> None:
     assert report.read_bytes() == before
 
 
-def test_interrupting_the_front_leaves_the_sessions_running(desk: Desk) -> None:
-    front = desk.start("run", desk.grid(command=evaluate(pace=0.5)))
-    until(lambda: desk.runs and list(desk.runs[-1].glob("sessions/*/attempt-1/begin")), "sessions begin")
-    assert front.stdout
-    shown = iter(front.stdout.readline, "")
-    assert any("● good in maze: running" in line for line in shown), "the monitor shows them"
-    front.send_signal(signal.SIGINT)
-    said, _ = front.communicate(timeout=20)
-    assert front.returncode == 130
-    assert "The sessions go on" in said
-    assert f"monitor {run_id(desk)}" in said
-    watched = desk.combo("monitor")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
-    assert desk.report()["totals"]["completed"] == 16
-
-
-def test_a_killed_dispatcher_is_taken_over_by_the_same_command(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=0.3), limits="{parallel: 2}")
-    desk.combo("launch", grid)
-    record = (desk.runs[-1] / "dispatch/dispatcher").read_text()
-    kill(int(parse(record)["pid"]), signal.SIGKILL)
-    assert desk.combo("run", grid).returncode == 0
-    assert len(desk.runs) == 1
-    report = desk.report()
-    assert report["totals"]["completed"] == 16
-    assert {combo["attempts"] for combo in report["combos"]} == {1}
-
-
-def test_a_killed_tmux_server_loses_nothing(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=0.3))
-    desk.combo("launch", grid)
-    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
-    server = subprocess.run(
-        ["tmux", "-L", socket, "display-message", "-p", "#{pid}"], capture_output=True, text=True, check=True
-    )
-    kill(int(server.stdout), signal.SIGKILL)
-    assert desk.combo("run", grid).returncode == 0
-    assert {combo["attempts"] for combo in desk.report()["combos"]} == {1}
-
-
 def test_stop_leaves_no_process_and_the_same_command_finishes_the_rest(desk: Desk) -> None:
     gate = desk.home / "gate"
     grid = desk.grid(command=evaluate(gate=gate), limits="{parallel: 2}")
@@ -148,34 +106,6 @@ def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(de
     assert "2 sessions not ended, 0 ended; nothing new starts" in said
     desk.environment["COMBORUN_STOP_INT_S"] = "1"
     assert desk.combo("stop", "--run", run_id(desk)).returncode == 0
-
-
-def test_stop_ends_only_the_session_that_is_named(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=30), policies="[policy1, policy10]", environments="[maze]")
-    desk.combo("launch", grid)
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 2, "both begin")
-    assert desk.combo("stop", "little", "maze_policy1").returncode == 0
-    states = {session["policy"]: session["state"] for session in desk.json("status")["sessions"]}
-    assert states == {"policy1": "ended", "policy10": "running"}
-
-
-def test_after_runs_once_over_all_results_though_nobody_watches(desk: Desk) -> None:
-    grid = desk.grid(after='bash -c \'cat "$1"/*.jsonl > "$1"/all.txt; echo once >> "$1"/count\' x {results_dir}')
-    desk.combo("launch", grid)
-    until(lambda: done(desk), "the run ends by itself")
-    results = desk.runs[-1] / "results"
-    assert len((results / "all.txt").read_text().splitlines()) == 16
-    assert (results / "count").read_text() == "once\n"
-
-
-@pytest.mark.parametrize(
-    ("fail", "outcome", "code"),
-    [("half", "partial", 1), ("silent", "failed", 1), ("segfault", "succeeded", 0)],
-)
-def test_the_outcome_follows_the_records_and_not_the_exit_code(desk: Desk, fail: str, outcome: str, code: int) -> None:
-    ended = desk.combo("run", desk.grid(command=evaluate(fail=fail), environments="[maze]"))
-    assert ended.returncode == code, ended.stdout + ended.stderr
-    assert {combo["outcome"] for combo in desk.report()["combos"]} == {outcome}
 
 
 def test_a_folder_of_records_from_anywhere_is_reported(desk: Desk) -> None:
@@ -236,19 +166,6 @@ def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(desk: Desk) -
     (desk.home / "little").mkdir()
     assert f"{run_id(desk)}/report" in desk.combo("report", "little").stdout
     assert "no results of a known format below little" in desk.combo("report", "./little").stderr
-
-
-def test_rows_that_name_another_policy_make_no_success_anywhere(desk: Desk) -> None:
-    ended = desk.combo("run", desk.grid(command=evaluate(fail="misnamed"), environments="[maze]"))
-    assert {combo["outcome"] for combo in desk.report()["combos"]} == {"failed"}
-    assert ended.returncode == 1
-    for told in (desk.combo("status"), desk.combo("explain", "maze_good")):
-        assert "say policy" in told.stdout
-    (desk.runs[-1] / "report/final_benchmark_report.json").unlink()
-    assert desk.combo("status").returncode == 1, "the host knows it without the report"
-    good = next(one for one in desk.json("status")["sessions"] if one["policy"] == "good")
-    assert good["outcome"] == "failed"
-    assert (good["episodes_done"], good["episodes_recorded"], good["successes"]) == (0, 0, 0)
 
 
 def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(desk: Desk) -> None:

@@ -7,7 +7,6 @@ import os
 import pty
 import subprocess
 
-import pytest
 from box import until
 from desk import Desk, desk, evaluate
 
@@ -91,16 +90,15 @@ def test_a_name_that_is_like_none_of_many_is_answered_with_where_they_stand(desk
         assert f"status {desk.runs[-1].name} names them" in missed.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "ended"),
-    [
-        (("maze_good",), {"maze_good"}),
-        (("--policy", "poor"), {"maze_poor", "field_poor"}),
-        (("--policy", "poor", "--environment", "field"), {"field_poor"}),
-    ],
-)
-def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk, words: tuple[str, ...], ended: set[str]) -> None:
-    launched(desk, 4, command=evaluate(pace=30))
-    stopped = desk.combo("stop", *words)
-    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
-    assert {name for name, state in states(desk).items() if state != "running"} == ended
+def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk) -> None:
+    launched(desk, 6, policies="[good, poor, poor1]", command=evaluate(pace=30), limits="{parallel: 6}")
+    ended: set[str] = set()
+    for words, ends in {
+        ("maze_good",): {"maze_good"},
+        ("--policy", "poor", "--environment", "field"): {"field_poor"},
+        ("--policy", "poor1"): {"maze_poor1", "field_poor1"},
+    }.items():
+        stopped = desk.combo("stop", *words)
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+        ended |= ends
+        assert {name for name, state in states(desk).items() if state != "running"} == ended

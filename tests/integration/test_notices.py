@@ -33,14 +33,14 @@ def notices(box: Box, kind: str = "") -> list[dict[str, Any]]:
     return [notice for notice in told if kind in ("", notice["kind"])]
 
 
-def test_a_run_that_is_done_says_so_with_substance(any_box: Box) -> None:
-    policy = hook(any_box)
-    any_box.plan({"env_one": bash(RECORDS, results=("*.jsonl",), count=2)}, policy=policy)
-    any_box.start()
-    any_box.await_done()
-    until(lambda: notices(any_box), "the notice is there")
-    (told,) = notices(any_box)
-    assert (told["schema"], told["kind"], told["run"], told["grid"]) == (1, "finished", any_box.id, "grid")
+def test_a_run_that_is_done_says_so_with_substance(box: Box) -> None:
+    policy = hook(box)
+    box.plan({"env_one": bash(RECORDS, results=("*.jsonl",), count=2)}, policy=policy)
+    box.start()
+    box.await_done()
+    until(lambda: notices(box), "the notice is there")
+    (told,) = notices(box)
+    assert (told["schema"], told["kind"], told["run"], told["grid"]) == (1, "finished", box.id, "grid")
     assert told["counts"] == {
         "succeeded": 1,
         "partial": 0,
@@ -52,8 +52,8 @@ def test_a_run_that_is_done_says_so_with_substance(any_box: Box) -> None:
         "queued": 0,
     }
     assert (told["records"], told["planned"], told["successes"], told["suppressed"]) == (2, 2, 1, 0)
-    assert told["directory"] == str(any_box.directory)
-    assert told["resume"] == f"bash '{any_box.directory}'/run_parallel.sh resume"
+    assert told["directory"] == str(box.directory)
+    assert told["resume"] == f"bash '{box.directory}'/run_parallel.sh resume"
     assert told["at"].endswith("Z")
 
 

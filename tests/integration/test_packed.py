@@ -39,7 +39,6 @@ def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
     ends = {name: box.ended(name).ended for name in sessions}
     took = max(ends.values()) - min(starts.values())
     assert bound(tasks, room).seconds <= foreseen.makespan <= took
-    assert took < foreseen.makespan * 1.25 + 0.5  # what starting sixteen sessions costs on a busy machine
     moments = sorted(starts.values())
     most = max(sum(starts[name] <= moment < ends[name] for name in sessions) for moment in moments)
     assert most == foreseen.most

@@ -258,9 +258,16 @@ os.fsync, os.rename = fsync, rename
 
 
 @pytest.mark.parametrize(
-    "lost", ["run.json", "plan-1.json", "dispatch/queue.jsonl", "sessions/e_p/session.sh", "digest"]
+    ("lost", "how"),
+    [
+        ("run.json", "empty"),
+        ("run.json", "gone"),
+        ("plan-1.json", "zeros"),
+        ("dispatch/queue.jsonl", "gone"),
+        ("sessions/e_p/session.sh", "empty"),
+        ("digest", "zeros"),
+    ],
 )
-@pytest.mark.parametrize("how", ["empty", "zeros", "gone"])
 def test_a_run_whose_files_a_power_loss_took_is_set_aside_and_made_anew(tmp_path: Path, lost: str, how: str) -> None:
     first = put(tmp_path)
     file = Path(first.directory, lost)

@@ -82,8 +82,7 @@ def leaks(folder: Path) -> list[str]:
     return leaking
 
 
-@pytest.mark.parametrize("setup", ["", SETUP])
-@pytest.mark.parametrize("multiplexer", ["tmux", "screen"])
+@pytest.mark.parametrize(("multiplexer", "setup"), [("tmux", SETUP), ("screen", "")])
 def test_the_program_gets_the_planted_value_and_no_file_or_command_line_does(
     desk: Desk, multiplexer: str, setup: str
 ) -> None:

@@ -133,8 +133,7 @@ def state_told(box: Box) -> str:
     return next(str(one["state"]) for one in box.look()["servers"] if one["name"] == "tiny")
 
 
-def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(any_box: Box) -> None:
-    box = any_box
+def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box: Box) -> None:
     warm = "warm_up=(POST /act application/json 5 '{\"warm\": 1}')"
     lay_out(box, {"env_a": client(), "env_b": client(), "env_free": bash("true")}, {"tiny": server(*HTTP, warm)})
     box.write("slow", "")
@@ -210,50 +209,6 @@ def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box
     box.start()
     box.await_done()
     assert (box.done["succeeded"], ended(box, 4).cause) == ("2", "stopped")
-
-
-def test_a_deadline_ends_a_server_that_never_gets_ready_and_what_listens_on_its_port_is_not_taken_for_it(
-    box: Box,
-) -> None:
-    silent = "import time; print('loading', flush=True); time.sleep(60)"
-    lay_out(
-        box,
-        {"env_a": client()},
-        {"tiny": server("ready=('line ^loading' tcp)", "ready_within_s=1", program=silent)},
-        rows={"tiny": {"kind": "tiny", "gpus": 0, "restarts": 0}},
-    )
-    box.start()
-    end = ended(box)
-    assert (end.cause, end.note) == ("timed_out", "it was not ready within 1 s; still missing: tcp")
-    until(lambda: box.fields("dispatch/hold"), "the run is halted")
-    assert box.begin("env_a") is None
-
-
-TAKEN = f"""
-import http.server, os, subprocess, sys
-if os.environ["COMBORUN_ATTEMPT"] == "1":
-    clean = {{key: value for key, value in os.environ.items() if key != "COMBORUN_SESSION"}}
-    stranger = subprocess.Popen([sys.executable, "-c", {SERVER!r}], env=clean, start_new_session=True)
-    (__import__("pathlib").Path(os.environ["COMBORUN_RUN_DIR"]) / "stranger").write_text(str(stranger.pid))
-    __import__("time").sleep(60)
-exec({SERVER!r})
-"""
-"""in its first attempt another program has its port, and answers all that is asked"""
-
-
-def test_a_port_that_another_program_has_taken_makes_no_server_ready(box: Box) -> None:
-    lay_out(box, {"env_a": client()}, {"tiny": server(program=TAKEN)})
-    box.write("dispatch/notify.sh", 'cat >>"${0%/*}/../news"\n')
-    box.start()
-    try:
-        end = ended(box)
-    finally:
-        kill(int((box.directory / "stranger").read_text()), signal.SIGKILL)
-    assert (end.cause, "another program listens on its port" in end.note) == ("launch_failed", True)
-    assert not (at(box) / "ready").exists()
-    box.await_done()
-    assert box.outputs("env_a")[0].read_text() == ready(box, 2)["url"]
-    until(lambda: "the server tiny ended (launch_failed" in (box.directory / "news").read_text(), "its trouble is told")
 
 
 @pytest.mark.parametrize("moment", ["loading", "ready"])

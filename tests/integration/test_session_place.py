@@ -42,10 +42,9 @@ def told(box: Box, name: str = "stairs_flat") -> dict[str, str]:
     return dict(line.split("=", 1) for line in box.log(name).splitlines())
 
 
-@pytest.mark.parametrize("setup", ["", "true"])
-def test_a_command_sees_the_gpus_that_it_was_granted(box: Box, setup: str) -> None:
+def test_a_command_sees_the_gpus_that_it_was_granted(box: Box) -> None:
     box.environment["CUDA_VISIBLE_DEVICES"] = "7"  # of the shell in which the run was started
-    script = bash(TELL.format("COMBORUN_GPU|CUDA_"), constants=("pin=both",), setup=setup)
+    script = bash(TELL.format("COMBORUN_GPU|CUDA_"), constants=("pin=both",), setup="true")
     by_hand(box, script, f'{{"gpus": "2,5", "uuids": "{UUIDS}"}}\n')
     seen = {"COMBORUN_GPU": "0", "COMBORUN_GPUS": "0,1", "COMBORUN_GPU_COUNT": "2"}
     assert told(box) == {**seen, "CUDA_VISIBLE_DEVICES": UUIDS, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

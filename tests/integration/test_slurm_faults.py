@@ -55,18 +55,6 @@ def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None
     box.wait_for(lambda: records(box, name, number) == list(episodes), f"attempt {number} has made {episodes}")
 
 
-def await_beats(box: SlurmBox, name: str, number: int) -> None:
-    """Until its watch has looked so many times more."""
-    heart = box.attempt(name) / "beat"
-    seen: set[str] = set()
-
-    def enough() -> bool:
-        seen.add(heart.read_text() if heart.exists() else "")
-        return len(seen) > number + 1  # without what was there, and what is just being written
-
-    box.wait_for(enough, f"{name} beats {number} times")
-
-
 def test_the_old_process_of_a_task_that_was_started_again_does_not_count(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.environment["COMBORUN_WATCH_S"] = "60"  # so that it does not hear of it and goes on, as without a network
@@ -178,25 +166,6 @@ def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(slurm_box: SlurmBo
     assert "submitted 1 of 1" in box.submit()
     assert box.await_end()["succeeded"] == "2"
     assert accepted(box) == [0, 0, 1, 2, 3]
-
-
-@pytest.mark.slow
-@only_slow
-def test_what_is_cancelled_before_it_begins_is_not_submitted_again(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.lay_out({"env_one": steps(1), "env_two": steps(1)}, policy={"retry_lost": 3})
-    box.submit("--parallel", "1")
-    task = box.task("env_one")
-    assert box.slurm.command("scancel", task.replace("_0", "_1")).returncode == 0
-    go(box, 1, 0)
-    done = box.await_end()
-    assert (done["cancelled"], done["succeeded"]) == ("1", "1")
-    assert "cancelled in Slurm" in box.field("sessions/env_two/attempt-1/end", "note")
-    box.write("slurm/array-1.sh", "#!/usr/bin/env bash\n#SBATCH --mem=100M\necho no such file system >&2\nexit 66\n")
-    box.submit()
-    box.wait_for(lambda: len(box.ends("env_two")) == 2, "what never began is told as that")
-    assert box.ends("env_two")[1] == ("launch_failed", "none")
-    assert "no such file system" in box.field("sessions/env_two/attempt-2/end", "note")
 
 
 def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox) -> None:
@@ -320,23 +289,6 @@ def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box:
     assert box.settle().returncode == 0
     assert box.await_end()["succeeded"] == "1"
     assert box.ends("env_one") == [("exited", "complete")]
-
-
-def test_the_end_of_another_start_is_no_end(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.lay_out({"env_one": steps(1)})
-    box.submit()
-    box.begun("env_one")
-    foreign = (
-        '{"attempt": 1, "code": 0, "cause": "exited", "completeness": "complete", "records": 1, "nonce": "feed"}\n'
-    )
-    box.write("sessions/env_one/attempt-1/end", foreign)
-    await_beats(box, "env_one", 3)  # its watch has seen it
-    assert alive(box.begun("env_one").pid)
-    assert [one["life"] for one in box.look()["attempts"]] == ["running"]
-    go(box, 1, 0)
-    box.wait_for(lambda: box.field("sessions/env_one/attempt-1/end", "nonce") != "feed", "the real end is there")
-    assert box.await_end()["succeeded"] == "1"
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from box import Box, Script, bash
 from recorded import record
 
 from comborun.attempt import Begin
-from comborun.host.attempts import RunDirectory
 
 RANGED = ("ranged=1", "episode=episode")
 SHOW = 'echo "$COMBORUN_FIRST_EPISODE $COMBORUN_LAST_EPISODE $COMBORUN_EPISODES"\n'
@@ -22,10 +21,6 @@ done >"$COMBORUN_OUTPUT_DIR/records.jsonl"
 
 def ranged(first: int = 10, count: int = 10, *constants: str, text: str = SHOW + WRITE) -> Script:
     return bash(text, first=first, count=count, results=("*.jsonl",), constants=constants or RANGED)
-
-
-def link(box: Box) -> None:
-    RunDirectory(str(box.directory)).link(["one"])
 
 
 def attempt(box: Box, number: int = 1) -> None:
@@ -69,23 +64,3 @@ def test_a_command_that_takes_no_range_and_a_grant_that_tells_none_make_all(box:
     box.write("sessions/one/attempt-1/grant", grant)
     attempt(box)
     assert box.log("one") == "10 19 10\n"
-
-
-def test_the_files_of_a_prefix_and_its_tail_lie_side_by_side(box: Box) -> None:
-    box.plan({"one": ranged()})
-    past(box, 1, 10, 10, [10, 11, 12, 13])
-    box.write("sessions/one/attempt-2/grant", '{"gpus": "", "first": 14, "count": 6}\n')
-    attempt(box, 2)
-    link(box)
-    linked = sorted((box.directory / "results").iterdir())
-    assert [path.name for path in linked] == ["one_a2_records.jsonl", "one_records.jsonl"]
-    assert sum(len(path.read_text().splitlines()) for path in linked) == 10
-
-
-def test_a_whole_attempt_stands_alone(box: Box) -> None:
-    box.plan({"one": ranged()})
-    past(box, 1, 10, 10, [10, 11, 13])
-    attempt(box, 2)
-    past(box, 3, 10, 10, list(range(10, 19)))
-    link(box)
-    assert [path.resolve().parts[-3] for path in (box.directory / "results").iterdir()] == ["attempt-2"]

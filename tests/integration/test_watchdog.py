@@ -6,13 +6,11 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, kill, make_box, python, until
-from recorded import queue_rows
+from box import Box, Script, alive, bash, make_box, until
 from watched import SESSIONS
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
@@ -64,32 +62,10 @@ def test_a_program_that_hangs_after_its_work_is_ended_and_has_succeeded(all_ende
     assert int(record["signal"]) == signal.SIGINT
 
 
-def test_without_all_its_evidence_a_quiet_program_is_not_taken_for_done(all_ended: Box) -> None:
-    record = end(all_ended, "finishes_later")
-    assert (record["cause"], record["code"], record["completeness"]) == ("exited", "0", "complete")
-
-
-@pytest.mark.parametrize("name", ["makes_videos", "may_hang"])
-def test_a_program_that_still_writes_or_may_hang_is_let(all_ended: Box, name: str) -> None:
-    assert (end(all_ended, name)["cause"], end(all_ended, name)["code"]) == ("exited", "0")
-
-
 def test_a_program_that_does_nothing_is_stalled_and_ended(all_ended: Box) -> None:
     record = end(all_ended, "does_nothing")
     assert (record["cause"], record["class"], record["completeness"]) == ("stalled", "stalled", "none")
     assert re.search(r"no new result, no new line and 0 % of a core for [0-9]+ s", record["note"])
-
-
-def test_to_complain_again_and_again_is_no_progress_though_log_and_cpu_go_on(all_ended: Box) -> None:
-    record = end(all_ended, "retries")
-    assert (record["cause"], record["class"]) == ("stalled", "stalled")
-    assert "the same line at least" in record["note"]
-
-
-def test_a_session_that_takes_too_long_is_timed_out(all_ended: Box) -> None:
-    record = end(all_ended, "takes_long")
-    assert (record["cause"], record["class"]) == ("timed_out", "timed_out")
-    assert record["note"].startswith("it ran longer than 1 s")
 
 
 def test_what_ignores_every_signal_that_can_be_is_killed_and_its_daemons_with_it(all_ended: Box) -> None:
@@ -106,25 +82,6 @@ def test_a_program_that_saves_when_interrupted_may(all_ended: Box) -> None:
 def test_the_memory_of_all_its_processes_is_on_record(all_ended: Box) -> None:
     assert end(all_ended, "is_short")["peak_memory_kib"] == ""
     assert 120 << 10 < int(end(all_ended, "takes_memory")["peak_memory_kib"]) < 400 << 10
-
-
-def test_without_a_limit_silence_is_told_and_forgotten_when_progress_returns(alone: Box) -> None:
-    alone.environment["COMBORUN_STALLED_S"] = "1"
-    go = alone.directory / "go"
-    process = begin_alone(alone, bash(f"mkfifo {go}; echo one; read <{go}; echo two; exec sleep 60"))
-    stalled = alone.attempt("one") / "stalled"
-    until(stalled.exists, "it is told as stalled")
-    fields = alone.fields("sessions/one/attempt-1/stalled")
-    assert abs(time.time() - float(fields["since"])) < 20
-    assert "no new result" in fields["why"]
-    alone.write("dispatch/queue.jsonl", queue_rows(one=""))
-    assert alone.look()["attempts"][0]["stalled"] == fields["since"]
-    go.write_text("\n")
-    until(lambda: not stalled.exists(), "the record is gone")
-    assert "stalled" not in alone.look()["attempts"][0]
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
 
 
 def children_of(pid: int) -> list[int]:
@@ -158,17 +115,3 @@ def test_a_supervisor_that_was_stopped_goes_on_when_there_is_an_end_to_write(alo
     go.write_text("\n")
     alone.await_done()
     assert (end(alone)["cause"], end(alone)["code"]) == ("exited", "0")
-
-
-def test_an_automatic_end_that_nobody_lived_to_record_keeps_its_reason(alone: Box) -> None:
-    alone.environment["COMBORUN_STOP_INT_S"] = "30"
-    ignores = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(60)"
-    process = begin_alone(alone, python(ignores, constants=("stall_s=1",)))
-    until((alone.attempt("one") / ".verdict").exists, "the watch has judged")
-    process.kill()
-    process.wait()
-    kill(alone.begun("one").pid, signal.SIGKILL)
-    assert alone.start().returncode == 0
-    alone.ended("one")
-    assert (end(alone)["cause"], end(alone)["class"]) == ("stalled", "stalled")
-    assert "its supervisor died before recording the end" in end(alone)["note"]
