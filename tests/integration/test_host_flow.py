@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from box import until
 from desk import EVALUATOR as HERE
 from desk import Desk, desk, evaluate
 from sshd import Sshd, fresh_user, running_sshd
@@ -60,14 +61,19 @@ def test_run_on_a_host_ends_in_a_report_on_the_laptop(far: Desk, far_host: Sshd)
 
 
 def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) -> None:
-    launched = far.json("launch", far_grid(far, pace="0.2"))
+    after = """bash -c 'cat "$1"/*.jsonl > "$1"/all.txt; echo once >> "$1"/count' x {results_dir}"""
+    launched = far.json("launch", far_grid(far, pace="0.2", after=after))
     assert (launched["host"], launched["state"]) == ("testbox", "new")
+    (run,) = far_runs(far_host)
+    until((run / "dispatch/done").exists, "the run ends by itself")
+    assert len((run / "results/all.txt").read_text().splitlines()) == 16
     other = far.home.parent / "another laptop"
     other.mkdir()
     far.environment["HOME"] = str(other)
     watched = far.combo("monitor", "--host", "testbox", "--interval", "0.3")
     assert watched.returncode == 0, watched.stdout + watched.stderr
     assert "Report:" in watched.stdout
+    assert (run / "results/count").read_text() == "once\n"
 
 
 def test_the_laptop_remembers_which_host_a_run_is_on(far: Desk) -> None:

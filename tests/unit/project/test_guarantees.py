@@ -7,8 +7,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 CHECKOUT = Path(__file__).parents[3]
 PAGE = (CHECKOUT / "docs/guarantees.md").read_text()
 PROMISED, _, REFUSED = PAGE.partition("\n## What is not promised\n")
@@ -31,15 +29,9 @@ def test_promises_are_numbered_one_after_the_other_and_each_says_what_in_bold() 
     assert [number for number, text in PROMISES.items() if not text.startswith("**")] == []
 
 
-@pytest.mark.parametrize("number", PROMISES)
-def test_every_promise_has_a_test(number: int) -> None:
-    assert TEST.search(PROMISES[number])
-
-
-@pytest.mark.parametrize(("path", "name"), NAMED, ids=[name for _, name in NAMED])
-def test_every_test_that_is_named_is_there(path: str, name: str) -> None:
-    assert (CHECKOUT / path).is_file()
-    assert name in names_in(path)
+def test_every_promise_has_a_test_and_every_test_that_is_named_is_there() -> None:
+    assert [number for number, text in PROMISES.items() if not TEST.search(text)] == []
+    assert [f"{path}::{name}" for path, name in NAMED if name not in names_in(path)] == []
 
 
 def test_a_test_that_is_named_is_named_in_the_form_that_is_checked() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from comborun.cli import combo
 from comborun.grid import load_grid
@@ -36,9 +35,6 @@ def command_of(name: str) -> click.Command:
 
 def named(document: Path) -> str:
     return document.relative_to(CHECKOUT).as_posix()
-
-
-documents = pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 
 
 def blocks(text: str) -> list[str]:
@@ -78,24 +74,18 @@ def table() -> list[tuple[list[str], set[str]]]:
     ]
 
 
-@documents
-def test_commands_and_their_options_exist(document: Path) -> None:
+def test_commands_and_their_options_exist() -> None:
     wrong = []
-    for piece in code(document.read_text()):
-        for name, options in calls(piece):
-            known = options_of(name) if name in COMMANDS else set()
-            wrong += [
-                f"combo {name} {option}".strip() for option in ("", *sorted(options)) if option not in known | {""}
-            ]
-            wrong += [] if name in COMMANDS else [f"combo {name}"]
+    for document in DOCUMENTS:
+        text = document.read_text()
+        for name, options in (call for piece in code(text) for call in calls(piece)):
+            unknown = options - options_of(name) if name in COMMANDS else {""}
+            wrong += [f"{named(document)}: combo {name} {option}" for option in sorted(unknown)]
+        if not document.is_relative_to(EXAMPLES):
+            known = {option for name in COMMANDS for option in options_of(name)}
+            alone = re.findall(r"`(--[^`]+)`", prose(text))
+            wrong += [f"{named(document)}: {span}" for span in alone if not set(OPTION.findall(span)) <= known]
     assert not wrong
-
-
-@pytest.mark.parametrize("document", [path for path in DOCUMENTS if not path.is_relative_to(EXAMPLES)], ids=named)
-def test_an_option_that_stands_alone_is_one_of_some_command(document: Path) -> None:
-    known = {option for name in COMMANDS for option in options_of(name)}
-    alone = re.findall(r"`(--[^`]+)`", prose(document.read_text()))
-    assert [span for span in alone if not set(OPTION.findall(span)) <= known] == []
 
 
 def test_the_table_has_every_command() -> None:
@@ -110,11 +100,11 @@ def test_the_options_in_a_row_are_those_of_its_commands() -> None:
         assert options <= set().union(*map(options_of, names)), names
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_has_an_example_with_options_that_exist(name: str) -> None:
-    examples = [options for called, options in calls(command_of(name).help or "") if called == name]
-    assert examples
-    assert set().union(*examples) <= options_of(name)
+def test_the_help_of_a_command_has_an_example_with_options_that_exist() -> None:
+    for name in COMMANDS:
+        examples = [options for called, options in calls(command_of(name).help or "") if called == name]
+        assert examples, name
+        assert set().union(*examples) <= options_of(name), name
 
 
 def slugs(document: Path) -> set[str]:
@@ -123,23 +113,17 @@ def slugs(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@documents
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_lead_somewhere_and_nothing_is_left_to_be_filled_in() -> None:
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document.read_text())):
-        if re.match(r"[a-z]+:", target):
-            continue
-        name, _, anchor = target.partition("#")
-        file = document.parent / name if name else document
-        if not file.exists() or (anchor and anchor not in slugs(file)):
-            broken.append(target)
+    for document in DOCUMENTS:
+        text = prose(document.read_text())
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            name, _, anchor = target.partition("#")
+            file = document.parent / name if name else document
+            if not re.match(r"[a-z]+:", target) and (not file.exists() or (anchor and anchor not in slugs(file))):
+                broken.append(f"{named(document)}: {target}")
+        broken += re.findall(r"^[A-Z][A-Z_ ]+$|\b(?:TODO|FIXME|XXX|TBD)\b", text, re.MULTILINE)
     assert not broken
-
-
-@documents
-def test_nothing_is_left_to_be_filled_in(document: Path) -> None:
-    text = document.read_text()
-    assert re.findall(r"^[A-Z][A-Z_ ]+$|\b(?:TODO|FIXME|XXX|TBD)\b", prose(text), re.MULTILINE) == []
 
 
 def test_grids_in_the_readme_are_grids(tmp_path: Path) -> None:
