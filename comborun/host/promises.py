@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import time
 from dataclasses import dataclass, field
 
@@ -136,6 +137,7 @@ class LeaseBook:
     def open(self, requests: Iterable[Request]) -> None:
         """All who may ask are known."""
         requests = list(requests)
+        self.room.told_by_driver = shutil.which("nvidia-smi") is not None
         self.memory_asked = any(request.memory for request in requests)
         asked = any(request.cpus for request in requests)
         self._cores = machine.cores()[: self.room.cpus] if asked and self.room.cpus and machine.binds() else []

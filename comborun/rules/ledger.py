@@ -229,7 +229,9 @@ class Ledger:
         return None
 
     def _memory_lacks(self, request: Request, gpu: int) -> Lack | None:
-        free, asked, lack = self.free(gpu), request.gpu_memory, None
+        free, asked, lack = self.free(gpu), self.room.needs(request, gpu), None
+        if free is not None and not request.gpu_memory:
+            free = self.most(gpu)  # those of this run share as its limits say
         if not self.room.measured:  # so that it can be told the name of its GPU
             lack = Lack("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
         elif not asked:
@@ -239,7 +241,8 @@ class Ledger:
         elif free < asked <= free + self.back.get(gpu, 0):
             lack = Lack("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
         elif free < asked:
-            lack = Lack("gpu_memory", f"needs {asked} MiB; {self._told(gpu)}", 4, free=free)
+            least = "" if request.gpu_memory else ", a tenth, since the grid sets no gpu_memory"
+            lack = Lack("gpu_memory", f"needs {asked} MiB{least}; {self._told(gpu)}", 4, free=free)
         elif not self.room.fresh:
             lack = Lack("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
         return lack
@@ -273,7 +276,8 @@ class Ledger:
         alone, foreign = self.room.alone(request), self.foreign
         there = [gpu for gpu in self.room.candidates(request) if gpu not in self.room.closed]
         there = [gpu for gpu in there if not foreign.alone[gpu] and not (alone and foreign.load[gpu])]
-        return [gpu for gpu in there if not request.gpu_memory or self.most(gpu) >= request.gpu_memory]
+        needs = self.room.needs
+        return [gpu for gpu in there if not needs(request, gpu) or self.most(gpu) >= needs(request, gpu)]
 
     def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
         """Whether it could start."""

@@ -103,6 +103,8 @@ class Room:
     memory_total: int | None = None
     told: dict[int | None, str] = field(default_factory=dict)
     """GPU (None: main memory) -> what others use of it, in words"""
+    told_by_driver: bool = False
+    """whether there is a driver that says what others hold of a GPU"""
     measured: bool = True
     """whether there was any answer of the driver at all"""
     fresh: bool = True
@@ -125,6 +127,10 @@ class Room:
         self.told[None] = f"others use {others}" + (
             f" (reserved: {self.memory_reserve})" if self.memory_reserve else ""
         )
+
+    def needs(self, request: Request, gpu: int) -> int:
+        """MiB that have to be free there: a tenth of the GPU for one that does not say what it takes."""
+        return request.gpu_memory or (self.totals.get(gpu, 10) // 10 if self.told_by_driver else 0)
 
     def candidates(self, request: Request) -> list[int]:
         """The GPUs that it may get at all."""

@@ -73,6 +73,24 @@ def test_what_nvidia_smi_does_not_tell_is_never_free(box: Box, tmp_path: Path, f
     assert box.await_done()["succeeded"] == "2"
 
 
+@pytest.mark.parametrize("fault", ["", "fail"])
+def test_a_session_that_says_no_memory_waits_while_a_stranger_fills_its_gpu(
+    box: Box, tmp_path: Path, fault: str
+) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(24576)
+    gpus.taken(0 if fault else 24000)
+    gpus.fault(fault)  # type: ignore[arg-type]
+    box.plan({"env_one": bash("true", gpus=1), "env_cpu": bash("true")}, gpus="0")
+    box.start()
+    assert box.ended("env_cpu").clean, "the others go on"
+    until(lambda: reason(box, "env_one") == ("unknown" if fault else "gpu_memory"), "it is told")
+    assert not box.told("^launch env_one")
+    gpus.taken(20000)
+    gpus.fault("")
+    assert box.await_done()["succeeded"] == "2"
+
+
 def test_without_a_list_of_processes_others_are_what_nobody_asked_for(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(24576)

@@ -109,7 +109,24 @@ def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
     found = host.choose(Request(gpus=1, gpu_memory=10))
     assert isinstance(found, Lack)
     assert (found.reason, found.urgent) == ("unknown", True)
-    assert host.choose(Request(gpus=1)) == (0,), "who asks for no memory needs no fresh look"
+    assert host.choose(Request(gpus=1)) == (0,), "without a driver nothing can be measured"
+
+
+def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_is_unknown() -> None:
+    host, asks = ledger(1000, 1000), Request(gpus=1)
+    host.room.told_by_driver = True
+    host.room.tell_gpu(0, 24576, 24000)
+    host.room.tell_gpu(1, 24576, 22100)
+    found = host.choose(asks)
+    assert isinstance(found, Lack)
+    assert (found.reason, "others use 22100" in found.why) == ("gpu_memory", True)
+    assert not host.possible(asks), "nothing is kept for who waits for strangers"
+    host.room.tell_gpu(1, 24576, 21000)
+    assert host.choose(asks) == (1,)
+    host.room.fresh = False
+    assert reason(host.choose(asks)) == "unknown"
+    host.room.fresh, host.room.gpu_memory = True, {}
+    assert reason(host.choose(asks)) == "unknown"
 
 
 def test_what_was_given_back_counts_until_a_measurement_shows_it() -> None:
