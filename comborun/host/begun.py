@@ -17,7 +17,7 @@ from comborun.host.holds import HALTED, Holds
 from comborun.host.refusal import USAGE, Refusal, answer
 from comborun.rules.names import RunLayout
 
-_ROOM = frozenset(("gpu", "gpu_memory", "cpus", "host_memory", "token", "cap"))
+_ROOM = frozenset(("gpu", "gpu_memory", "unknown", "cpus", "host_memory", "token", "cap"))
 """reasons that only the end of other sessions can remove. A loading model server is not one: it may fail soon"""
 _SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75

@@ -164,13 +164,17 @@ def test_a_session_out_of_gpu_memory_that_was_alone_waits_until_more_is_free(box
     assert box.ended("env_one", 2).clean
 
 
-def test_without_an_answer_about_memory_patience_ends(box: Box, tmp_path: Path) -> None:
+def test_an_answer_about_memory_that_stays_away_after_an_out_of_memory_is_waited_for(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
-    gpus.folder.joinpath("nvidia-smi").write_text("#!/bin/bash\n# stand-in, not the real nvidia-smi\nexit 18\n")
+    gpus.cards(24576)
     box.environment |= {"COMBORUN_MEMORY_WAIT_S": "1", "COMBORUN_GPU_S": "1"}
-    box.plan({"env_one": bash(FIRST + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
+    box.plan({"env_one": bash(FIRST + HOLD + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
     box.start()
-    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
+    box.begun("env_one")
+    gpus.fault("fail")
+    box.write("go", "")
+    until(lambda: waiting(box).get("env_one", [""])[0] == "unknown", "it waits for an answer")
+    gpus.fault("")
     box.await_done()
     assert box.ended("env_one", 2).clean
 

@@ -31,7 +31,7 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
 
     calibrating = desk.start("calibrate", grid, "--most", "1")
     try:
-        told = _line(calibrating, "Ctrl-C ends the calibration")
+        told = _line(calibrating, "Ctrl-C ends what was started")
         assert "the first waits for GPU memory: " in told
         calibrating.send_signal(signal.SIGINT)
         output, _ = calibrating.communicate(timeout=60)

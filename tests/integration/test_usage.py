@@ -62,7 +62,7 @@ def test_a_driver_that_hangs_leaves_gpus_unknown_and_holds_up_nothing(box: Box, 
     gpus = Gpus(box, tmp_path / "bin")
     (gpus.folder / "nvidia-smi").write_text("#!/bin/bash\n# stand-in, not the real nvidia-smi\nsleep 60\n")
     box.environment["COMBORUN_GPU_S"] = "1"
-    box.plan({"env_one": bash("true", gpus=1), "env_two": HOLD_GPU}, gpus="0", parallel=1)
+    box.plan({"env_one": bash("true"), "env_two": HOLD}, gpus="0", parallel=1)
     box.start()
     until(lambda: len(samples(box)) > 1, "lines while the driver hangs")
     assert box.ended("env_one").clean
