@@ -9,7 +9,7 @@ from comborun.monitor.lastline import visible
 from comborun.monitor.lines import host_facts
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus
-from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, label, listed, remark, state
+from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, remark, state
 from comborun.rules.words import Life, Outcome
 
 _PARTS = 10
@@ -78,7 +78,7 @@ def _mark(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[state(session)]} {label(session)}: {state(session)}"]
+    parts = [f"{SYMBOLS[state(session)]} {session.name}: {state(session)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):

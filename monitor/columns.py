@@ -12,14 +12,14 @@ from rich.text import Text
 
 from comborun.monitor.lastline import visible
 from comborun.monitor.lines import bar, cut, note_style
-from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state
 from comborun.rules.words import Life, Outcome
 
 PADDING = 2
 LAST_LINE = "last line"
-_NAMES = ("policy", "environment")
-_SHORTEST_NAME = 4
+_NAME = "session"
+_SHORTEST_NAME = 8
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Column:
 class _Level:
     """How much is shown; each is narrower than the one before it."""
 
-    names: int = 32
-    """cells, at most, of a policy and of an environment"""
+    names: int = 60
+    """cells, at most, of a session's name: the longest that there is"""
     bar: int = 20
     dropped: int = 0
     """so many of _DROPPED are left out"""
@@ -51,14 +51,14 @@ class _Level:
 _DROPPED = (LAST_LINE, "attempt", "node", "GPU", "idle", "left", "state", "successes")
 _LEVELS = (
     _Level(),
-    _Level(24, 10, last_line=24),
-    _Level(32, 20, 1),
-    _Level(24, 10, 1),
-    _Level(16, 6, 1),
-    _Level(16, 6, 2),
-    _Level(16, 4, 2),
-    _Level(16, 6, 2, ranges=False),
-    *(_Level(16, 0, count, ranges=False) for count in range(1, len(_DROPPED) + 1)),
+    _Level(60, 10, last_line=24),
+    _Level(60, 20, 1),
+    _Level(40, 10, 1),
+    _Level(30, 6, 1),
+    _Level(30, 6, 2),
+    _Level(30, 4, 2),
+    _Level(30, 6, 2, ranges=False),
+    *(_Level(30, 0, count, ranges=False) for count in range(1, len(_DROPPED) + 1)),
 )
 
 
@@ -76,10 +76,9 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
 
 def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
     """The same columns with names as short as the width asks for."""
-    names = [column.width for column in chosen if column.title in _NAMES]
-    longest = max(_SHORTEST_NAME, (sum(names) - lacking) // len(names))
     return tuple(
-        replace(column, width=min(column.width, longest)) if column.title in _NAMES else column for column in chosen
+        replace(column, width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
+        for column in chosen
     )
 
 
@@ -90,8 +89,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     left = partial(_left, status.now, level.ranges)
     every = (
         Column("" if "state" in without else "state", _symbol if "state" in without else _state),
-        Column("policy", lambda one, width: _name(one, one.policy, width)),
-        Column("environment", lambda one, width: _name(one, one.combo, width)),
+        Column(_NAME, _name),
         Column(status.unit, partial(_episodes, level.bar, digits)),
         Column("successes", _successes, justify="right"),
         Column("idle", _idle, any(one.idle is not None for one in sessions), justify="right"),
@@ -107,7 +105,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
 def _width(column: Column, status: RunStatus, level: _Level) -> int:
     widest = max((column.cell(session, level.names).cell_len for session in status.sessions), default=0)
     width = max(widest, cell_len(column.title))
-    return min(width, level.names) if column.title in _NAMES else width
+    return min(width, level.names) if column.title == _NAME else width
 
 
 def _symbol(session: SessionStatus, _: int) -> Text:
@@ -120,9 +118,9 @@ def _state(session: SessionStatus, _: int) -> Text:
     return Text(f"{SYMBOLS[word]} {word}", STYLES[word])
 
 
-def _name(session: SessionStatus, name: str, width: int) -> Text:
+def _name(session: SessionStatus, width: int) -> Text:
     """Too long names lose their middle: names of one grid tend to differ at the end."""
-    name, tail = visible(name), (width - 1) // 2
+    name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (width - 1) // 2
     if cell_len(name) > width:
         name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
     return Text(name, _emphasis(session))

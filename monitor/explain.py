@@ -14,7 +14,7 @@ from comborun.monitor.session import ended_by, session_status
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
-from comborun.monitor.wording import amount, brief, clock, duration, expectation, label, server_words, state
+from comborun.monitor.wording import amount, brief, clock, duration, expectation, server_words
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Failure, Life, Outcome
@@ -37,8 +37,13 @@ class Command:
 class Explanation:
     run: str
     session: str
-    combo: str
+    policy: str
+    """empty for a model server and for `after`, and so is the environment"""
+    environment: str
     state: str
+    """where it is in its life, as in `combo status --json`"""
+    outcome: str | None
+    """None until it has ended"""
     attempt: int
     """0 before the first"""
     reasons: tuple[str, ...]
@@ -67,7 +72,9 @@ def explain(view: RunView, history: History, status: RunStatus, name: str, zone:
         seen = known or session_status(session, history.of(name), status.now or 0.0)
         reasons = _reasons(Question(view, history, status, session, seen, zone))
     commands = tuple(_commands(view, status, seen))
-    return Explanation(view.id, name, label(seen), state(seen), seen.attempt, tuple(reasons), commands)
+    outcome = str(seen.outcome) if seen.outcome else None
+    words = (seen.policy, seen.environment, str(seen.life), outcome)
+    return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
 def _reasons(asked: Question) -> Iterator[str]:
@@ -226,7 +233,7 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
         words = f"logs {following}{shlex.quote(name)} --run {shlex.quote(view.id)}"
         commands.append(Command(words, "shows its log"))
     reasons = tuple(_of_server(view.plan, status, one, seen))
-    return Explanation(view.id, name, "the server", seen.state or "queued", seen.attempt, reasons, tuple(commands))
+    return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
 def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> Iterator[str]:

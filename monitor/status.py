@@ -121,11 +121,6 @@ class SessionStatus:
     """what Slurm has of it"""
 
     @property
-    def combo(self) -> str:
-        """Its environment, and what tells it from the other sessions there."""
-        return f"{self.environment} ({self.part})" if self.part else self.environment
-
-    @property
     def alive(self) -> bool:
         return self.life not in (Life.QUEUED, Life.ENDED)
 

@@ -27,7 +27,6 @@ from comborun.monitor.wording import (
     duration,
     event_words,
     expectation,
-    label,
     listed,
     remark,
     state,
@@ -185,7 +184,7 @@ def _footer(status: RunStatus, options: TableOptions, problems: Sequence[Session
 
 
 def _problem(session: SessionStatus, width: int) -> Text:
-    line = Text(f"{SYMBOLS[state(session)]} {label(session)}: {remark(session)}", note_style(session))
+    line = Text(f"{SYMBOLS[state(session)]} {session.name}: {remark(session)}", note_style(session))
     line.append(f"  {session.last_line}" if session.last_line else "", "dim")
     return cut(line, width)
 

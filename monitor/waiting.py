@@ -13,7 +13,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import brief, clock, duration, label, listed, server_words, sizes
+from comborun.monitor.wording import brief, clock, duration, listed, server_words, sizes
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
 from comborun.rules.retry import Budgets, Spent, spent
@@ -286,7 +286,7 @@ def _gpus(asked: Question) -> Iterator[str]:
     lacks_room = asked.seen.waiting is not None and asked.seen.waiting.reason in ROOM
     for gpu in plan.gpus if lacks_room or not asked.full else ():
         holders = [f"the server {visible(one.name)}" for one in status.servers if one.alive and gpu in one.gpus]
-        holders += [label(one) for one in status.busy if gpu in one.gpus]
+        holders += [one.name for one in status.busy if gpu in one.gpus]
         if holders:
             yield f"GPU {gpu} is held by {_named(holders)}"
 
@@ -305,11 +305,11 @@ def _turn(asked: Question, *, nothing_starts: bool) -> Iterator[str]:
     place = [one.name for one in status.sessions].index(seen.name)
     before = [one for one in status.sessions[:place] if one.life is Life.QUEUED]
     if before:
-        yield f"{several(len(before), 'session')} before it in the queue: {_named(map(label, before))}"
+        yield f"{several(len(before), 'session')} before it in the queue: {_named(one.name for one in before)}"
     yield f"{len(status.busy)} of {several(asked.slots, 'slot')} busy"
     if nothing_starts:
         return
-    ends = [(one.expected.likeliest, label(one)) for one in status.busy if one.expected]
+    ends = [(one.expected.likeliest, one.name) for one in status.busy if one.expected]
     if asked.full and ends:
         moment, who = min(ends)
         yield f"the next to end is {who}, about {asked.time(moment)}"

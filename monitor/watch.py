@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold, load_run, observe
@@ -61,6 +62,14 @@ class Source:
         known = history.known(self.view.sessions)
         snapshot = observe(self.transport, self.view.directory, known, self.view.tail)
         return fold(history, snapshot, {session.name: session for session in self.view.plan.sessions})
+
+    def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
+        """The sessions that a person means. Raises UserError for a word that names none."""
+
+        def alive() -> frozenset[str]:
+            return frozenset(one.name for one in once(self).every if one.alive)
+
+        return addressed(self.view.plan, self.view.id, words, alive, guess=guess)
 
     def renewed(self, history: History) -> Source:
         """The run with its newest plan, if the last look told of one. Raises HostError."""

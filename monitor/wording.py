@@ -59,11 +59,6 @@ def state(session: SessionStatus) -> str:
     return str(session.outcome or session.life)
 
 
-def label(session: SessionStatus) -> str:
-    """`flat in stairs (smoke)`, harmless on a terminal; `after` for the grid's last command."""
-    return visible(f"{session.policy} in {session.combo}") if session.policy else session.name
-
-
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
     return ", ".join(f"{count} {word}" for word, count in counts.items())

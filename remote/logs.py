@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from comborun.attempt import Begin
 from comborun.command import RANKS
@@ -13,41 +14,56 @@ from comborun.errors import HostError, UserError
 from comborun.remote import program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from comborun.remote.transport import Completed, Transport
     from comborun.rules.names import RunLayout
 
 Stream = Literal["stdout", "stderr"]
 
-_PIECE = 1 << 20
-"""bytes of a log that one answer holds at most"""
+_MOST = 1 << 20
+"""bytes of logs that one answer holds at most"""
 
 
 @dataclass(frozen=True)
 class Latest:
-    """The newest attempt of a session."""
+    """The newest attempt of a session or of a model server."""
 
     number: int
+    """0: none has begun"""
     log: PurePosixPath
     begin: Begin | None
 
 
-def latest(transport: Transport, layout: RunLayout, session: str) -> Latest:
-    """The newest attempt of `session`, or of a model server of that name.
+@dataclass(frozen=True)
+class Log:
+    """A log that is read, and how far."""
 
-    Raises UserError when it has none, or when there is neither.
-    """
-    done = _ask(transport, layout.directory, "latest", layout.directory, session)
-    if done.code == 69:
-        raise UserError(f"{session} has not started yet", "combo status shows what it waits for")
-    if done.code:
-        name = PurePosixPath(layout.directory).name
-        raise UserError(f"there is no session {session} in {name}", f"combo status {name} names them")
-    told = program.answer(transport, done)
-    number, begin = int(told["number"]), str(told["begin"])
-    attempt = (layout.server_attempt if told["family"] == "servers" else layout.attempt)(session, number)
-    return Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
+    session: str
+    attempt: int = 0
+    offset: int = -1
+    """-1: from the last lines on"""
+    path: str = ""
+    """empty: the log of the newest attempt, whatever its number"""
+    ended: bool = False
+
+
+class Piece(NamedTuple):
+    """What is new in a log."""
+
+    log: Log
+    data: bytes
+
+
+def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> dict[str, Latest]:
+    """The newest attempts of sessions and model servers of a run; one round trip."""
+    told = program.answer(transport, _ask(transport, layout.directory, "latest", layout.directory, *sessions))
+    found = {}
+    for name, one in told.items():
+        number, begin = int(one["number"]), str(one["begin"])
+        attempt = (layout.server_attempt if one["family"] == "servers" else layout.attempt)(name, max(1, number))
+        found[name] = Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
+    return found
 
 
 def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> PurePosixPath:
@@ -64,40 +80,44 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
     raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, told['ranks']))}")
 
 
-def begins(transport: Transport, layout: RunLayout, sessions: Iterable[str]) -> dict[str, Begin]:
-    """The begin records of the sessions' newest attempts, where there are any; one round trip."""
-    told = program.answer(transport, _ask(transport, layout.directory, "begins", layout.directory, *sessions))
-    return {name: Begin.parse(record) for name, record in told.items() if record.strip()}
+def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, on: bool) -> Iterator[Piece]:
+    """The last `lines` lines of logs, and with `on` what comes after them until all of the sessions have ended.
 
-
-def follow(
-    transport: Transport, log: PurePosixPath, lines: int, *, on: bool, end: PurePosixPath | None = None
-) -> Iterator[bytes]:
-    """The last `lines` lines of a log, and with `on` what comes after them until the session has ended.
-
-    `end` is the attempt's end record, where that does not lie beside the log. One round trip a second at most. A log
-    that is longer than a piece comes in several pieces, without a pause.
+    An attempt that begins meanwhile is followed from its first byte. One round trip a second at most; a log that is
+    longer than an answer comes in several pieces, without a pause. A piece without data says that a log has not begun,
+    or that nothing is new in it.
     """
-    over = str(end or log.with_name("end"))
-    offset = int(program.answer(transport, _read(transport, log, "start", str(lines))))
     while True:
-        piece = _read(transport, log, "next", str(offset), str(_PIECE), over)
-        if piece.stdout:
-            yield piece.stdout
-        offset += len(piece.stdout)
-        if len(piece.stdout) == _PIECE:
+        pieces = _read(transport, run, logs, lines)
+        yield from pieces
+        logs = [piece.log if piece.log.attempt else replace(piece.log, offset=0) for piece in pieces]
+        if sum(len(piece.data) for piece in pieces) == _MOST:
             continue
-        if not on or piece.stderr.endswith(b"1"):
+        if not on or all(log.ended for log in logs):
             return
         time.sleep(1.0)
 
 
-def _read(transport: Transport, log: PurePosixPath, verb: str, *words: str) -> Completed:
-    done = _ask(transport, log.parents[3], verb, str(log), *words)
-    if done.code:
-        raise HostError(f"the log {log} on {transport.host} can't be read", done.complaint)
-    return done
+def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:
+    """The last lines of an attempt's log."""
+    attempt, run = log.parent, log.parents[3]
+    one = Log(attempt.parent.name, int(attempt.name.rpartition("-")[2]), path=str(log))
+    return b"".join(piece.data for piece in follow(transport, str(run), [one], lines, on=False))
 
 
-def _ask(transport: Transport, run: object, *words: str) -> Completed:
-    return program.run_packed(transport, "logs", *words, timeout=60, python=program.of_run(run))
+def _read(transport: Transport, run: str, logs: Sequence[Log], lines: int) -> list[Piece]:
+    asked = json.dumps([[log.session, log.attempt, log.offset, log.path] for log in logs]).encode()
+    done = _ask(transport, run, "read", run, str(lines), str(_MOST), stdin=asked)
+    head, newline, data = done.stdout.partition(b"\n")
+    if done.code or not newline:
+        raise HostError(f"the logs of {run} on {transport.host} can't be read", done.complaint)
+    pieces, begin = [], 0
+    for log, (_, attempt, offset, length, ended) in zip(logs, json.loads(head), strict=True):
+        at = replace(log, attempt=attempt, offset=offset + length, ended=ended)
+        pieces.append(Piece(at, data[begin : begin + length]))
+        begin += length
+    return pieces
+
+
+def _ask(transport: Transport, run: object, *words: str, stdin: bytes = b"") -> Completed:
+    return program.run_packed(transport, "logs", *words, stdin=stdin, timeout=60, python=program.of_run(run))

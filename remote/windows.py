@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only; tmux's is read-only unless asked.
+    """The command that opens a session's window: exact names only, UTF-8 always, and in tmux read-only unless asked.
 
     screen knows no read-only view: whoever opens its window can type into it.
     """
     if begin.multiplexer == "tmux":
         read_only = [] if write else ["-r"]
-        return ["tmux", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
+        return ["tmux", "-u", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
     if begin.multiplexer == "screen":
         place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
-        return [*place, "screen", "-x", begin.address]
+        return [*place, "screen", "-U", "-x", begin.address]
     if begin.multiplexer == SLURM:
         raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
     raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")

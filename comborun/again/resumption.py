@@ -27,6 +27,8 @@ class Again:
 
     name: str
     lacking: Spans = ()
+    repeated: int = 0
+    """episodes that are on record and run again: another attempt can do only what is missing at the end"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def resumption(
         elif outcome is Outcome.SUCCEEDED:  # by its evidence: it is not started again, but its gaps can be filled
             gaps += _gaps(session, lacking) if lacking and session.ranged else ()
         elif outcome in _BY_REQUEST or lacking is None or not session.ranged or _is_end(lacking, session):
-            again.append(Again(session.name, lacking or ()))
+            repeated = session.count - size(lacking) if lacking and not _is_end(lacking, session) else 0
+            again.append(Again(session.name, lacking or (), repeated))
         else:
             gaps += _gaps(session, lacking)
     return Resumption(tuple(reversed(again)), tuple(named(reversed(gaps), plan.sessions)), tuple(reversed(futile)))
@@ -136,5 +139,5 @@ def _gaps(session: Session, lacking: Spans) -> list[Session]:
 
 
 def _is_end(lacking: Spans, session: Session) -> bool:
-    """Whether all from some episode on is missing, and nothing before it: another attempt does that and no more."""
-    return len(lacking) == 1 and lacking[0].stop == session.first + session.count
+    """Whether another attempt does what is missing and no more: all from some episode on, of a command with a range."""
+    return session.ranged and len(lacking) == 1 and lacking[0].stop == session.first + session.count

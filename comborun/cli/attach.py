@@ -8,7 +8,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +17,9 @@ from comborun.attempt import SLURM
 from comborun.cli.logs import print_log
 from comborun.cli.options import Target, of_run_option
 from comborun.errors import UserError
+from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
-from comborun.remote.logs import Latest, begins, follow, latest
+from comborun.remote.logs import Latest, Log, follow, latest
 from comborun.remote.transport import LOCAL
 from comborun.remote.windows import attach_command, follow_command, open_windows, step_command, tile
 from comborun.rules.names import RunLayout
@@ -26,57 +27,88 @@ from comborun.rules.names import RunLayout
 if TYPE_CHECKING:
     from comborun.attempt import Begin
     from comborun.monitor.status import SessionStatus
+    from comborun.monitor.watch import Source
 
 
 @click.command()
-@click.argument("session", required=False)
+@click.argument("words", nargs=-1, metavar="[SESSION]")
 @of_run_option
 @click.option("--all", "tiled", is_flag=True, help="A tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Let keys through: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(session: str | None, target: Target, tiled: bool, write: bool, show: bool) -> None:
+def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
-    screen has no read-only view: without --write its log is followed instead. On Slurm it goes to the session's node,
-    into its allocation: to its log, or with --write to a shell beside it.
+    The log of a session that has ended is shown instead. screen has no read-only view: without --write its log is
+    followed. On Slurm it goes to the session's node, into its allocation: to its log, or with --write to a shell.
 
     \b
     combo attach stairs_flat
     combo attach --all
     """
+    source = target.source()
     if tiled:
-        _attach_all(target, show=show)
+        _attach_all(target, source, show=show)
         return
-    if not session:
+    if not words:
         raise UserError("name a session, or give --all", "combo status names them")
-    host, seen = target.transport.host, latest(target.transport, RunLayout(target.directory), session)
-    if seen.begin is None:
-        raise UserError(f"{session} is only just starting", "try again in a moment")
-    if seen.begin.multiplexer == SLURM:
-        command = step_command(_task(target, session), seen.log, write=write)
-    else:
-        command = _view(host, seen, write=write)
+    session, alive = _chosen(target, source, words, write=write)
+    seen = latest(target.transport, RunLayout(target.directory), [session])[session]
+    why = f"`{target.command('explain', session)}` says why"
+    if not seen.number or (alive and seen.begin is None):
+        raise UserError(f"{session} has not started yet", why)
+    if alive is None or seen.begin is None:
+        click.echo(f"{session} has ended: this is the end of its log (attempt {seen.number})", err=True)
+        _print_log(target, session, on=False)
+        return
+    command = _command(target, alive, seen, write=write)
     if show:
-        click.echo(shlex.join(_way(host, command)))
-    elif instead := _instead(target, session, seen.begin, write=write):
-        click.echo(instead, err=True)
-        print_log(follow(target.transport, seen.log, 50, on=True))
+        click.echo(shlex.join(_way(target.transport.host, command)))
+    elif command == follow_command(seen.log):
+        click.echo(_instead(session, seen.begin), err=True)
+        _print_log(target, session, on=True)
+    elif not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("opening a window needs a terminal, and there is none here", f"combo logs -f {session}")
     else:
-        _become(_way(host, command))
+        _become(_way(target.transport.host, command))
 
 
-def _instead(target: Target, session: str, begin: Begin, *, write: bool) -> str:
-    """Why the log of a session is followed where its window can't be opened; empty where it can.
+def _chosen(
+    target: Target, source: Source, words: tuple[str, ...], *, write: bool
+) -> tuple[str, SessionStatus | Server | None]:
+    """The session that is meant, of several the one that runs; and how it stands, None where nothing of it runs."""
+    names = target.sessions(source, words, guess=not write)
+    status = once(source)
+    running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
+    running |= {one.name: one for one in status.servers if one.alive}
+    if len(names) > 1:
+        names = tuple(name for name in names if name in running) or names
+    if len(names) > 1:
+        raise UserError(f"{' '.join(words)} is {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
+    return names[0], running.get(names[0])
 
-    Raises UserError where nothing of the session runs any more.
-    """
-    if begin.multiplexer == "screen" and not write:
+
+def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, write: bool) -> list[str]:
+    """What shows a running session on its host. Raises UserError where Slurm does not tell its job."""
+    assert seen.begin
+    if seen.begin.multiplexer != SLURM:
+        return _view(target.transport.host, seen, write=write)
+    if isinstance(alive, Server) or alive.task is None or not alive.task.id:
+        hint = f"combo logs -f {alive.name} follows its output"
+        raise UserError(f"Slurm does not tell which job runs {alive.name}", hint)
+    return step_command(alive.task.id, seen.log, write=write)
+
+
+def _instead(session: str, begin: Begin) -> str:
+    """Why the log of a running session is followed, and no window is opened."""
+    if begin.multiplexer == "screen":
         return "screen has no read-only view: this follows the log; --write opens the window"
-    if not _closed(target.transport.host, begin):
-        return ""
-    if _alive(target, session) is None:
-        raise UserError(f"the window of {session} is closed: it has ended", f"combo logs {session} shows its output")
     return f"the window of {session} is gone, but it still runs: this follows its log"
+
+
+def _print_log(target: Target, session: str, *, on: bool) -> None:
+    pieces = follow(target.transport, target.directory, [Log(session)], 50, on=on)
+    print_log(piece.data for piece in pieces)
 
 
 def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
@@ -85,22 +117,6 @@ def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
     if (seen.begin.multiplexer in ("screen", SLURM) and not write) or _closed(host, seen.begin):
         return follow_command(seen.log)
     return attach_command(seen.begin, _socket(host), write=write)
-
-
-def _task(target: Target, session: str) -> str:
-    """The number of the job that runs a session. Raises UserError where none does, or Slurm does not tell."""
-    found = _alive(target, session)
-    if found is None:
-        raise UserError(f"nothing of {session} runs: it has ended", f"combo logs {session} shows its output")
-    if found.task is None or not found.task.id:
-        raise UserError(f"Slurm does not tell which job runs {session}", f"combo logs -f {session} follows its output")
-    return found.task.id
-
-
-def _alive(target: Target, session: str) -> SessionStatus | None:
-    """How a session stands; None where nothing of it runs any more."""
-    seen = once(target.source())
-    return next((one for one in (*seen.sessions, seen.after) if one and one.name == session and one.alive), None)
 
 
 def _become(command: list[str]) -> None:
@@ -130,16 +146,14 @@ def _closed(host: str, begin: Begin) -> bool:
     return host == LOCAL and begin.multiplexer == "tmux" and begin.address not in open_windows(_socket(host))
 
 
-def _attach_all(target: Target, *, show: bool) -> None:
+def _attach_all(target: Target, source: Source, *, show: bool) -> None:
     """A pane for every session that runs; a host is reached over one connection for all of them."""
     host, layout = target.transport.host, RunLayout(target.directory)
-    status = once(target.source())
-    running = [session.name for session in status.sessions if session.alive]
+    running = [session.name for session in once(source).sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}
-    for name, begin in begins(target.transport, layout, running).items():
-        if begin.multiplexer != "none":
-            seen = Latest(begin.attempt, PurePosixPath(layout.attempt(name, begin.attempt).log), begin)
+    for name, seen in latest(target.transport, layout, running).items():
+        if seen.begin and seen.begin.multiplexer != "none":
             panes[name] = "TMUX= " + shlex.join(_way(host, _view(host, seen, write=False), *shared))
     if not panes:
         raise UserError("no session is running that has a window", "combo status shows them all")

@@ -13,7 +13,7 @@ from comborun.monitor.explain import server_names
 from comborun.monitor.watch import once
 from comborun.remote.control import Steered, restart_dispatcher, send_test_notice, steer
 from comborun.remote.slurm import settle
-from comborun.text import did_you_mean, harmless
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,13 +36,15 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
 
     \b
     combo retry stairs_flat
+    combo retry flat stairs        by policy and environment
     combo retry --failed
     """
     chosen = [f"--{word}" for word, given in which.items() if given]
     if len(chosen) + bool(sessions) != 1:
         raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
     source = target.source()
-    check_names(source.view, sessions)
+    sessions = target.sessions(source, sessions)
+    check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
     code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # that none has failed is no failure
@@ -109,17 +111,14 @@ def notify(target: Target, as_json: bool) -> int:
     return _show(target, send_test_notice(target.transport, target.directory), as_json=as_json)
 
 
-def check_names(view: RunView, names: Iterable[str]) -> None:
-    """Raise UserError when a run has no such session."""
+def check_no_servers(view: RunView, names: Iterable[str]) -> None:
+    """Raise UserError where a model server is named: it comes and goes with its sessions."""
     for name in names:
         if name in server_names(view.plan):
             raise UserError(
                 f"{name} is a model server of {view.id}: it starts with the sessions that ask it, and ends after them",
                 f"{program()} explain {name} says how it is; {program()} stop {view.id} ends all",
             )
-        if name not in view.sessions:
-            hint = did_you_mean(name, view.sessions) or f"{program()} status {view.id} names them"
-            raise UserError(f"there is no session {name} in {view.id}", hint)
 
 
 def _go_on(source: Source) -> str:

@@ -8,59 +8,61 @@ import click
 
 from comborun.cli.options import Target, json_option, of_run_option
 from comborun.cli.terminal import answer, program, wrapped
-from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
 from comborun.monitor.observe import History
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
-from comborun.remote.logs import follow
+from comborun.remote.logs import end_of_log
 from comborun.rules.names import RunLayout
-from comborun.text import did_you_mean, harmless
+from comborun.text import harmless
 
 
 @click.command()
-@click.argument("session")
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION")
 @of_run_option
 @json_option
-def explain(session: str, target: Target, as_json: bool) -> None:
+def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Say why a session isn't running, what it is doing, or how it ended; with numbers, and what would go on.
 
     \b
     combo explain stairs_flat
+    combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    found = _explained(target, session)
+    found = _explained(target, sessions)
     if as_json:
-        answer(to_document(found))
-    else:
-        _show(found, target.options)
+        documents = [to_document(one) for one in found]
+        answer(documents[0] if len(documents) == 1 else documents)
+        return
+    for one in found:
+        _show(one, target.options)
 
 
-def _explained(target: Target, session: str) -> Explanation:
+def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     source = target.source()
     transport, view = target.transport, source.view
-    servers = server_names(view.plan)
-    known = [*view.sessions, *servers]
-    if session not in known:
-        hint = did_you_mean(session, known) or f"{program()} status {view.id} names them"
-        raise UserError(f"there is no session {session} in {view.id}", hint)
     history = source.fold(History())
     layout, status = RunLayout(target.directory), classify(view, history)
-    if session in servers:
-        found = explain_server(view, status, session)
-        log = layout.server_attempt(session, found.attempt).log if found.attempt else ""
-    else:
-        found, attempts = explain_session(view, history, status, session), history.of(session)
-        log = layout.attempt(session, found.attempt).log if attempts and attempts[-1].log_size else ""
-    return found.with_log(b"".join(follow(transport, PurePosixPath(log), 2 * MOST_LINES, on=False))) if log else found
+    found = []
+    for session in target.sessions(source, words, guess=True):
+        if session in server_names(view.plan):
+            one = explain_server(view, status, session)
+            log = layout.server_attempt(session, one.attempt).log if one.attempt else ""
+        else:
+            one, attempts = explain_session(view, history, status, session), history.of(session)
+            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
+        found.append(one.with_log(end_of_log(transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    return found
 
 
 def _show(found: Explanation, options: str) -> None:
-    sign = SYMBOLS.get(found.state) or SERVER_SYMBOLS.get(found.state, "·")
-    style = STYLES.get(found.state, "dim")
-    state = click.style(f"{sign} {found.state}", dim=style == "dim" or None, fg=None if style == "dim" else style)
-    click.echo(f"{click.style(harmless(found.combo), bold=True)} ({found.session}) is {state}")
+    word = found.outcome or found.state
+    sign = SYMBOLS.get(word) or SERVER_SYMBOLS.get(word, "·")
+    style = STYLES.get(word, "dim")
+    state = click.style(f"{sign} {word}", dim=style == "dim" or None, fg=None if style == "dim" else style)
+    combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
+    click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")
     for reason in found.reasons:
         click.echo(wrapped(harmless(reason), "  - "))
     if found.last_lines:

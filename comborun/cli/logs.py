@@ -11,40 +11,84 @@ import click
 from comborun.cli.options import Target, Where, json_option, of_run_option, root_options
 from comborun.cli.terminal import answer
 from comborun.errors import UserError
-from comborun.remote.logs import follow, latest, rank_log
+from comborun.remote.logs import Log, follow, latest, rank_log
 from comborun.rules.names import RunLayout
 from comborun.rules.words import Outcome
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from comborun.remote.logs import Piece
     from comborun.remote.runs import Run
 
 
 @click.command()
-@click.argument("session")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @of_run_option
-@click.option("-f", "--follow", "on", is_flag=True, help="Go on as the log grows, until the session has ended.")
+@click.option("-f", "--follow", "on", is_flag=True, help="Go on as the log grows; wait for a session that is queued.")
 @click.option("-n", "--lines", default=20, show_default=True, type=click.IntRange(min=0), help="Lines from the end.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What one rank of a launcher prints.")
 @click.option("--stderr", is_flag=True, help="With --rank: what it prints there.")
-def logs(session: str, target: Target, **how: Any) -> None:
-    """Show the end of a session's log. On a terminal, control characters of the log are not let through.
+def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
+    """Show the end of a session's log; of several sessions, or without a name of all, each line with its session.
+
+    On a terminal, control characters of the log are not let through.
 
     \b
     combo logs -f stairs_flat
+    combo logs flat stairs                      by policy and environment
     combo logs vlm                              a model server, by its name
+    combo logs -f                               all sessions, as they print
     combo logs --rank 3 --stderr pick_ppo
     combo logs stairs_flat -n 1000000 > it.log  every byte as it is
     """
-    attempt = latest(target.transport, RunLayout(target.directory), session)
-    log, end = attempt.log, attempt.log.with_name("end")
-    if how["rank"] is not None:
-        log = rank_log(target.transport, attempt, how["rank"], "stderr" if how["stderr"] else "stdout")
-    elif how["stderr"]:
+    source = target.source()
+    names = target.sessions(source, sessions, guess=True) if sessions else source.view.sessions
+    chosen = [Log(name) for name in names]
+    if of["rank"] is not None or of["stderr"]:
+        chosen = [_of_rank(target, names, **of)]
+    elif len(names) == 1:
+        _check_begun(target, names[0], wait=on)
+    pieces = follow(target.transport, target.directory, chosen, lines, on=on)
+    if len(names) > 1:
+        _print_lines(pieces, max(map(len, names)))
+    else:
+        print_log(piece.data for piece in pieces)
+
+
+def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> Log:
+    """Raises UserError where the log of a rank is not what is asked for, or is not there."""
+    if rank is None:
         raise UserError("--stderr is of one rank", "name it: --rank 0; a session's own log holds both")
-    print_log(follow(target.transport, log, how["lines"], on=how["on"], end=end))
+    if len(names) != 1:
+        raise UserError("--rank is of one session", "name it: combo logs --rank 0 SESSION")
+    seen = latest(target.transport, RunLayout(target.directory), names)[names[0]]
+    path = rank_log(target.transport, seen, rank, "stderr" if stderr else "stdout")
+    return Log(names[0], seen.number, path=str(path))
+
+
+def _check_begun(target: Target, name: str, *, wait: bool) -> None:
+    """Say that a session is waited for. Raises UserError where it has no log, and nobody waits."""
+    if latest(target.transport, RunLayout(target.directory), [name])[name].number:
+        return
+    why = f"`{target.command('explain', name)}` says what it waits for"
+    if not wait:
+        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it")
+    click.echo(f"{name} has not started yet; its log follows when it has, Ctrl-C leaves. {why}", err=True)
+
+
+def _print_lines(pieces: Iterable[Piece], width: int) -> None:
+    """Whole lines of several logs, each behind the name of its session."""
+    begun: dict[str, bytes] = {}
+    for piece in pieces:
+        name = piece.log.session
+        *lines, begun[name] = (begun.get(name, b"") + piece.data).split(b"\n")
+        if piece.log.ended and begun[name]:
+            lines.append(begun.pop(name))
+        for line in lines:
+            text = harmless(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2], keep="\t")
+            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 
 @click.command()

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.terminal import program
+from comborun.errors import UserError
 from comborun.remote.runs import Launch, Run, bring, choose, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from comborun.monitor.watch import Source
     from comborun.remote.mirror import Skipped
@@ -33,7 +34,7 @@ SLOTS = click.IntRange(1, 999_999)
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
-_RUN_ARGUMENT = click.argument("wanted", required=False, metavar="[RUN]")
+_RUN_ARGUMENT = click.argument("run", required=False, metavar="[RUN]")
 run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
 _ROOT = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 _HOST = (
@@ -59,6 +60,13 @@ class Target:
         from comborun.monitor.watch import Source
 
         return Source(self.transport, load_run(self.transport, self.directory))
+
+    def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
+        """The sessions that the user means; it is said where a name was guessed."""
+        found = source.addressed(words, guess=guess)
+        for sentence in found.guesses:
+            click.echo(f"Note: {harmless(sentence)}", err=True)
+        return found.names
 
     def bring(self, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
         """Where its records are on this machine, as new as on its host, and what could not be brought here."""
@@ -142,7 +150,15 @@ def root_options(command: Command) -> Command:
 
 def of_run(command: Command) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`."""
-    return _RUN_ARGUMENT(root_options(_with_target(command)))
+    with_target = _with_target(command)
+
+    @functools.wraps(command)
+    def with_run(*args: Any, run: str | None, wanted: str | None, **others: Any) -> Any:
+        if run and wanted and run != wanted:
+            raise UserError(f"two runs are named: {run}, and {wanted} by --run", "name one of them")
+        return with_target(*args, wanted=run or wanted, **others)
+
+    return _RUN_ARGUMENT(run_option(root_options(with_run)))
 
 
 def of_run_option(command: Command) -> Command:

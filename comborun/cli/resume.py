@@ -17,7 +17,7 @@ from comborun.monitor.watch import once
 from comborun.remote.control import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
 from comborun.rules.words import Life
-from comborun.text import harmless
+from comborun.text import harmless, several
 from comborun.work import describe, size
 
 if TYPE_CHECKING:
@@ -126,12 +126,20 @@ def _lines(going: _Going) -> Iterator[str]:
         verb = "has" if size(one.lacking) == 1 else "have"
         lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
         yield f"  {one.name}: another attempt{lacking}"
+        if one.repeated:
+            repeated = several(one.repeated, "recorded episode")
+            yield f"    {repeated} run{'s' * (one.repeated == 1)} again: {_why_again(going.view, one.name)}"
     for session in what.added:
         span = _episodes((range(session.first, session.first + session.count),))
         yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
     yield from map(_futile, what.futile)
     if going.coming:
         yield f"  {len(going.coming)} sessions that are queued or running go on"
+
+
+def _why_again(view: RunView, name: str) -> str:
+    ranged = any(one.ranged for one in view.plan.sessions if one.name == name)
+    return "what is missing is not only at the end" if ranged else "this command takes no range"
 
 
 def _futile(one: Futile) -> str:
@@ -156,6 +164,7 @@ def _record(going: _Going, *, done: bool) -> dict[str, object]:
         "done": done,
         "lifted": going.held or bool(going.kept),
         "again": [one.name for one in going.what.again],
+        "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
         "added": [
             {"session": one.name, "policy": one.policy, "environment": one.environment, "first": one.first,
              "count": one.count}

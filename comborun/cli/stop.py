@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.control import check_names
+from comborun.cli.control import check_no_servers
 from comborun.cli.options import Target, Where, json_option, root_options, run_option
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
 from comborun.errors import HostError, UserError
-from comborun.monitor.observe import RunView
 from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
-from comborun.text import close_to, did_you_mean, several
+from comborun.rules.words import Life
+from comborun.text import did_you_mean, harmless, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from comborun.monitor.status import SessionStatus
+    from comborun.monitor.watch import Source
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What is to be stopped, as the run is now."""
+
+    target: Target
+    names: tuple[str, ...]
+    """empty: the whole run"""
+    running: tuple[SessionStatus, ...] = ()
+    queued: int = 0
+    repeated: tuple[str, ...] = ()
+    """what a later `combo resume` has to run again, a sentence each"""
+    unseen: str = ""
+    """why nothing of that is known: an older comborun made the run, or its records can't be read"""
+
+    def lines(self) -> Iterator[str]:
+        run = f"{self.target.run} on {self.target.transport.host}"
+        if self.unseen:
+            yield f"{run}: what runs is not known: {self.unseen}"
+            return
+        names = [one.name for one in self.running]
+        more = f" and {several(len(names) - _MOST_NAMED, 'more session')}" if len(names) > _MOST_NAMED else ""
+        ends = f"ends {several(len(names), 'running session')}: {', '.join(names[:_MOST_NAMED])}{more}"
+        yield f"{run}: {ends if names else 'no session is running'}"
+        if self.queued:
+            yield f"{several(self.queued, 'queued session')} will not start"
+        yield from self.repeated
 
 
 @click.command()
@@ -23,23 +61,33 @@ from comborun.text import close_to, did_you_mean, several
 @root_options
 @click.option("--policy", metavar="P", help="Only sessions of this policy.")
 @click.option("--environment", metavar="E", help="Only sessions in this environment.")
+@click.option("--dry-run", is_flag=True, help="Say what would be stopped, and stop nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nothing is asked anyway.")
 @json_option
-def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **only: Any) -> int:
+def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **how: Any) -> int:
     """End a run, or single sessions of it, and everything that they started.
 
     INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
     not be ended is named with its pid. The same launch command later resumes what is missing.
 
     \b
-    combo stop                      the newest run
+    combo stop                      the newest run; asks first
     combo stop 4_env_test           the newest run of a grid
     combo stop stairs_flat          a session of the newest run
+    combo stop flat stairs          the same, by policy and environment
     combo stop 4_env_test stairs_flat
     combo stop --policy flat
     """
-    target, names = _meant(where, wanted, words)
-    if names or any(only.values()):
-        names = _chosen(target.source().view, names, **only)
+    filters = {key: how[key] for key in ("policy", "environment")}
+    order = _ordered(*_meant(where, wanted, words), filters)
+    if not as_json:
+        click.echo("\n".join(map(harmless, order.lines())))
+    bare = not (words or wanted or how["yes"] or any(filters.values()))
+    if how["dry_run"]:
+        return _answer_dry(order) if as_json else 0
+    if bare and not as_json and (order.running or order.unseen) and sys.stdin.isatty():
+        click.confirm("Stop it?", abort=True, err=True)
+    target, names = order.target, order.names
     try:
         stopped = stop_sessions(target.transport, target.directory, names)
     except KeyboardInterrupt:
@@ -51,6 +99,42 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     else:
         click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
+
+
+def _answer_dry(order: _Order) -> int:
+    target = order.target
+    answer({
+        "run": target.run, "host": target.transport.host, "sessions": list(order.names),
+        "running": [one.name for one in order.running], "queued": order.queued, "lines": list(order.lines()),
+    })  # fmt: skip
+    return 0
+
+
+def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]) -> _Order:
+    """What the words and options mean. A run that can't be looked at is still stopped as a whole, or by exact names."""
+    try:
+        source = target.source()
+    except UserError as error:
+        if any(filters.values()):
+            raise
+        return _Order(target, words, unseen=error.message)
+    names = _chosen(target, source, words, **filters) if words or any(filters.values()) else ()
+    try:
+        seen = once(source)
+    except UserError as error:
+        return _Order(target, names, unseen=error.message)
+    meant = [one for one in seen.every if not names or one.name in names]
+    running = tuple(one for one in meant if one.alive)
+    ranged = {one.name for one in source.view.plan.sessions if one.ranged}
+    redone = [one for one in running if one.recorded and one.name not in ranged]
+    return _Order(target, names, running, sum(one.life is Life.QUEUED for one in meant), tuple(_repeated(redone)))
+
+
+def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
+    if sessions:
+        count = several(sum(one.recorded or 0 for one in sessions), "recorded episode")
+        which = ", ".join(one.name for one in sessions[:_MOST_NAMED]) + " ..." * (len(sessions) > _MOST_NAMED)
+        yield f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
@@ -68,7 +152,7 @@ def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
 
 
 def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
-    """The run, and the sessions of it: the first word is a run, or else a session of the newest run."""
+    """The run, and words for sessions of it: the first word is a run, or else a session of the newest run."""
     if wanted is not None or not words:
         return where.find(wanted), words
     try:
@@ -77,17 +161,21 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
         raise
     except UserError as error:
         newest = where.find(None)
-        names = newest.source().view.sessions
-        if words[0] in names:
-            return newest, words
-        hint = did_you_mean(words[0], names) if close_to(words[0], names) else error.hint
-        raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
+        try:
+            newest.source().addressed(words)
+        except UserError as missing:
+            hint = missing.hint if missing.hint.startswith("did you mean") else error.hint
+            raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
+        return newest, words
 
 
-def _chosen(view: RunView, names: tuple[str, ...], policy: str | None, environment: str | None) -> tuple[str, ...]:
+def _chosen(
+    target: Target, source: Source, words: tuple[str, ...], policy: str | None, environment: str | None
+) -> tuple[str, ...]:
     """The sessions that are meant. Raises UserError when there are none."""
-    check_names(view, names)
-    plan = view.plan
+    view, plan = source.view, source.view.plan
+    names = target.sessions(source, words)
+    check_no_servers(view, names)
     for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
         if value is not None and value not in known:
             raise UserError(f"there is no {key} {value} in {view.id}", did_you_mean(value, known))

@@ -1,13 +1,13 @@
 """The newest attempts of sessions, and the growing end of a log. Works on runs of any version.
 
-`logs latest RUN NAME`, `logs begins RUN NAME...`, `logs rank FOLDER RANK STREAM`, `logs start LOG LINES` and
-`logs left ATTEMPT LINES` answer with JSON; `logs next LOG OFFSET MOST END` with bytes, and on standard error with 1
-where END is there.
+`logs latest RUN NAME...`, `logs rank FOLDER RANK STREAM` and `logs left ATTEMPT LINES` answer with JSON, `logs read RUN
+LINES MOST` with what is new in many logs.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import sys
@@ -15,7 +15,6 @@ from itertools import islice
 
 from comborun.host import files, refusal
 from comborun.host.incoming import answered
-from comborun.host.refusal import Refusal
 from comborun.rules import globs
 
 TYPE_CHECKING = False
@@ -29,15 +28,9 @@ _FILES_MOST = 1000
 def main(arguments: list[str]) -> int:
     """The program's verb."""
     what, *words = arguments
-    if what == "next":
-        return refusal.answer("logs", _next, words)
-    acts: dict[str, Callable[..., Any]] = {
-        "latest": latest,
-        "begins": begins,
-        "rank": rank,
-        "start": start,
-        "left": left,
-    }
+    if what == "read":
+        return refusal.answer("logs", _read, words)
+    acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank, "left": left}
     return answered("logs", lambda: acts[what](*words))
 
 
@@ -54,24 +47,15 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def latest(run: str, name: str) -> dict[str, Any]:
-    """Of a session, or of a model server of that name."""
-    for family in ("sessions", "servers"):
-        folder = f"{run}/{family}/{name}"
-        if os.path.isdir(folder):
-            number = newest(folder, "log")
-            if not number:
-                raise Refusal(refusal.LACKING, f"{name} has not started yet")
-            return {"number": number, "family": family, "begin": files.read_text(f"{folder}/attempt-{number}/begin")}
-    raise Refusal(refusal.NO_RUN, f"there is no session {name}")
-
-
-def begins(run: str, *names: str) -> dict[str, str]:
-    """The begin records of the newest attempts that have one."""
+def latest(run: str, *names: str) -> dict[str, Any]:
+    """The newest attempts of sessions and model servers: number (0: none has begun), family and begin record."""
     found = {}
     for name in names:
-        folder = f"{run}/sessions/{name}"
-        found[name] = files.read_text(f"{folder}/attempt-{newest(folder, 'begin')}/begin")
+        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
+        folder = f"{run}/{family}/{name}"
+        number = newest(folder, "log")
+        begin = files.read_text(f"{folder}/attempt-{number}/begin")
+        found[name] = {"number": number, "family": family, "begin": begin}
     return found
 
 
@@ -116,13 +100,28 @@ def left(attempt: str, lines: str) -> dict[str, Any]:
     return {"log": told, "files": [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]}
 
 
-def _next(words: list[str]) -> int:
-    """What comes after an offset, as far as there is room for it."""
-    log, offset, most, end = words
-    ended = os.path.exists(end)
-    with open(log, "rb") as file:
-        file.seek(int(offset))
-        sys.stdout.buffer.write(file.read(int(most)))
-    sys.stdout.buffer.flush()
-    sys.stderr.write(str(int(ended)))
+def _read(words: list[str]) -> int:
+    """What is new in logs: a line of JSON with [name, attempt, offset, bytes, has it ended] of each, then the bytes.
+
+    Standard input has [name, attempt, offset, log] of each. Without a log it is that of the newest attempt, from its
+    beginning where that is another one; an offset of -1 means the last lines.
+    """
+    run, lines, most = words[0], words[1], int(words[2])
+    head, pieces = [], []
+    for name, attempt, offset, log in json.load(sys.stdin):
+        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
+        folder = f"{run}/{family}/{name}"
+        number = attempt if log else newest(folder, "log")
+        if not number:
+            head.append([name, 0, offset, 0, False])
+            continue
+        ended = os.path.exists(f"{folder}/attempt-{number}/end")  # before the bytes: what it wrote last is among them
+        path = log or f"{folder}/attempt-{number}/log"
+        at = 0 if attempt not in (0, number) else start(path, lines) if offset < 0 else offset
+        with open(path, "rb") as file:
+            file.seek(at)
+            pieces.append(file.read(most))
+        most -= len(pieces[-1])
+        head.append([name, number, at, len(pieces[-1]), ended])
+    sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + b"".join(pieces))
     return 0

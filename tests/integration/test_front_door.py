@@ -149,7 +149,7 @@ def test_interrupting_it_tells_how_to_come_back_and_ends_no_session(door: Door) 
     front = door.start(door.desk.grid(command=evaluate(pace=0.5)))
     until(lambda: door.begun, "a session begins")
     assert front.stdout
-    assert any("● good in maze: running" in line for line in iter(front.stdout.readline, "")), "the monitor shows them"
+    assert any("● maze_good: running" in line for line in iter(front.stdout.readline, "")), "the monitor shows them"
     front.send_signal(signal.SIGINT)
     said, _ = front.communicate(timeout=20)
     assert front.returncode == 130

@@ -31,9 +31,9 @@ def test_logs_shows_the_end_of_a_log_byte_for_byte(desk: Desk) -> None:
     assert desk.combo("logs", "maze_good", "-n", 2).stdout == "".join(
         (desk.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
     )
-    missing = desk.combo("logs", "maze_goo")
+    missing = desk.combo("logs", "nothing")
     assert missing.returncode == 2
-    assert "there is no session maze_goo" in missing.stderr
+    assert "there is no session nothing" in missing.stderr
 
 
 def test_attach_names_the_exact_window(desk: Desk) -> None:
@@ -41,7 +41,7 @@ def test_attach_names_the_exact_window(desk: Desk) -> None:
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
     shown = desk.combo("attach", "maze_good", "--show").stdout
     socket = desk.environment["COMBORUN_TMUX_SOCKET"]
-    assert shown == f"tmux -L {socket} attach-session -r -t =maze_good_{desk.runs[-1].name[-4:]}\n"
+    assert shown == f"tmux -u -L {socket} attach-session -r -t =maze_good_{desk.runs[-1].name[-4:]}\n"
 
 
 def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
@@ -58,7 +58,9 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
     assert "episode 3" in following.communicate(timeout=30)[0]
     assert following.returncode == 0
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it has ended")
-    assert "it has ended" in desk.combo("attach", "maze_good").stderr
+    ended = desk.combo("attach", "maze_good")
+    assert "maze_good has ended" in ended.stderr
+    assert (ended.returncode, "episode 3" in ended.stdout) == (0, True)
 
 
 def test_no_run_and_an_unknown_run_are_told(desk: Desk) -> None:
@@ -87,7 +89,7 @@ def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=1)), "--multiplexer", "screen")
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
     assert desk.combo("attach", "maze_good", "--show").stdout.startswith("tail ")
-    assert " screen -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
+    assert " screen -U -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
     followed = desk.combo("attach", "maze_good")
     assert "no read-only view" in followed.stderr
     assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
@@ -127,3 +129,32 @@ def test_attach_all_opens_a_window_with_a_pane_for_every_session(desk: Desk) -> 
     finally:
         subprocess.run([*terminal, "kill-server"], capture_output=True, check=False)
     assert {session["state"] for session in desk.json("status")["sessions"]} == {"running"}
+
+
+def test_logs_waits_for_a_session_that_is_queued_and_shows_it_from_its_first_line(desk: Desk) -> None:
+    gate = desk.home / "gate"
+    grid = desk.grid(command=evaluate(gate=gate), limits="{parallel: 1}", policies="[good]")
+    desk.combo("launch", grid)
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "the first begins")
+    following = desk.start("logs", "-f", "field", "good")
+    assert following.stdout
+    said = following.stdout.readline()
+    gate.touch()
+    assert said.startswith("field_good has not started yet")
+    shown = following.communicate(timeout=30)[0].splitlines()
+    assert [line.split(":")[0] for line in shown] == [f"episode {number}" for number in range(4)]
+
+
+def test_logs_without_a_session_follow_all_of_them_each_line_with_its_session(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    shown = desk.combo("logs", "-f", "-n", 1).stdout.splitlines()
+    assert {line.split()[0] for line in shown} == {"maze_good", "field_good", "maze_poor", "field_poor"}
+    assert all("episode 3" in line for line in shown)
+
+
+def test_a_window_is_not_opened_where_there_is_no_terminal(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    refused = desk.combo("attach", "maze_good")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "needs a terminal" in refused.stderr

@@ -35,7 +35,13 @@ def test_a_tail_and_the_whole_are_another_attempt_of_the_same_session() -> None:
 
 
 def test_a_program_without_a_range_gets_another_attempt() -> None:
-    assert left(Outcome.PARTIAL, spans([2]), ranged=False).again == (Again("e_p", (range(2, 3),)),)
+    assert left(Outcome.PARTIAL, spans([2]), ranged=False).again == (Again("e_p", (range(2, 3),), repeated=9),)
+
+
+def test_it_is_told_how_many_recorded_episodes_run_again_with_what_is_missing() -> None:
+    assert left(Outcome.LOST, spans([8, 9])).again[0].repeated == 0, "another attempt does the end alone"
+    assert left(Outcome.LOST, spans([2, 9])).again[0].repeated == 8, "a gap in between: all of it again"
+    assert left(Outcome.LOST, spans([8, 9]), ranged=False).again[0].repeated == 8, "the command takes no range"
 
 
 def test_where_records_can_not_tell_the_outcome_does() -> None:

@@ -236,7 +236,7 @@ def test_a_terminal_that_knows_no_unicode_is_no_reason_to_die() -> None:
     raw = io.BytesIO()
     console = terminal(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), force_terminal=False)
     play(open_screen(console, plain=True, zone=UTC))
-    assert b"act in grass: running" in raw.getvalue()
+    assert b"grass_act: running" in raw.getvalue()
 
 
 def test_a_stream_for_programs_is_a_document_per_line() -> None:

@@ -241,13 +241,13 @@ def test_a_smoke_test_and_what_was_amended_away_are_not_among_the_planned() -> N
     assert (status.done, status.planned) == (0, 200)
     assert (status.counts(), status.smoke()) == ({"queued": 2}, {"succeeded": 1})
     alive = status_of(view, an_answer(Seen("lawn_act"))).sessions[-1]
-    assert (alive.combo, alive.extra) == ("lawn (superseded)", True)
+    assert (alive.part, alive.extra) == ("superseded", True)
 
 
 def test_sessions_of_one_combo_are_told_apart_by_their_ranges() -> None:
     more = replace(a_session("act", "grass"), name="grass_act_e100-149", first=100, count=50)
     status = status_of(a_view(a_plan([SESSION, a_session("act", "stairs"), more])), an_answer())
-    assert [one.combo for one in status.sessions] == ["grass (0–99)", "stairs", "grass (100–149)"]
+    assert [one.part for one in status.sessions] == ["0–99", "", "100–149"]
 
 
 # Many sessions that are gone at once are one event of the host
@@ -321,7 +321,7 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     assert not [line for line in lines if "? " in line]
     assert changes(after, replace(after, now=NOW + 60)) == []
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
-    assert any(line.endswith("● act in maze: running, attempt 2") for line in anew)
+    assert any(line.endswith("● maze_act: running, attempt 2") for line in anew)
     assert not [line for line in anew if "started again" in line]
 
 

@@ -50,7 +50,7 @@ def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None
     assert maze.state == "queued"
     assert maze.reasons == (
         "2 of 2 slots busy",
-        "the next to end is act in grass, about 10:36 (in 6 min)",
+        "the next to end is grass_act, about 10:36 (in 6 min)",
         "it is expected to end at 10:55 (in 25 min)",
     )
     assert words(maze) == ["slots 3 --run RUN"]
@@ -58,7 +58,7 @@ def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None
 
 def test_those_before_it_are_named_and_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
     assert told("maze_act", GRASS).reasons[:2] == (
-        "1 session before it in the queue: act in stairs",
+        "1 session before it in the queue: stairs_act",
         "1 of 2 slots busy",
     )
     assert "it is its turn: it starts in a moment" in told("stairs_act", GRASS).reasons
@@ -126,7 +126,7 @@ def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
         "it waits for a GPU: GPU 0 is full",
         "it needs 1 GPU of 0, 1, at most 2 sessions on each",
         "GPU 1 gets no more sessions (GPU fault again and again)",
-        "GPU 0 is held by act in grass, act in stairs",
+        "GPU 0 is held by grass_act, stairs_act",
     )
     only_slots_lack = told("maze_act", *ON_0, plan=TWO_GPUS).reasons
     assert not [one for one in only_slots_lack if "held by" in one]
@@ -135,7 +135,7 @@ def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
 def test_a_model_server_is_among_those_that_hold_a_gpu() -> None:
     ready = f"server name=vlm attempt=1 state=ready since={NOW - 9} gpus=0,1 port=1 cause= why="
     reasons = told("maze_act", ON_0[0], plan=TWO_GPUS, header=(ready,)).reasons
-    assert "GPU 0 is held by the server vlm, act in grass" in reasons
+    assert "GPU 0 is held by the server vlm, grass_act" in reasons
     assert "GPU 1 is held by the server vlm" in reasons
     gone = told("maze_act", GRASS, plan=TWO_GPUS, header=(ready.replace("state=ready", "state=ended"),)).reasons
     assert not [one for one in gone if "held by" in one]
@@ -242,7 +242,10 @@ def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> 
     data = to_document(told("grass_act", GRASS).with_log(log))
     assert list(data["last_lines"]) == [f"line {number}" for number in range(2, 12)]
     assert data["commands"][0]["command"].startswith("combo logs -f grass_act")
-    assert set(data) == {"run", "session", "combo", "state", "attempt", "reasons", "last_lines", "commands"}
+    assert set(data) == {
+        *("run", "session", "policy", "environment", "state", "outcome", "attempt"),
+        *("reasons", "last_lines", "commands"),
+    }
 
 
 def test_a_traceback_keeps_its_indentation() -> None:

@@ -1,0 +1,72 @@
+"""Which sessions a person's words mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from monitor_stage import a_plan, a_session
+
+from comborun.addressing import addressed
+from comborun.errors import UserError
+from comborun.plan import Plan
+from comborun.planner import range_session
+from comborun.servers import Server
+
+FLAT = replace(a_session("flat", "stairs"), ranged=True)
+ROBUST = a_session("robust", "stairs")
+SHARDS = tuple(range_session(FLAT, first, 50) for first in (0, 50))
+SHARD_NAMES = tuple(shard.name for shard in SHARDS)
+OTHER = a_session("pi0.5 (flow)", "Push cube")
+
+
+def meant(plan: Plan, *words: str, alive: tuple[str, ...] = (), guess: bool = False) -> tuple[str, ...]:
+    return addressed(plan, "run-1", words, lambda: alive, guess=guess).names
+
+
+def test_a_session_goes_by_its_name_and_by_its_policy_and_environment_in_either_order() -> None:
+    plan = a_plan([FLAT, ROBUST, OTHER], after=True)
+    for words in (("stairs_flat",), ("flat", "stairs"), ("stairs", "flat"), ("flat_stairs",)):
+        assert meant(plan, *words) == ("stairs_flat",)
+    assert meant(plan, "Push cube", "pi0.5 (flow)") == (OTHER.name,)
+    assert meant(plan, "stairs_robust", "flat", "stairs", "after") == ("stairs_robust", "stairs_flat", "after")
+
+
+def test_the_name_of_a_combo_means_all_of_its_shards() -> None:
+    plan = a_plan([*SHARDS, ROBUST])
+    assert meant(plan, "stairs_flat") == meant(plan, "flat", "stairs") == SHARD_NAMES
+    assert meant(plan, SHARD_NAMES[1]) == SHARD_NAMES[1:]
+
+
+def test_a_replaced_session_is_meant_only_while_it_runs() -> None:
+    now = replace(FLAT, name="stairs_flat_1a2b")
+    plan = a_plan([replace(FLAT, flag="dropped"), now])
+    assert meant(plan, "stairs_flat") == meant(plan, "flat", "stairs") == ("stairs_flat_1a2b",)
+    assert meant(plan, "stairs_flat", alive=("stairs_flat",)) == ("stairs_flat",)
+    assert meant(a_plan([replace(FLAT, flag="dropped")]), "stairs_flat") == ("stairs_flat",), "nothing came after it"
+
+
+def test_a_smoke_test_is_meant_by_its_own_name_only() -> None:
+    plan = a_plan([replace(FLAT, name="stairs_flat_smoke", flag="smoke"), FLAT])
+    assert meant(plan, "flat", "stairs") == ("stairs_flat",)
+    assert meant(plan, "stairs_flat_smoke") == ("stairs_flat_smoke",)
+
+
+def test_a_model_server_has_a_name_too() -> None:
+    plan = replace(a_plan([replace(FLAT, servers=(("vlm", "d"),))]), servers=(Server("vlm", ("serve",), "", None, ()),))
+    assert meant(plan, "vlm") == ("vlm",)
+
+
+def test_who_only_looks_is_shown_the_closest_session_and_who_acts_is_asked() -> None:
+    plan = a_plan([FLAT, ROBUST])
+    found = addressed(plan, "run-1", ["stairs_flt"], tuple, guess=True)
+    assert (found.names, len(found.guesses)) == (("stairs_flat",), 1)
+    with pytest.raises(UserError) as refused:
+        meant(plan, "stairs_flt")
+    assert "stairs_flat" in refused.value.hint
+
+
+def test_an_environment_alone_is_answered_with_its_sessions() -> None:
+    with pytest.raises(UserError) as refused:
+        meant(a_plan([FLAT, ROBUST]), "stairs")
+    assert {"stairs_flat", "stairs_robust"} <= set(refused.value.hint.replace(",", "").split())
