@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.planner import name_of_combo
 from comborun.rules.names import AFTER
 from comborun.servers import instances
 from comborun.text import close_to, did_you_mean, session_name
-from comborun.work import combo_of
+from comborun.work import combo_of, name_of_combo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -115,6 +115,16 @@ def combo_of(session: Session) -> Combo:
     return session.policy, session.environment
 
 
+def name_of_combo(session: Session) -> str:
+    """Its name without the range that it was cut to."""
+    return session.name.removesuffix(range_suffix(session.first, session.count))
+
+
+def range_suffix(first: int, count: int) -> str:
+    """What the name of a session ends with that was cut to a range."""
+    return f"_e{first}-{first + count - 1}"
+
+
 def episodes_of(sessions: Iterable[Session]) -> Spans:
     """All episodes (or steps) that are planned in them."""
     return union(session.episodes for session in sessions)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from comborun.bundle import File, policy, queue, serving
 from comborun.errors import UserError
 from comborun.jobs import texts
-from comborun.planner import name_of_combo, range_session
+from comborun.planner import range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.script import judging, notify_script, scripts, sheets
 from comborun.text import shortened
-from comborun.work import combo_of, describe, episodes_of, minus, size, work
+from comborun.work import combo_of, describe, episodes_of, minus, name_of_combo, size, work
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from comborun.again.amend import Kind
-from comborun.planner import name_of_combo
 from comborun.text import several
-from comborun.work import combo_of, episodes_of
+from comborun.work import combo_of, episodes_of, name_of_combo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

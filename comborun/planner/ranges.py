@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import UserError
 from comborun.resources import BARE
 from comborun.text import shortened
+from comborun.work import name_of_combo, range_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,13 +46,8 @@ def range_session(session: Session, first: int, count: int) -> Session:
             " its command takes no range",
             "hand both over, such as `--first {first_episode} --episodes {episodes}`",
         )
-    name = f"{name_of_combo(session)}{_suffix(first, count)}"
+    name = f"{name_of_combo(session)}{range_suffix(first, count)}"
     return _named(replace(session, first=first, count=count), name)
-
-
-def name_of_combo(session: Session) -> str:
-    """Its name without the range that it was cut to."""
-    return session.name.removesuffix(_suffix(session.first, session.count))
 
 
 def smoke_session(session: Session, most: int) -> Session:
@@ -93,10 +89,6 @@ def distinct(sessions: Iterable[Session]) -> tuple[Session, ...]:
                 "rename the policy or the environment whose name looks like a part of another's",
             )
     return tuple(first.values())
-
-
-def _suffix(first: int, count: int) -> str:
-    return f"_e{first}-{first + count - 1}"
 
 
 def _named(session: Session, name: str) -> Session:
