@@ -57,6 +57,18 @@ def harmless(text: str, keep: str = "\n\t") -> str:
     return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
 
 
+_VARIES = re.compile(r"'[^']*'|\d[\d, -]*")
+
+
+def alike(told: Iterable[tuple[str, str]]) -> list[str]:
+    """Sentences of several places: those that differ in numbers and quoted names alone are one, with a count."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for where, what in told:
+        groups.setdefault(_VARIES.sub("", what), []).append((where, what))
+    many = {key: f" (and {len(same) - 1} more like this)" if len(same) > 1 else "" for key, same in groups.items()}
+    return [f"{same[0][0]}: {same[0][1]}{many[key]}" for key, same in groups.items()]
+
+
 def printable(text: str) -> str:
     """On one line and without what would steer a terminal or reverse the reading direction: `\\n`, `\\u202e`."""
     if text.isprintable():

@@ -14,8 +14,10 @@ from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import brief
 from comborun.plan import Session
 from comborun.rules.names import AFTER
+from comborun.rules.records import clean
 from comborun.rules.tally import Asked, Counts, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
+from comborun.text import harmless
 
 WRONG_GPU = "WRONG_GPU"
 """in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
@@ -63,7 +65,7 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
         done=_done_so_far(session, attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
-        uncounted=visible(counts.why) if recorded else "",
+        uncounted=clean(harmless(counts.why)) if recorded else "",
         own=attempts[-1].done,
         whole=attempts[-1].whole,
     )

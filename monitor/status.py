@@ -15,6 +15,7 @@ from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import Mark, RunFacts, Waiting
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
+from comborun.text import alike
 from comborun.work import Spans, size, union
 
 SMOKE, SUPERSEDED = "smoke", "superseded"
@@ -234,6 +235,11 @@ class RunStatus(RunFacts):
     def tasks(self) -> tuple[Task, ...]:
         """What Slurm has of its sessions."""
         return tuple(session.task for session in self.sessions if session.task)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Why rows of its sessions don't count; what several say alike is one sentence."""
+        return alike((session.name, session.uncounted) for session in self.sessions if session.uncounted)
 
     def counts(self) -> dict[str, int]:
         """How many sessions of the plan are in each state; an ended one counts by its outcome."""

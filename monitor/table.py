@@ -32,9 +32,11 @@ from comborun.monitor.wording import (
     state,
 )
 from comborun.rules.words import Life, Outcome
+from comborun.text import printable
 
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
+_MOST_UNCOUNTED = 2
 _MOST_PROBLEMS = 5
 _MOST_SERVERS = 8
 _PLACES = (
@@ -125,9 +127,8 @@ def _title(status: RunStatus, options: TableOptions) -> list[Text]:
         lines += _unreachable(status, options)
     if status.host_event:
         lines.append(Text(f"! {event_words(status.host_event, status.host, options.zone)}", "bold yellow"))
-    lines += [
-        Text(f"! {visible(said)}", "yellow") for said in (status.hint, status.notify_problem, status.undecided) if said
-    ]
+    said = [status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
+    lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
 
 

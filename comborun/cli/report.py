@@ -157,6 +157,7 @@ def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> Non
         answer({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
         return
     _show_claims(summary)
+    _show_rates(summary)
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
     show_rows({name: purpose for name, purpose in _PURPOSES.items() if (folder / name).exists()})
 
@@ -184,6 +185,28 @@ def _show_claims(summary: Summary) -> None:
             click.echo(f"{len(claims) - told} more in the report")
             return
         click.echo(claim)
+
+
+def _show_rates(summary: Summary) -> None:
+    """A row for each combo that has a record, and what must be known of the data."""
+    from comborun.reporter.pages.terminal import findings, rates
+
+    recorded = [combo for combo in summary.combos if combo.counts and combo.counts.completed + combo.counts.errored]
+    if recorded:
+        heads, rows = rates(recorded)
+        table = Table(box=None, pad_edge=False)
+        for number, head in enumerate(heads):
+            table.add_column(head, header_style="dim", justify="left" if number < 2 else "right")
+        for row in rows:
+            table.add_row(*(Text(harmless(cell, keep="")) for cell in row))
+        click.echo()
+        Console(highlight=False).print(table)
+        if len(recorded) > len(rows):
+            click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
+    told = findings(summary)
+    click.echo("\nOf the data:" if told else "", nl=bool(told))
+    for sentence in told:
+        click.echo(wrapped(printable(sentence), "! "))
 
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:

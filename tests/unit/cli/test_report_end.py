@@ -40,6 +40,12 @@ def told(report: Report, folder: Path, capsys: pytest.CaptureFixture[str], *, as
     return capsys.readouterr().out
 
 
+def claims_and_files(text: str) -> tuple[str, str]:
+    """What stands above the table of rates, and what stands below `Report: `."""
+    above, files = text.split("\nReport: ")
+    return above.split("\n\n")[0], files
+
+
 def look_on(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     """What is written from now on goes to a terminal. For the test itself: only there is stdout the captured one."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -50,7 +56,7 @@ def test_the_claims_stand_above_the_files_as_the_report_has_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = report_of(tmp_path, ("blind", "seeing"))
-    head, files = told(report, tmp_path, capsys).split("\nReport: ")
+    head, files = claims_and_files(told(report, tmp_path, capsys))
     written = unescape(html(page(report.summary), {})).replace("\u00a0", " ")
     claims = re.findall("<li>(.* beats .*)</li>", written)
     assert head.splitlines() == [
@@ -67,7 +73,7 @@ def test_on_a_terminal_they_take_six_lines_and_the_rest_is_counted(
 ) -> None:
     report = report_of(tmp_path, ("blind", "看得见的步行者"))
     look_on(monkeypatch, 80)
-    head = told(report, tmp_path, capsys).split("\nReport: ")[0].splitlines()
+    head = claims_and_files(told(report, tmp_path, capsys))[0].splitlines()
     assert max(map(cell_len, head)) <= 80
     _, _, *claims, more = head
     assert [line[:2] for line in claims] == ["- ", "  "] * 3
@@ -80,7 +86,7 @@ def test_the_first_claim_is_told_however_long_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look_on(monkeypatch, 12)
-    head = told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys).split("\nReport: ")[0].splitlines()
+    head = claims_and_files(told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys))[0].splitlines()
     assert sum(line.startswith("- ") for line in head) == 1
     assert "each, Holm" in " ".join(head).replace("  ", " ")
     assert head[-1] == "4 more in the report"
@@ -97,10 +103,28 @@ def test_names_in_claims_are_shown_and_act_on_nothing(
 
 
 def test_where_nothing_was_compared_nothing_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    head = told(report_of(tmp_path, ("blind",)), tmp_path, capsys).split("\nReport: ")[0]
+    head, _ = claims_and_files(told(report_of(tmp_path, ("blind",)), tmp_path, capsys))
     assert head.splitlines() == ["", "All 5 combos are complete: 50 of 50 planned episodes have a verdict."]
 
 
 def test_for_programs_there_is_the_document_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys, as_json=True))
     assert list(document) == ["run", "report", "files"]
+
+
+def test_each_combo_has_a_row_with_its_rate_and_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [line.split() for line in told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys).splitlines()]
+    assert ["blind", "grass", "0/10", "0.0", "%", "[0.0,", "30.8]"] in rows
+    assert ["seeing", "sand", "10/10", "100.0", "%", "[69.2,", "100.0]"] in rows
+
+
+def test_what_is_wrong_in_many_places_is_one_sentence_with_a_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunDirectory(tmp_path)
+    for number, environment in enumerate(ENVIRONMENTS):
+        session = run.session("p", environment, name=f"{environment}_p", digest=environment)
+        run.attempt(session, "".join(row(i, True) for i in range(9 - number)))
+    findings = told(summarize(collect_run(run.write())), tmp_path, capsys).split("Of the data:\n")[1].split("\n\n")[0]
+    assert "! p × stairs: 2 episodes (8-9) missing (and 3 more like this)" in findings.splitlines()
+    assert findings.count("missing") == 2  # "1 episode" is another sentence
