@@ -3,8 +3,7 @@
     python benchmarks/report.py [--combos 200] [--episodes 1000] [--others PYTHON]
 
 A run directory is made in a scratch folder: one session per combo, one line per episode. Every way runs in a process of
-its own: wall seconds with the interpreter's start and the imports in them, and the highest memory of it and all that it
-starts (proportional set size: what two processes share counts once).
+its own: wall and CPU seconds with the interpreter's start and the imports in them, and its highest memory (resident).
 `--others` names the interpreter that has pandas and duckdb, where the one that runs this has not.
 """
 
@@ -27,11 +26,15 @@ sys.path.insert(0, str(CHECKOUT))
 
 from comborun.judging import ResultRules  # noqa: E402
 from comborun.plan import Limits, Plan, Session  # noqa: E402
+from comborun.rules import records  # noqa: E402
 from comborun.rules.names import RUN  # noqa: E402 - after the path to it
 
 POLICIES = 8
-REPORT = "import sys, pathlib, reporter; reporter.report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
-READ = "import sys, pathlib; from reporter.collect import collect_run; collect_run(pathlib.Path(sys.argv[1]))"
+REPORT = (
+    "import sys, pathlib; from comborun.reporter import report_run;"
+    " report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
+)
+READ = "import sys, pathlib; from comborun.reporter.collect import collect_run; collect_run(pathlib.Path(sys.argv[1]))"
 JSON = (
     "import sys, pathlib, json\n"
     "for path in pathlib.Path(sys.argv[1]).rglob('*.jsonl'):\n"
@@ -62,6 +65,7 @@ class Way:
 @dataclass(frozen=True)
 class Cost:
     seconds: float
+    cpu: float
     mebibytes: float
 
 
@@ -119,15 +123,15 @@ def make_run(directory: Path, combos: int, episodes: int) -> None:
     put(directory / RUN.id, "large-20260509T073525-1a2b\n")
     put(directory / RUN.plan(1), plan.to_json())
     put(directory / RUN.manifest, json.dumps({"schema": 1, "grid": "large", "provenance": {}}))
-    put(directory / RUN.done, f"at=1778312125\nsucceeded={combos}\n")
+    put(directory / RUN.done, records.render({"at": 1778312125, "succeeded": combos}.items()))
     for index, planned in enumerate(sessions):
         attempt = RUN.attempt(planned.name, 1)
-        times = f"started={1778312125 + index // 8 * 600}\nended={1778312725 + index // 8 * 600 - index % 8}"
-        put(directory / attempt.begin, f"attempt=1\n{times}\npid=77\nboot=b\nhost=gpubox\nmultiplexer=tmux\n")
-        put(
-            directory / attempt.end,
-            f"attempt=1\n{times}\ncode=0\nsignal=\ncause=exited\ncompleteness=complete\nrecords={episodes}\n",
-        )
+        times = {"attempt": 1, "started": 1778312125 + index // 8 * 600}
+        begin = {**times, "pid": 77, "boot": "b", "host": "gpubox", "multiplexer": "tmux"}
+        ended = 1778312725 + index // 8 * 600 - index % 8
+        end = {"ended": ended, "code": 0, "cause": "exited", "completeness": "complete", "records": episodes}
+        put(directory / attempt.begin, records.render(begin.items()))
+        put(directory / attempt.end, records.render({**times, **end}.items()))
         rows = "".join(row(planned, episode, chance) for episode in range(episodes))
         put(directory / attempt.output / "episodes.jsonl", rows)
 
@@ -138,32 +142,14 @@ def put(path: Path, text: str) -> None:
 
 
 def measure(python: str, code: str, run: Path, scratch: Path) -> Cost:
-    """Of a fresh process and its children, whose memory is looked at five times a second: more would slow it down."""
+    """Of a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "MPLCONFIGDIR": str(scratch)}
     before = time.monotonic()
     child = subprocess.Popen([python, "-c", code, str(run), str(scratch / "report")], env=environment)
-    highest = 0
-    while True:
-        try:
-            child.wait(0.2)
-            break
-        except subprocess.TimeoutExpired:
-            highest = max(highest, memory(child.pid))
-    seconds = time.monotonic() - before
-    if child.returncode:
-        raise SystemExit(f"benchmarks/report.py: a way ended with exit code {child.returncode}")
-    return Cost(seconds, highest / 1024)
-
-
-def memory(process: int) -> int:
-    """KiB of a process and all that it has started; 0 for one that has just ended."""
-    try:
-        rows = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:
-        return 0
-    own = sum(int(line.split()[1]) for line in rows if line.startswith("Pss:"))
-    return own + sum(memory(int(child)) for child in children)
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        raise SystemExit(f"benchmarks/report.py: a way ended with status {status}")
+    return Cost(time.monotonic() - before, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def middle(costs: list[Cost]) -> Cost:
@@ -171,6 +157,7 @@ def middle(costs: list[Cost]) -> Cost:
     return replace(
         costs[0],
         seconds=statistics.median(cost.seconds for cost in costs),
+        cpu=statistics.median(cost.cpu for cost in costs),
         mebibytes=max(cost.mebibytes for cost in costs),
     )
 
@@ -202,11 +189,11 @@ def main() -> None:
             for way in ways:
                 python = options.others if way.foreign else sys.executable
                 found[way.name].append(measure(python, way.code, run, scratch))
-    print("| way | seconds | MiB |\n|---|---|---|")
+    print("| way | seconds | CPU seconds | MiB |\n|---|---|---|---|")
     for way in ways:
         cost = middle(found[way.name])
         told = f"{way.name} ({versions[way.foreign]})" if way.foreign else way.name
-        print(f"| {told} | {cost.seconds:.1f} | {cost.mebibytes:.0f} |")
+        print(f"| {told} | {cost.seconds:.1f} | {cost.cpu:.1f} | {cost.mebibytes:.0f} |")
     for module, installed in versions.items():
         if not installed:
             print(f"\nNot measured: {module} is not installed in {options.others}.")

@@ -41,6 +41,8 @@ WIDEST, NARROWEST = 1.5, 0.2
 """inches of a cell"""
 WORDED = 1.3
 """inches from which on a cell holds its interval too"""
+FEW_ROWS = 15
+"""more are lower, so that thirty stand on one screen"""
 TURNED = 1.2
 """inches that a turned heading may take"""
 
@@ -91,7 +93,7 @@ class _Map:
 
     @property
     def height(self) -> float:
-        return 0.52 if self.worded else 0.2
+        return 0.52 if self.worded else 0.2 if len(self.names[1]) <= FEW_ROWS else 0.15
 
     @property
     def top(self) -> float:

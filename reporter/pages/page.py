@@ -4,8 +4,11 @@ templates' text."""
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections import Counter
 from functools import cache
+from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.summary import describe_missing
-from comborun.text import GIB, printable
+from comborun.text import GIB, printable, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,8 +37,13 @@ KINDS_SHOWN = 8
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
 GAPS = ("environments missing", "not complete")
 """heads of what a mean lacks: environments without a completed episode, and those where not all are completed"""
-OPEN_LENGTH = 3000
-"""signs: about a screen of what is not decided"""
+OPEN_LENGTH = 1500
+"""signs of what is not decided: more is folded"""
+OPEN_COMBOS, OPEN_DRAWINGS = 24, 6
+"""tables of more combos, and figures and environments that are more, are folded"""
+CLAIMS_SHOWN = 10
+COMPARISONS_SHOWN = 40
+"""of an environment, the smallest p first"""
 
 _MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """an underscore inside a word is only an underscore"""
@@ -44,7 +52,6 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 def page(summary: Summary) -> dict[str, Any]:
     """Everything that a template needs, still as values."""
     combos = summary.combos
-    groups = {name: [combo for combo in combos if combo.environment == name] for name in summary.environments}
     kinds = Counter[str]()
     for combo in combos:
         kinds.update(dict(combo.failures.counts) if combo.failures else {})
@@ -54,13 +61,17 @@ def page(summary: Summary) -> dict[str, Any]:
         "summary": summary,
         "sentences": sentences(summary),
         # Whether what is not decided is too much to stand open in front of everything else.
-        "folded": sum(map(len, summary.claims.undecided)) > OPEN_LENGTH,
+        "folded": sum(map(len, summary.claims.left_open)) > OPEN_LENGTH,
+        "large": len(combos) > OPEN_COMBOS,
         "lettered": lettered,
         "rated": rated,
         # Whether completed and planned differ anywhere, so that both must be shown.
         "denominators": any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
-        "columns": 2 + 7 * rated + 3 * summary.planned + lettered,
-        "groups": groups,
+        "columns": 3 + 7 * rated + 3 * summary.planned + lettered,
+        "comparisons": [
+            (group, sorted(group.comparisons, key=attrgetter("p_holm"))[:COMPARISONS_SHOWN])
+            for group in summary.comparisons.environments
+        ],
         "metrics": tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
         "kinds": tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
         "failed": [combo for combo in combos if combo.failures and combo.failures.field],
@@ -79,7 +90,43 @@ def html(sections: Mapping[str, Any], plates: Iterable[Plate]) -> str:
         plate.name: (plate, [Markup(svg) for svg in plate.svgs()])  # noqa: S704 - its text is escaped
         for plate in plates
     }
-    return rendered("report.html.j2", **sections, figures=figures)
+    summary: Summary = sections["summary"]
+    rated = (
+        name for name in summary.environments if any(_rated(one) for one in summary.combos if one.environment == name)
+    )
+    forests = figures["intervals"][1] if "intervals" in figures else []
+    script = _own("report.js")
+    return rendered(
+        "report.html.j2",
+        **sections,
+        figures=figures,
+        intervals=dict(zip(rated, forests, strict=False)),  # a figure holds only so many
+        contents=tuple(_contents(sections, figures)),
+        script=script,
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
+    )
+
+
+def _rated(combo: ComboSummary) -> bool:
+    return bool(combo.rate and combo.rate.interval)
+
+
+def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, Any]]) -> Iterator[tuple[str, str]]:
+    """Anchor and title of every section, in reading order."""
+    if sections["comparisons"]:
+        yield "claims", "Claims"
+    if sections["summary"].macro_means:
+        yield "means", "Means"
+    if sections["comparisons"]:
+        yield "environments", "Environments"
+    yield "combos", "Combos"
+    drawn = ("cumulative_success", "time_to_success", "failure_kinds")
+    yield from ((name, figures[name][0].title) for name in drawn if name in figures)
+    if sections["metrics"]:
+        yield "metrics", "Metrics"
+    if "sessions" in figures:
+        yield "sessions", "Sessions over time"
+    yield from (("quality", "Data quality"), ("method", "Method and provenance"))
 
 
 def markdown(sections: Mapping[str, Any]) -> str:
@@ -88,14 +135,20 @@ def markdown(sections: Mapping[str, Any]) -> str:
 
 
 def rendered(template: str, **values: object) -> str:
-    common = {"css": _css(), "early": EARLY, "gaps": GAPS, "nothing_decided": NOTHING_DECIDED, "version": __version__}
+    common = {
+        "css": _own("report.css"),
+        "early": EARLY,
+        "gaps": GAPS,
+        "nothing_decided": NOTHING_DECIDED,
+        "version": __version__,
+    }
     return _environment().get_template(template).render(common, **values)
 
 
-def _css() -> Markup:
+def _own(name: str) -> Markup:
     from markupsafe import Markup
 
-    return Markup((TEMPLATES / "report.css").read_text("utf-8"))  # noqa: S704 - our own file
+    return Markup((TEMPLATES / name).read_text("utf-8"))  # noqa: S704 - our own file
 
 
 @cache
@@ -114,7 +167,14 @@ def _environment() -> Environment:
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
     environment.filters.update(means=means, planned=_planned, shortfall=shortfall, tag=_tag, tallies=tallies_of)
     environment.filters.update(md=escape, printable=printable, width="{:.2%}".format)
-    environment.globals.update(nothing=text.NOTHING, findings_shown=FINDINGS_SHOWN)
+    environment.filters.update(several=several)
+    environment.globals.update(
+        nothing=text.NOTHING,
+        findings_shown=FINDINGS_SHOWN,
+        claims_shown=CLAIMS_SHOWN,
+        told_shown=2 * CLAIMS_SHOWN,
+        open_drawings=OPEN_DRAWINGS,
+    )
     return environment
 
 

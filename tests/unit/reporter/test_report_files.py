@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import threading
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.figures.sheet import fit, measure
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
+from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.report import FORMS
 from comborun.reporter.summary import summarize
 
@@ -55,9 +58,10 @@ def document(folder: Path) -> dict[str, Any]:
 
 
 def portable(text: str) -> str:
-    """Without what another version of comborun may write, the style sheet and the drawings."""
+    """Without what another version of comborun may write, style sheet, script and drawings."""
     text = text.replace(f"comborun {__version__}", "comborun VERSION")
-    text = re.sub(r"<style>.*?</style>", "<style></style>", text, flags=re.DOTALL)
+    text = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", text, flags=re.DOTALL)
+    text = re.sub(r"'sha256-[^']*'", "'sha256-HASH'", text)
     return re.sub(r"<svg.*?</svg>", "<svg>FIGURE</svg>", text, flags=re.DOTALL)
 
 
@@ -126,12 +130,12 @@ class Cells(HTMLParser):
         self.silent = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.silent += tag in {"style", "title"}
+        self.silent += tag in {"style", "title", "script"}
         if tag in self.BLOCKS:
             self.blocks.append("")
 
     def handle_endtag(self, tag: str) -> None:
-        self.silent -= tag in {"style", "title"}
+        self.silent -= tag in {"style", "title", "script"}
         if tag in self.BLOCKS:
             self.blocks.append("")
 
@@ -213,7 +217,10 @@ def test_a_page_of_hostile_text_holds_no_markup_but_its_own(troubled: Path) -> N
     text = (troubled / "report.html").read_text()
     page = Tags()
     page.feed(text)
-    assert not page.tags & {"script", "b&", "iframe", "img", "link", "object", "a", "form"}
+    assert not page.tags & {"b&", "iframe", "img", "link", "object", "form"}
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert script == (TEMPLATES / "report.js").read_text()
+    assert f"script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in text
     assert not {name for name in page.attributes if name.startswith("on")}
     assert "<script>alert(1)</script>|`a`*b*" in " ".join(blocks(text))
     assert not re.search(r"""(?:src|href)=["']?(?!data:|#)|url\((?!#)|@import|https?://(?!www\.w3\.org)""", text)
@@ -304,6 +311,29 @@ def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
     assert "\\$x\\_\\{1\\}\\$" in (tmp_path / "out" / "report.tex").read_text()
     assert "\0" not in html
     assert document(tmp_path / "out")["policies"] == sorted(name.replace("\ud800", "?") for name in NAMES)
+
+
+def test_a_large_page_opens_with_ten_claims_and_folds_the_rest(tmp_path: Path) -> None:
+    rows = (
+        row(index, policy=f"policy{policy}", environment=f"environment{environment}", success=index < 4 * policy)
+        for policy in range(6)
+        for environment in range(5)
+        for index in range(20)
+    )
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    summary = report_folder(tmp_path, tmp_path / "out")
+    decided = len(summary.claims.decided)
+    assert decided > 10
+    html = (tmp_path / "out" / "report.html").read_text()
+    shown, folded = html.partition('<ul class="claims">')[2].split("</ul>")[:2]
+    assert (shown.count("<li>"), folded.count("<li>")) == (10, decided - 10)
+    assert f"<summary>{decided - 10} more claims</summary>" in folded
+    anchors = re.findall(r'<a href="#(\w+)">', html)
+    assert anchors[0] == "claims"
+    assert {*anchors} <= set(re.findall(r'<section id="(\w+)">', html))
+    assert "<details><summary>30 combos</summary>" in html
+    assert html.count('<details class="environment" open>') == 5
+    assert "more in report.html" in (tmp_path / "out" / "report.md").read_text()
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
