@@ -60,7 +60,7 @@ def document(folder: Path) -> dict[str, Any]:
 def portable(text: str) -> str:
     """Without what another version of comborun may write, style sheet, script and drawings."""
     text = text.replace(f"comborun {__version__}", "comborun VERSION")
-    text = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", text, flags=re.DOTALL)
+    text = re.sub(r'<(style|script)>(:root|"use strict").*?</\1>', r"<\1></\1>", text, flags=re.DOTALL)
     text = re.sub(r"'sha256-[^']*'", "'sha256-HASH'", text)
     return re.sub(r"<svg.*?</svg>", "<svg>FIGURE</svg>", text, flags=re.DOTALL)
 
