@@ -46,6 +46,8 @@ class MergedCombo:
     """episodes with a verdict from more than one attempt"""
     differing: Spans
     """those of them whose verdicts differ"""
+    contested: Spans
+    """episodes of which one record says success and another failure"""
     retried: int
     """accepted records that come from a second attempt or a later one"""
 
@@ -86,6 +88,11 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         conflicts=spans(episode.index for episode in several if True in episode.repeats),
         replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
         differing=spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
+        contested=spans(
+            episode.index
+            for episode in several
+            if len({record.verdict for record in episode.records} - {Verdict.ERRORED}) > 1
+        ),
         retried=sum(record.attempt > 1 for record in accepted),
     )
 

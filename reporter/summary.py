@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.comparing.pairing import Side
     from comborun.work import Combo
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
@@ -117,6 +118,7 @@ def summarize(collected: Collected) -> Report:
     policies, environments = _axes(collected, {*merged, *tallied})
     order = [(policy, environment) for environment in environments for policy in policies]
     timed = time_field(one.accepted for one in merged.values())
+    sides = sides_of(collected, merged, tallied)
     found = {
         combo: Found(
             as_run(sessions.get(combo, ())),
@@ -124,12 +126,12 @@ def summarize(collected: Collected) -> Report:
             tallied.get(combo),
             size(spare.get(combo, ())),
             timed,
+            _repeated_starts(sides.get(combo)),
         )
         for combo in order
         if combo in merged or combo in sessions or combo in tallied
     }
     combos = tuple(summarize_combo(combo, one, run_over=bool(collected.done)) for combo, one in found.items())
-    sides = sides_of(collected, merged, tallied)
     by_environment = {
         environment: [sides[policy, environment] for policy in policies if (policy, environment) in sides]
         for environment in environments
@@ -149,13 +151,18 @@ def summarize(collected: Collected) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons),
+        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}),
         macro_means=macro_means(policies, environments, combos),
         quality=quality(collected, counted, warnings),
         provenance=collected.provenance,
         canary=collected.canary,
     )
     return Report(summary, tuple(record for combo in counted for record in combo.accepted))
+
+
+def _repeated_starts(side: Side | None) -> int | None:
+    """How many different starts there are, where some came again."""
+    return side.by_start[1] if side and side.by_start[1] < side.counts[1] else None
 
 
 def _spared(collected: Collected) -> dict[Combo, Spans]:

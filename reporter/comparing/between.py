@@ -55,16 +55,16 @@ def compare_runs(before: Collected, after: Collected) -> Between:
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
     found = [comparison_of(now[1], second[now], first[then]) for then, now in pairs]
-    adjusted = holm([comparison.p for comparison in found])
+    adjusted = zip(holm([one.p for one in found]), holm([one.worst_p for one in found]), strict=True)
     return Between(
         before=before.name,
         after=after.name,
         rows=tuple(
             (
                 now[0] if then == now else f"{then[0]} → {now[0]}",
-                replace(one, a=after.name, b=before.name, p_holm=p),
+                replace(one, a=after.name, b=before.name, p_holm=p, worst_holm=worst),
             )
-            for one, p, (then, now) in zip(found, adjusted, pairs, strict=True)
+            for one, (p, worst), (then, now) in zip(found, adjusted, pairs, strict=True)
         ),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
     )

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from comborun.reporter.comparing.pairing import same_start
+from comborun.reporter.counting.starts import same_start
 from comborun.reporter.merge import merge
 from comborun.reporter.text import combo_name
 from comborun.text import several

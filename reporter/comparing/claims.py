@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from comborun.reporter.counting.quality import Finding
-from comborun.reporter.text import fraction, p_value, points, points_interval
+from comborun.reporter.text import fraction, of, p_value, points, points_interval, rate
 from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.reporter.comparing.comparisons import Comparison, Comparisons, EnvironmentComparisons
+    from comborun.reporter.comparing.comparisons import (
+        Comparison,
+        Comparisons,
+        EnvironmentComparisons,
+        Overall,
+        Tested,
+    )
+    from comborun.reporter.statistics.proportion import Proportion
+    from comborun.work import Combo
+
+    Causes = Mapping[Combo, str]
+    """how the sessions of a combo ended"""
+
+One = TypeVar("One", bound="Tested")
 
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with their numbers; of more only the names are"""
+DIFFERS = 0.05
+"""p of equal differences below which a sentence says that they differ"""
 
 
 @dataclass(frozen=True)
@@ -25,9 +40,9 @@ class Claims:
     """Sentences. Names in them must be escaped."""
 
     decided: tuple[str, ...]
-    """by environment, then the largest difference first"""
+    """over all environments, then by environment, the largest difference first"""
     undecided: tuple[str, ...]
-    """one for each environment where a comparison decides nothing"""
+    """one for all environments together, and one for each, where a comparison decides nothing"""
     left_out: tuple[str, ...]
     """one for each environment with policies that can't be compared"""
 
@@ -43,18 +58,24 @@ class Claims:
         return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
 
 
-def claims(comparisons: Comparisons) -> Claims:
+def claims(comparisons: Comparisons, causes: Causes | None = None) -> Claims:
+    groups = comparisons.environments
+    causes = causes or {}
     return Claims(
-        decided=tuple(
-            _claim(comparison)
-            for group in comparisons.environments
-            for comparison in sorted(group.comparisons, key=lambda comparison: -abs(comparison.difference))
-            if comparison.decided
+        decided=(
+            *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
+            *(_claim(one) for group in groups for one in _ordered(group.comparisons) if one.decided),
         ),
-        undecided=tuple(
-            _undecided(group, comparisons.size)
-            for group in comparisons.environments
-            if not all(comparison.decided for comparison in group.comparisons)
+        undecided=(
+            *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
+            *_undecided_overall([one for one in comparisons.overall if not one.decided]),
+            *(
+                f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
+                for group in groups
+                for one in _ordered(group.comparisons)
+                if one.only_completed
+            ),
+            *(_undecided(group) for group in groups if not all(one.decided for one in group.comparisons)),
         ),
         left_out=tuple(
             f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
@@ -63,58 +84,118 @@ def claims(comparisons: Comparisons) -> Claims:
     )
 
 
-def _claim(comparison: Comparison) -> str:
-    swapped = comparison.difference < 0
-    better, worse = (comparison.b, comparison.a) if swapped else (comparison.a, comparison.b)
-    low, high = comparison.interval
-    limits = (-high, -low) if swapped else (low, high)
-    stopped = comparison.sequential and comparison.sequential.stopped
+def _ordered(found: Iterable[One]) -> list[One]:
+    return sorted(found, key=lambda one: -abs(one.difference))
+
+
+# -- within an environment --------------------------------------------------------------------------------------------
+
+
+def _claim(one: Comparison) -> str:
+    swapped = one.difference < 0
+    first, second = (one.rate_b, one.rate_a) if swapped else (one.rate_a, one.rate_b)
+    so_far = "So far " if one.so_far else ""
+    stopped = one.sequential and one.sequential.stopped
     leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if stopped else ""
     return (
-        f"{better} beats {worse} in {comparison.environment}: {points(abs(comparison.difference))} points"
-        f" {points_interval(limits)}, {_basis(comparison)},"
-        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}"
+        f"{so_far}{_beats(one)} in {one.environment}: {_rate(first)} against {_rate(second)}, {_size(one)},"
+        f" {_basis(one)}, Holm p {p_value(one.p_holm, bound=one.bounded)}.{'' if one.so_far else leaning}"
     )
 
 
-def _basis(comparison: Comparison) -> str:
-    n_a, n_b = comparison.rate_a.n, comparison.rate_b.n
-    if planned := comparison.sequential:
-        return f"paired ({comparison.test}), {'stopped at ' if planned.stopped else ''}{n_a} of {planned.n_max} pairs"
-    episodes = f"{several(n_a, 'episode')} each" if n_a == n_b else f"{n_a} and {n_b} episodes"
-    return f"{comparison.paired_word} ({comparison.test}), {episodes}"
+def _beats(one: Tested) -> str:
+    return f"{one.a} beats {one.b}" if one.difference > 0 else f"{one.b} beats {one.a}"
 
 
-def _undecided(group: EnvironmentComparisons, family: int) -> str:
-    found = tuple(comparison for comparison in group.comparisons if not comparison.decided)
-    pairs = "; ".join(_pair(comparison, numbers=len(found) <= PAIRS_TOLD) for comparison in found)
-    return f"Not decided in {group.environment}: {pairs}. {_limit(group, family)}"
+def _rate(found: Proportion) -> str:
+    starts = f" (from {several(found.starts, 'different start')})" if found.starts else ""
+    return f"{of(found)} = {rate(found)}{starts}"
 
 
-def _pair(comparison: Comparison, *, numbers: bool) -> str:
+def _size(one: Tested) -> str:
+    low, high = one.interval
+    limits = (-high, -low) if one.difference < 0 else (low, high)
+    return f"{points(abs(one.difference))} points {points_interval(limits)}"
+
+
+def _basis(one: Comparison) -> str:
+    if planned := one.sequential:
+        stopped = "stopped at " if planned.stopped and not one.so_far else ""
+        return f"paired ({one.test}), {stopped}{one.rate_a.n} of {planned.n_max} pairs"
+    return f"{one.paired_word} ({one.test})"
+
+
+def _unknown(one: Comparison, causes: Causes) -> str:
+    """How many episodes the claim leaves out, and why they are not there."""
+    told = [
+        f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, one.environment))) else "")
+        for policy, count in zip((one.a, one.b), one.unknown, strict=True)
+        if count
+    ]
+    return f" Errored, missing or contradictory: {' and '.join(told)}; counted against it, nothing is decided."
+
+
+def _undecided(group: EnvironmentComparisons) -> str:
+    found = tuple(one for one in group.comparisons if not one.decided)
+    pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
+    return f"Not decided in {group.environment}{' so far' * found[0].so_far}: {pairs}. {_limit(group)}"
+
+
+def _pair(one: Tested, *, numbers: bool, bound: bool = False) -> str:
     if not numbers:
-        return f"{comparison.a} and {comparison.b}"
-    difference = f"{points(comparison.difference)} points {points_interval(comparison.interval)}"
-    p = p_value(comparison.p_holm, bound=comparison.bounded)
-    return f"{comparison.a} minus {comparison.b} is {difference}, Holm p {p}"
+        return f"{one.a} and {one.b}"
+    difference = f"{points(one.difference)} points {points_interval(one.interval)}"
+    return f"{one.a} minus {one.b} is {difference}, Holm p {p_value(one.worst_holm, bound=bound)}"
 
 
-def _limit(group: EnvironmentComparisons, family: int) -> str:
+def _limit(group: EnvironmentComparisons) -> str:
     """What these many episodes could have shown, so that nobody takes `not decided` for `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
         return f"Tested after every pair, up to {max(planned)} of them; not decided does not mean equal."
-    among = "the one comparison made" if family == 1 else f"{family} comparisons"
     gap, n = group.detectable.in_family, group.detectable.n
     if gap is None:
-        return f"With {several(n, 'episode')} and {among}, no difference at all could have been found."
+        return f"With {several(n, 'episode')} and this many comparisons, no difference at all could have been found."
     size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
-    return f"With {several(n, 'episode')} and {among}, a true gap of {size} points would be found 4 times in 5."
+    return f"With {several(n, 'episode')}, a true gap of {size} points would be found 4 times in 5."
+
+
+# -- over all environments --------------------------------------------------------------------------------------------
+
+
+def _overall(one: Overall) -> str:
+    first, second = (one.mean_b, one.mean_a) if one.difference < 0 else (one.mean_a, one.mean_b)
+    paired = "paired" if one.paired == one.environments else f"paired in {one.paired}" if one.paired else "unpaired"
+    left = sum(one.unknown)
+    without = f" Without {several(left, 'errored, missing or contradictory episode')}." if one.only_completed else ""
+    return (
+        f"Overall {_beats(one)}: mean rate {fraction(first)} % against {fraction(second)} % over"
+        f" {several(one.environments, 'environment')}, {_size(one)}, {paired} (stratified randomization), Holm p"
+        f" {p_value(one.p_holm)}. {_heterogeneity(one)}{without}"
+    )
+
+
+def _heterogeneity(one: Overall) -> str:
+    sign = -1 if one.difference < 0 else 1
+    low, high = sorted(sign * end for end in one.range)
+    spread = f"from {points(low)} to {points(high)} points"
+    if one.heterogeneity < DIFFERS:
+        return f"The difference is not the same everywhere: {spread} (Cochran's Q, p {p_value(one.heterogeneity)})."
+    return f"By environment it is {spread}, which chance explains (Cochran's Q, p {p_value(one.heterogeneity)})."
+
+
+def _undecided_overall(found: Sequence[Overall]) -> Iterator[str]:
+    if found:
+        pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
+        yield f"Not decided overall: {pairs}."
 
 
 def prevented(comparisons: Comparisons) -> Iterator[Finding]:
     """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
-    found = Counter((one.environment, one.prevented) for one in comparisons.all if one.prevented)
-    for (environment, why), count in found.items():
+    found = Counter((one.environment, one.prevented, one.so_far) for one in comparisons.all if one.prevented)
+    for (environment, why, so_far), count in found.items():
+        if so_far:
+            yield Finding(environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}")
+            continue
         yield Finding(
             environment,
             f"{several(count, 'comparison')} of `stop_early` could not be tested after every pair of episodes, so that"

@@ -1,5 +1,9 @@
-"""Policies compared two by two within each environment, paired where that is verified, and corrected for how many
-comparisons there are. Pure."""
+"""Policies compared two by two: over all environments together, and within each. Paired where that is verified, and
+corrected for how many comparisons there are. Pure.
+
+A claim has to hold twice: among the episodes that have a verdict, and where every other planned episode counts against
+the policy that is claimed to be better.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from comborun.reporter.comparing.pairing import Arm, Side, count_pairs, pairing
-from comborun.reporter.statistics.barnard import barnard, paired_gap, unpaired_gap
+from comborun.reporter.comparing.pairing import Arm, Counted, count_pairs, pairing
+from comborun.reporter.statistics.barnard import barnard, detectable_gap
 from comborun.reporter.statistics.difference import PairCounts, bonett_price, holm, letters, mcnemar, newcombe
+from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.reporter.comparing.pairing import Side
     from comborun.reporter.comparing.stopping import Stopping
 
 ALPHA = 0.05
@@ -34,12 +40,51 @@ class Sequential:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Policy `a` against policy `b` in one environment; differences are a's success rate minus b's."""
+class Tested:
+    """What every comparison has; differences are a's success rate minus b's."""
 
-    environment: str
     a: str
     b: str
+    difference: float
+    interval: Interval
+    """95 %, of this difference alone"""
+    p: float
+    """two-sided, among the episodes that have a verdict"""
+    worst_p: float
+    """the same where every other planned episode counts against the better policy; 1 where that turns the sign"""
+    p_holm: float
+    """adjusted over all comparisons of the report"""
+    worst_holm: float
+
+    @property
+    def level(self) -> float:
+        return ALPHA
+
+    @property
+    def decided(self) -> bool:
+        return max(self.p_holm, self.worst_holm) <= self.level
+
+    @property
+    def only_completed(self) -> bool:
+        """Decided among the completed episodes, and not where the others are counted."""
+        return self.p_holm <= self.level < self.worst_holm
+
+    @property
+    def ahead(self) -> str:
+        return self.a if self.difference > 0 else self.b
+
+    @property
+    def better(self) -> str | None:
+        """None where it is not decided."""
+        return self.ahead if self.decided else None
+
+
+@dataclass(frozen=True)
+class Comparison(Tested):
+    """Policy `a` against policy `b` in one environment. The interval is Bonett-Price when paired, else Newcombe; p is
+    exact McNemar when paired, else Barnard; for one that was tested after every pair, alpha where it is decided."""
+
+    environment: str
     rate_a: Proportion
     """of the episodes used here: the common ones when paired"""
     rate_b: Proportion
@@ -47,17 +92,14 @@ class Comparison:
     """what the records say of the starts of the episodes that both have: one clause"""
     pairs: PairCounts | None
     """None where the episodes are not verifiably paired"""
-    difference: float
-    interval: Interval
-    """95 %, of this difference alone: Bonett-Price when paired, else Newcombe; MOVER where the data chose n"""
-    p: float
-    """two-sided: exact McNemar when paired, else Barnard; a sequential p where it was tested after every pair"""
-    p_holm: float
-    """adjusted over all comparisons of the report"""
+    unknown: tuple[int, int] = (0, 0)
+    """of a and of b: planned episodes that are errored, missing, or recorded as success and as failure"""
     sequential: Sequential | None = None
     """None where all episodes count, however they went"""
     prevented: str = ""
     """why it could not be tested after every pair, as was planned; empty where it was, or was not to be"""
+    so_far: bool = False
+    """the run is not over, so more episodes may come"""
 
     @property
     def paired(self) -> bool:
@@ -81,24 +123,34 @@ class Comparison:
     @property
     def interval_method(self) -> str:
         if self.sequential:
-            return "MOVER of Clopper-Pearson at 97 %"
+            return "Bonett-Price at 98.5 %"
         return "Bonett-Price" if self.paired else "Newcombe"
 
     @property
     def bounded(self) -> bool:
-        """Whether p is only a bound: a sequential p is the smallest of a few levels at which the test claims."""
+        """Whether p is only a bound: a test after every pair says whether it decides at its level, and no more."""
         return self.sequential is not None
 
     @property
-    def decided(self) -> bool:
-        return self.p_holm <= (self.sequential.alpha if self.sequential else ALPHA)
+    def level(self) -> float:
+        return self.sequential.alpha if self.sequential else ALPHA
 
-    @property
-    def better(self) -> str | None:
-        """None where it is not decided."""
-        if not self.decided:
-            return None
-        return self.a if self.difference > 0 else self.b
+
+@dataclass(frozen=True)
+class Overall(Tested):
+    """Policy `a` against policy `b` over all environments that both have, each with the same weight."""
+
+    environments: int
+    mean_a: float
+    mean_b: float
+    paired: int
+    """environments in which the episodes are paired"""
+    range: Interval
+    """the smallest and the largest difference of an environment"""
+    heterogeneity: float
+    """p of "the difference is the same in every environment" (Cochran's Q)"""
+    unknown: tuple[int, int]
+    """as of a comparison, added up"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +163,7 @@ class Detectable:
     alone: float | None
     """tested alone at 5 %; None where not even 0 against 100 % would be found"""
     in_family: float | None
-    """at 5 % over all comparisons of the report (Bonferroni)"""
+    """at its share of 5 % over all comparisons of the report"""
 
 
 @dataclass(frozen=True)
@@ -121,7 +173,7 @@ class EnvironmentComparisons:
     """in the order of the policies"""
     letters: tuple[tuple[str, str], ...]
     """policy -> letters, best rate first: policies that share a letter are not told apart. Empty where only some
-    of the pairs are compared"""
+    of the pairs are compared, and where they are too many"""
     detectable: Detectable
 
 
@@ -132,9 +184,12 @@ class Comparisons:
     environments: tuple[EnvironmentComparisons, ...]
     """those with at least two policies that have completed episodes"""
     size: int
-    """how many comparisons the family has"""
+    """how many comparisons within environments the family has"""
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
     """environment -> policies without a completed episode; only environments in which several policies are counted"""
+    overall: tuple[Overall, ...] = ()
+    """over environments; empty with one of them, and where the data chose how many episodes there are. They share one
+    half of the error, the comparisons within environments the other"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -145,48 +200,136 @@ class Comparisons:
         found = (dict(group.letters) for group in self.environments if group.environment == environment)
         return "".join(letters.get(policy, "") for letters in found)
 
+    def rank(self, policy: str) -> tuple[int, int] | None:
+        """The best and the worst rank by mean rate that the overall comparisons leave open, for all policies at once.
+
+        M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm, The Review of Economic Studies 91 (2024) 476-518.
+        """
+        own = [one for one in self.overall if policy in {one.a, one.b}]
+        lost = sum(one.better not in {None, policy} for one in own)
+        won = sum(one.better == policy for one in own)
+        return (1 + lost, 1 + len(own) - won) if len(own) > 1 else None
+
+
+# -- one comparison ---------------------------------------------------------------------------------------------------
+
 
 def comparison_of(environment: str, a: Side, b: Side) -> Comparison:
-    """With `p_holm` still that of the comparison alone."""
+    """With the adjusted p still those of the comparison alone."""
     starts = pairing(a, b)
-    pairs = count_pairs(a, b) if starts.paired and isinstance(a, Arm) and isinstance(b, Arm) else None
-    (k_a, n_a), (k_b, n_b) = (a.counts, b.counts) if pairs is None else (pairs.counts_a, pairs.counts_b)
-    p = barnard((k_a, n_a), (k_b, n_b)) if pairs is None else mcnemar(pairs.only_a, pairs.only_b)
+    seen = stratum(a, b, paired=starts.paired)
+    p = _p(seen)
+    worst = p
+    if a.unknown or b.unknown:
+        better_a = seen.difference > 0
+        filled = stratum(a.filled(success=not better_a), b.filled(success=better_a), paired=starts.paired)
+        worst = max(p, _p(filled)) if (filled.difference > 0) == better_a and filled.difference else 1.0
+    rate_a, rate_b = rates(a, b, seen.pairs)
     return Comparison(
         environment=environment,
         a=a.policy,
         b=b.policy,
-        rate_a=proportion(k_a, n_a),
-        rate_b=proportion(k_b, n_b),
+        rate_a=rate_a,
+        rate_b=rate_b,
         pairing=starts.why,
-        pairs=pairs,
-        difference=(k_a * n_b - k_b * n_a) / (n_a * n_b),
-        interval=newcombe((k_a, n_a), (k_b, n_b)) if pairs is None else bonett_price(pairs),
+        pairs=seen.pairs,
+        difference=seen.difference,
+        interval=newcombe(seen.a, seen.b) if seen.pairs is None else bonett_price(seen.pairs),
         p=p,
+        worst_p=worst,
         p_holm=p,
+        worst_holm=worst,
+        unknown=(len(a.unknown), len(b.unknown)),
     )
 
 
+def stratum(a: Side, b: Side, *, paired: bool) -> Stratum:
+    if paired and isinstance(a, Arm) and isinstance(b, Arm):
+        pairs = count_pairs(a, b)
+        return Stratum(pairs.counts_a, pairs.counts_b, pairs)
+    return Stratum(a.by_start, b.by_start)
+
+
+def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
+    """Of the episodes that are compared."""
+    if pairs is None or isinstance(a, Counted) or isinstance(b, Counted):
+        return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
+    common = a.completed & b.completed
+    first, second = (proportion(len(one.successes & common), len(common), pairs.n) for one in (a, b))
+    return first, second
+
+
+def _p(one: Stratum) -> float:
+    return barnard(one.a, one.b) if one.pairs is None else mcnemar(one.pairs.only_a, one.pairs.only_b)
+
+
+# -- over all environments --------------------------------------------------------------------------------------------
+
+
+def overall_of(pairs: Sequence[tuple[Side, Side]]) -> Overall:
+    """Two policies in at least two environments."""
+    paired = [pairing(a, b).paired for a, b in pairs]
+    seen = [stratum(a, b, paired=one) for (a, b), one in zip(pairs, paired, strict=True)]
+    difference, interval = pooled_difference(seen)
+    sign = 1 if difference > 0 else -1
+    p = pooled_p(seen, sign) if difference else 1.0
+    worst = p
+    if any(a.unknown or b.unknown for a, b in pairs):
+        filled = [
+            stratum(a.filled(success=sign < 0), b.filled(success=sign > 0), paired=one)
+            for (a, b), one in zip(pairs, paired, strict=True)
+        ]
+        worst = max(p, pooled_p(filled, sign)) if pooled_difference(filled)[0] * sign > 0 else 1.0
+    first, second = pairs[0]
+    return Overall(
+        a=first.policy,
+        b=second.policy,
+        difference=difference,
+        interval=interval,
+        p=p,
+        worst_p=worst,
+        p_holm=p,
+        worst_holm=worst,
+        environments=len(pairs),
+        mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
+        mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),
+        paired=sum(paired),
+        range=(min(one.difference for one in seen), max(one.difference for one in seen)),
+        heterogeneity=heterogeneity(seen),
+        unknown=(sum(len(a.unknown) for a, _ in pairs), sum(len(b.unknown) for _, b in pairs)),
+    )
+
+
+def _all_overall(environments: Mapping[str, Sequence[Side]]) -> tuple[Overall, ...]:
+    meetings: dict[tuple[str, str], list[tuple[Side, Side]]] = {}
+    for sides in environments.values():
+        for a, b in combinations(_usable(sides), 2):
+            meetings.setdefault((a.policy, b.policy), []).append((a, b))
+    return tuple(overall_of(pairs) for pairs in meetings.values() if len(pairs) > 1)
+
+
+# -- all comparisons --------------------------------------------------------------------------------------------------
+
+
 def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None) -> Comparisons:
-    """Every pair of policies of each environment; where comparisons may have stopped early those that were planned, and
-    no others: how many episodes there are depends on how they went."""
+    """Every pair of policies, overall and in each environment; where comparisons may have stopped early those that were
+    planned, and no others: how many episodes there are depends on how they went."""
     found = {
         environment: stopping.comparisons(environment, sides)
         if stopping and environment in stopping.rule.environments
-        else _pairs(environment, sides)
+        else tuple(comparison_of(environment, a, b) for a, b in combinations(_usable(sides), 2))
         for environment, sides in environments.items()
     }
-    ps = [comparison.p for comparisons in found.values() for comparison in comparisons]
-    size = max(len(ps), stopping.rule.family if stopping else 0)
-    adjusted = iter(holm([*ps, *[1.0] * (size - len(ps))]))
-    corrected = {
-        environment: tuple(replace(comparison, p_holm=next(adjusted)) for comparison in comparisons)
-        for environment, comparisons in found.items()
-    }
+    overall = () if stopping else _all_overall(environments)
+    within = [one for comparisons in found.values() for one in comparisons]
+    size = max(len(within), stopping.rule.family if stopping else 0)
+    overall, corrected = _corrected(overall, within, size)
+    groups = {name: tuple(one for one in corrected if one.environment == name) for name in environments}
+    share = ALPHA / (size or 1) / (2 if overall else 1)
     return Comparisons(
         environments=tuple(
-            _environment(environment, comparisons, environments[environment], size)
-            for environment, comparisons in corrected.items()
+            _environment(name, comparisons, environments[name], share)
+            for name, comparisons in groups.items()
             if comparisons
         ),
         size=size,
@@ -195,37 +338,41 @@ def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | Non
             for environment, sides in environments.items()
             if len(sides) > 1 and not all(side.counts[1] for side in sides)
         ),
+        overall=overall,
     )
 
 
-def _pairs(environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
-    usable = [side for side in sides if side.counts[1]]
-    return tuple(comparison_of(environment, a, b) for a, b in combinations(usable, 2))
-
-
-def _environment(
-    environment: str, comparisons: tuple[Comparison, ...], sides: Sequence[Side], family: int
-) -> EnvironmentComparisons:
-    ranked = sorted((side for side in sides if side.counts[1]), key=lambda side: -side.counts[0] / side.counts[1])
-    all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
-    different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
-    return EnvironmentComparisons(
-        environment=environment,
-        comparisons=comparisons,
-        letters=letters([side.policy for side in ranked], different) if all_pairs else (),
-        detectable=Detectable(
-            n=min(min(comparison.rate_a.n, comparison.rate_b.n) for comparison in comparisons),
-            alone=_gap(comparisons, ALPHA),
-            in_family=_gap(comparisons, ALPHA / family),
+def _corrected(
+    overall: Sequence[Overall], within: Sequence[Comparison], size: int
+) -> tuple[tuple[Overall, ...], tuple[Comparison, ...]]:
+    """By Holm over both kinds, each with one half of the error, and over the planned ones that are not there."""
+    shares = [*(1 / len(overall) for _ in overall), *(1 / size for _ in range(size))]
+    absent = [1.0] * (size - len(within))
+    plain = holm([*(one.p for one in overall), *(one.p for one in within), *absent], shares)
+    worst = holm([*(one.worst_p for one in overall), *(one.worst_p for one in within), *absent], shares)
+    adjusted = tuple(zip(plain, worst, strict=True))
+    return (
+        tuple(replace(one, p_holm=p, worst_holm=q) for one, (p, q) in zip(overall, adjusted, strict=False)),
+        tuple(
+            replace(one, p_holm=p, worst_holm=q) for one, (p, q) in zip(within, adjusted[len(overall) :], strict=False)
         ),
     )
 
 
-def _gap(comparisons: Sequence[Comparison], alpha: float) -> float | None:
-    """Of the least able comparison; None where it could find nothing."""
-    paired = {comparison.pairs.n for comparison in comparisons if comparison.pairs}
-    sizes = {(comparison.rate_a.n, comparison.rate_b.n) for comparison in comparisons if not comparison.pairs}
-    gaps = [paired_gap(min(paired), alpha)] if paired else []
-    gaps += [unpaired_gap(max(sizes, key=lambda pair: (1 / pair[0] + 1 / pair[1], pair)), alpha)] if sizes else []
-    found = [gap for gap in gaps if gap is not None]
-    return max(found) if len(found) == len(gaps) else None
+def _usable(sides: Iterable[Side]) -> list[Side]:
+    return [side for side in sides if side.counts[1]]
+
+
+def _environment(
+    environment: str, comparisons: tuple[Comparison, ...], sides: Sequence[Side], level: float
+) -> EnvironmentComparisons:
+    ranked = sorted(_usable(sides), key=lambda side: -side.counts[0] / side.counts[1])
+    all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
+    different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
+    n = min(min(one.rate_a.starts or one.rate_a.n, one.rate_b.starts or one.rate_b.n) for one in comparisons)
+    return EnvironmentComparisons(
+        environment=environment,
+        comparisons=comparisons,
+        letters=letters([side.policy for side in ranked], different) if all_pairs else (),
+        detectable=Detectable(n=n, alone=detectable_gap(n, ALPHA), in_family=detectable_gap(n, level)),
+    )

@@ -1,33 +1,28 @@
 """What can be compared, and whether two policies ran the same episodes: the same index from the same start, as far as
-the records show. Pure.
-
-An episode starts the same for both when its initial state has the same hash, or else when its seed is the same. A seed
-that several episodes share shows nothing: their starts then depend on what ran before them.
-"""
+the records show. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
 from comborun.reporter.counting.aggregates import tallies
+from comborun.reporter.counting.starts import UNTOLD, Starts, starts_of
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.work import episodes_of, minus
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
-    from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
     from comborun.reporter.counting.aggregates import AggregateCounts
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo, Spans
-
-HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
-"""fields of a record that can hold a hash of where its episode started, the best evidence first"""
 
 
 @dataclass(frozen=True)
@@ -37,18 +32,35 @@ class Arm:
     policy: str
     completed: frozenset[int]
     successes: frozenset[int]
-    errored: frozenset[int]
+    starts: Starts = UNTOLD
+    errored: frozenset[int] = frozenset()
     """ran, but gave no verdict"""
-    seeds: Mapping[int, int]
-    hash_field: str | None
-    hashes: Mapping[int, object]
-    unpaired: str = ""
-    """why neither index nor seed says how its episodes started; empty where they may"""
+    missing: frozenset[int] = frozenset()
+    """planned, and left no record"""
+    contested: frozenset[int] = frozenset()
+    """one record says success and another failure"""
 
     @property
     def counts(self) -> tuple[int, int]:
         """Successes, and completed episodes."""
         return len(self.successes), len(self.completed)
+
+    @property
+    def by_start(self) -> tuple[float, int]:
+        """The same, but where starts come again each counts once, at its mean."""
+        groups = self.starts.groups(self.completed)
+        if groups is None:
+            return self.counts
+        return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
+
+    @property
+    def unknown(self) -> frozenset[int]:
+        return self.errored | self.missing | self.contested
+
+    def filled(self, *, success: bool) -> Arm:
+        """As if every episode of which nothing certain is known had succeeded, or had failed."""
+        successes = self.successes | self.unknown if success else self.successes - self.unknown
+        return replace(self, completed=self.completed | self.unknown, successes=successes)
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,19 @@ class Counted:
     policy: str
     counts: tuple[int, int]
     """successes, and completed episodes"""
+    absent: int = 0
+    """planned episodes that are not among them"""
+
+    @property
+    def by_start(self) -> tuple[float, int]:
+        return self.counts
+
+    @property
+    def unknown(self) -> range:
+        return range(self.absent)
+
+    def filled(self, *, success: bool) -> Counted:
+        return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
 
 
 Side = Arm | Counted
@@ -85,11 +110,13 @@ def sides_of(
     collected: Collected, merged: Mapping[Combo, MergedCombo], tallied: Mapping[Combo, AggregateCounts]
 ) -> dict[Combo, Side]:
     """As far as records or counts tell."""
-    counted = {combo: Counted(combo[0], (tally.successes, tally.episodes)) for combo, tally in tallied.items()}
+    planned = {combo: sum(one.session.count for one in found) for combo, found in collected.by_combo.items()}
+    counted = {
+        combo: Counted(combo[0], (one.successes, one.episodes), max(0, planned.get(combo, 0) - one.episodes))
+        for combo, one in tallied.items()
+    }
     arms = {
-        combo: arm(combo[0], found.accepted, collected.unpaired.get(combo, ""))
-        for combo, found in merged.items()
-        if combo not in tallied
+        combo: arm(found, collected.unpaired.get(combo, "")) for combo, found in merged.items() if combo not in tallied
     }
     return {**arms, **counted}
 
@@ -101,21 +128,16 @@ class Pairing:
     """one clause: `equal seeds in all 100 common episodes`"""
 
 
-def arm(policy: str, records: Sequence[EpisodeRecord], unpaired: str = "") -> Arm:
-    """From the accepted records of a combo."""
-    judged = [record for record in records if record.verdict is not Verdict.ERRORED]
-    # Decided by the first record: a program writes the same fields throughout.
-    field = next((name for name in HASH_FIELDS if judged and _field(judged[0], name) is not None), None)
-    found = ((record.episode, _field(record, field)) for record in judged if field is not None)
+def arm(combo: MergedCombo, caution: str = "") -> Arm:
+    judged = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
     return Arm(
-        policy=policy,
+        policy=combo.policy,
         completed=frozenset(record.episode for record in judged),
         successes=frozenset(record.episode for record in judged if record.verdict is Verdict.SUCCESS),
-        errored=frozenset(record.episode for record in records if record.verdict is Verdict.ERRORED),
-        seeds={record.episode: record.seed for record in judged if record.seed is not None},
-        hash_field=field,
-        hashes={episode: value for episode, value in found if isinstance(value, str | int | float)},
-        unpaired=unpaired,
+        starts=starts_of(judged, caution),
+        errored=frozenset(record.episode for record in combo.accepted if record.verdict is Verdict.ERRORED),
+        missing=frozenset(episode for part in combo.missing for episode in part),
+        contested=frozenset(episode for part in combo.contested for episode in part),
     )
 
 
@@ -126,83 +148,57 @@ def pairing(a: Side, b: Side) -> Pairing:
     common = a.completed & b.completed
     if not common:
         return Pairing(paired=False, why="no episode index in common")
-    if _hashed_alike(a, b) and common <= a.hashes.keys() & b.hashes.keys():
-        return _matching(f"initial states ({a.hash_field})", common, a.hashes, b.hashes)
-    if reason := a.unpaired or b.unpaired:
-        return Pairing(paired=False, why=reason)
-    if seeded := len(common & a.seeds.keys() & b.seeds.keys()):
-        distinct = len({a.seeds.get(episode) for episode in common})
-        if seeded < len(common):
-            return Pairing(paired=False, why=f"seeds for only {seeded} of {len(common)} episodes")
-        if distinct < len(common):
-            few = f"only {distinct} different seeds in {len(common)} common episodes"
-            return Pairing(paired=False, why=f"{few}, which says nothing of equal starts")
-        return _matching("seeds", common, a.seeds, b.seeds)
-    return Pairing(paired=False, why="no seeds in the records")
+    reasons = Counter(a.starts.mismatch(b.starts, episode) for episode in common)
+    alike = reasons.pop("", 0)
+    if not reasons:
+        what = f"initial states ({a.starts.hash_field})" if common <= a.starts.hashes.keys() else "seeds"
+        return Pairing(paired=True, why=f"equal {what} in all {len(common)} common episodes")
+    reason, count = reasons.most_common(1)[0]
+    return Pairing(paired=False, why=f"{reason} in {count} of {len(common)} common episodes" if alike else reason)
 
 
-def _hashed_alike(a: Arm, b: Arm) -> bool:
-    return a.hash_field is not None and a.hash_field == b.hash_field
+def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = True) -> tuple[tuple[int, ...], str]:
+    """The episodes that both have, up to the first that is not there yet or is no pair; and, for the latter, why.
 
-
-def _matching(what: str, common: Collection[int], a: Mapping[int, object], b: Mapping[int, object]) -> Pairing:
-    different = len(common) - len(a.items() & b.items())
-    if different:
-        return Pairing(paired=False, why=f"{what} differ in {different} of {len(common)} common episodes")
-    return Pairing(paired=True, why=f"equal {what} in all {len(common)} common episodes")
-
-
-def paired_outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[tuple[int, ...], str]:
-    """+1 where only a succeeded, -1 where only b did, else 0: pair by pair, up to the first that is not there yet or is
-    no pair; and, for the latter, why.
-
-    A pair with an errored episode says nothing and is 0. Each pair is judged by itself and by those before it, so that
-    what comes later takes nothing back.
+    `alike`: a pair must be shown to start the same; else any two of one index are a pair. Each pair is judged by itself
+    and by those before it, so that what comes later takes nothing back.
     """
-    known_a, known_b = a.completed | a.errored, b.completed | b.errored
-    seeds: set[int] = set()
+    known_a, known_b = a.completed | a.unknown, b.completed | b.unknown
+    seen: set[object] = set()
     found: list[int] = []
     for episode in episodes:
         if episode not in known_a or episode not in known_b:
             break
         if episode in a.completed and episode in b.completed:
-            if reason := _no_pair(a, b, episode, seeds):
-                return tuple(found), reason
-            seeds.update({a.seeds[episode]} if episode in a.seeds else ())
-            found.append((episode in a.successes) - (episode in b.successes))
-        else:
-            found.append(0)
+            starts = {(side, one.starts.of(episode)) for side, one in enumerate((a, b))} - {(0, None), (1, None)}
+            reason = a.starts.mismatch(b.starts, episode) if alike else ""
+            if reason or starts & seen:
+                return tuple(found), f"{reason or 'the start of an earlier one'} (episode {episode})"
+            seen |= starts
+        found.append(episode)
     return tuple(found), ""
 
 
-def _no_pair(a: Arm, b: Arm, episode: int, seeds: set[int]) -> str:
-    """Why two episodes are not shown to have started the same; empty where they are."""
-    hashes = a.hashes.get(episode), b.hashes.get(episode)
-    if _hashed_alike(a, b) and None not in hashes:
-        return "" if hashes[0] == hashes[1] else f"the initial states of episode {episode} differ ({a.hash_field})"
-    if reason := a.unpaired or b.unpaired:
-        return reason
-    own, other = a.seeds.get(episode), b.seeds.get(episode)
-    if own is None or other is None:
-        return f"no seed in the records of episode {episode}"
-    if own != other:
-        return f"the seeds of episode {episode} differ"
-    return f"episode {episode} has the seed of an earlier one" if own in seeds else ""
+def outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[int, ...]:
+    """+1 where only a succeeded, -1 where only b did, else 0. A pair without both verdicts says nothing and is 0."""
+    both = a.completed & b.completed
+    return tuple((one in both) * ((one in a.successes) - (one in b.successes)) for one in episodes)
 
 
-def count_pairs(a: Arm, b: Arm) -> PairCounts:
-    """Of the episodes that both completed."""
-    both = len(a.successes & b.successes)
-    only_a = len(a.successes & b.completed) - both
-    only_b = len(b.successes & a.completed) - both
-    return PairCounts(both, only_a, only_b, len(a.completed & b.completed) - both - only_a - only_b)
+def count_pairs(a: Arm, b: Arm, among: Collection[int] | None = None) -> PairCounts:
+    """Of the episodes that both completed; where starts come again each start counts once, at its mean."""
+    common = a.completed & b.completed if among is None else a.completed & b.completed & frozenset(among)
+    groups = a.starts.groups(common)
+    if groups is None:
+        return _counted(a, b, common)
+    shares = [(len(group), _counted(a, b, group)) for group in groups]
+    cells = zip(*((one.both / n, one.only_a / n, one.only_b / n, one.neither / n) for n, one in shares), strict=True)
+    both, only_a, only_b, neither = (round(fsum(cell), 9) for cell in cells)
+    return PairCounts(both, only_a, only_b, neither)
 
 
-def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
-    """Whether the best field that both records have holds the same hash; None where they have none in common."""
-    hashes = ((_field(a, name), _field(b, name)) for name in HASH_FIELDS)
-    return next((first == second for first, second in hashes if first is not None and second is not None), None)
-
-
-def _field(record: EpisodeRecord, name: str) -> object:
-    return record.extra.get(name, record.metrics.get(name))
+def _counted(a: Arm, b: Arm, episodes: frozenset[int]) -> PairCounts:
+    first, second = a.successes & episodes, b.successes & episodes
+    both = len(first & second)
+    only_a, only_b = len(first) - both, len(second) - both
+    return PairCounts(both, only_a, only_b, len(episodes) - both - only_a - only_b)

@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.comparisons import Comparison, Sequential, comparison_of
-from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, paired_outcomes, sides_of
-from comborun.reporter.statistics.proportion import proportion
-from comborun.reporter.statistics.sequential import decide, interval_after_stopping, levels, sequential_p
+from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
+from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, outcomes, pairs_in_order, sides_of
+from comborun.reporter.statistics.sequential import decide, decide_both, interval_after_stopping
 from comborun.rules.words import Cause, Outcome
-from comborun.stopping import StopRule
+from comborun.stopping import StopRequest, StopRule, stop_rule
 from comborun.work import Spans, combo_of, minus, spans, union, within
 
 if TYPE_CHECKING:
@@ -40,18 +39,21 @@ class Standing:
     """How far one comparison has come."""
 
     planned: PlannedComparison
-    outcomes: tuple[int, ...] = ()
-    """of the pairs up to the decision: +1 where only a succeeded, -1 where only b did, else 0"""
+    episodes: tuple[int, ...] = ()
+    """of the pairs up to the decision"""
     winner: str | None = None
+    """also if every episode without a verdict counts against it"""
     final: bool = False
     """decided, or all pairs are there and it never will be"""
     unpaired: str = ""
     """why the next pair can't be one: the records don't show that both episodes started the same"""
+    completed_winner: str | None = None
+    """where pairs without both verdicts count as equal"""
 
     @property
     def pairs(self) -> int:
         """Used; the pairs after a decision are not."""
-        return len(self.outcomes)
+        return len(self.episodes)
 
     @property
     def stopped_early(self) -> bool:
@@ -63,24 +65,31 @@ class Standing:
         return {**told, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
 
 
-def side_level(rule: StopRule) -> float:
-    """The error that one side of one comparison may spend: two-sided `alpha`, shared among the family."""
-    return min(levels(rule.alpha, rule.family))
+def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[Standing, ...]:
+    """One for each comparison of the rule. What an arm has no verdict of must be final: not run again. Each side of a
+    comparison may spend its share of two-sided `alpha`."""
+    level = rule.alpha / 2 / max(1, rule.family)
+    return tuple(_standing(planned, level, arms, alike=alike) for planned in rule.comparisons)
 
 
-def standings(rule: StopRule, arms: Mapping[Combo, Arm]) -> tuple[Standing, ...]:
-    """One for each comparison of the rule. Errored episodes of an arm must be those that are not run again."""
-    return tuple(_standing(planned, side_level(rule), arms) for planned in rule.comparisons)
-
-
-def _standing(planned: PlannedComparison, level: float, arms: Mapping[Combo, Arm]) -> Standing:
+def _standing(planned: PlannedComparison, level: float, arms: Mapping[Combo, Arm], *, alike: bool) -> Standing:
     a, b = (arms.get(combo) for combo in planned.combos)
     if a is None or b is None:
         return Standing(planned)
-    outcomes, unpaired = paired_outcomes(a, b, planned.episodes)
-    decision = decide(outcomes, planned.n_max, level)
-    winner = {1: planned.a, -1: planned.b}.get(decision.winner)
-    return Standing(planned, outcomes[: decision.pairs], winner, decision.final, "" if decision.final else unpaired)
+    episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
+    for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
+    for_b = outcomes(a.filled(success=True), b.filled(success=False), episodes)
+    decision = decide_both(for_a, for_b, planned.n_max, level)
+    completed = decide(outcomes(a, b, episodes), planned.n_max, level)
+    names = {1: planned.a, -1: planned.b}
+    return Standing(
+        planned,
+        episodes[: decision.pairs],
+        names.get(decision.winner),
+        decision.final,
+        "" if decision.final else unpaired,
+        names.get(completed.winner),
+    )
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,8 @@ class Stopping:
     standings: tuple[Standing, ...]
     not_needed: tuple[str, ...] = ()
     """names of sessions that need not begin any more"""
+    so_far: bool = False
+    """the run is under way, and its grid does not let it stop early"""
 
     def lines(self) -> str:
         """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
@@ -110,55 +121,80 @@ class Stopping:
         """Of all episodes where no pair can be made, since then none was decided early either."""
         whole = comparison_of(standing.planned.environment, a, b)
         if not (isinstance(a, Arm) and isinstance(b, Arm)):
-            return replace(whole, prevented=whole.pairing)
+            return self._unmade(whole, whole.pairing)
         if standing.unpaired or not standing.pairs:
-            return replace(whole, prevented=standing.unpaired or "no record of its first episode of both policies")
-        used = frozenset(standing.planned.episodes[: standing.pairs])
-        pairs = count_pairs(
-            *(replace(one, completed=one.completed & used, successes=one.successes & used) for one in (a, b))
-        )
+            return self._unmade(whole, standing.unpaired or "no record of its first episode of both policies")
+        used = frozenset(standing.episodes)
+        first, second = (replace(one, completed=one.completed & used, successes=one.successes & used) for one in (a, b))
+        pairs = count_pairs(first, second)
         if not pairs.n:
-            return replace(whole, prevented="no pair of episodes without an errored one")
-        rate_a, rate_b = proportion(*pairs.counts_a), proportion(*pairs.counts_b)
-        p = sequential_p(
-            standing.outcomes,
-            standing.planned.n_max,
-            levels(self.rule.alpha, self.rule.family),
-        )
+            return self._unmade(whole, "no pair of episodes without an errored one")
+        level = self.rule.alpha / max(1, self.rule.family) * (1 - 1e-12)  # Holm's product must not round above alpha
+        rate_a, rate_b = rates(first, second, pairs)
+        difference = (pairs.only_a - pairs.only_b) / pairs.n
         return replace(
             whole,
             rate_a=rate_a,
             rate_b=rate_b,
-            pairing=f"equal starts in all {pairs.n} pairs",
+            pairing=f"equal starts in all {pairs.n} pairs" if not self.so_far else whole.pairing,
             pairs=pairs,
-            difference=(pairs.only_a - pairs.only_b) / pairs.n,
-            interval=interval_after_stopping(rate_a, rate_b),
-            p=p,
-            p_holm=p,
+            difference=difference,
+            interval=interval_after_stopping(pairs),
+            p=level if standing.completed_winner or standing.winner else 1.0,
+            worst_p=level if standing.winner else 1.0,
+            unknown=(len(a.unknown & used), len(b.unknown & used)),
             sequential=Sequential(standing.planned.n_max, standing.stopped_early, self.rule.alpha),
+            so_far=self.so_far,
         )
+
+    def _unmade(self, whole: Comparison, why: str) -> Comparison:
+        """Made once, of all episodes, if the run is over; else nothing can be said yet."""
+        if self.so_far:
+            return replace(whole, prevented=why, so_far=True, p=1.0, worst_p=1.0)
+        return replace(whole, prevented=why)
 
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
-    """None for a run all of whose episodes were to run."""
-    rule = collected.stop_early
-    return None if rule is None else Stopping(rule, standings(rule, last_arms(collected, sides)))
+    """None for a run that is over, and all of whose episodes were to run. What is said of a run that is under way must
+    hold however often somebody looks: all its comparisons are tested as if they might stop it."""
+    rule, so_far = collected.stop_early, not_over(collected)
+    if rule is None and so_far and collected.plan:
+        rule = stop_rule(
+            StopRequest(ALPHA, None, None, None), [one for one in collected.plan.sessions if one.unit == "episode"]
+        )
+    if rule is None:
+        return None
+    found = standings(rule, last_arms(collected, sides), alike=collected.stop_early is not None)
+    return Stopping(rule, found, so_far=so_far and collected.stop_early is None)
+
+
+def not_over(collected: Collected) -> bool:
+    """Whether some episodes of the plan may still be run: sessions that have not ended, or that somebody stopped."""
+    ends = [_last_end(one) for one in collected.sessions if one.session.flag != "dropped"]
+    return any(end.cause is Cause.STOPPED if end else not collected.done for end in ends)
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:
-    """The episodes of every combo that has records, without errored ones that may still be run again."""
+    """The episodes of every combo that has records; what has no verdict only as far as it will not be run again."""
     histories = collected.by_combo
     arms = {}
     for combo, side in sides.items():
         if isinstance(side, Arm):
-            last = union(
-                history.session.episodes
-                for history in histories.get(combo, ())
-                if collected.done or ((end := _last_end(history)) and end.outcome is Outcome.SUCCEEDED)
+            last = union(one.session.episodes for one in histories.get(combo, ()) if _is_last(one, collected))
+            errored, missing = (
+                frozenset(episode for episode in some if within(last, episode)) for some in (side.errored, side.missing)
             )
-            errored = frozenset(episode for episode in side.errored if within(last, episode))
-            arms[combo] = replace(side, errored=errored)
+            arms[combo] = replace(side, errored=errored, missing=missing)
     return arms
+
+
+def _is_last(history: SessionHistory, collected: Collected) -> bool:
+    end = _last_end(history)
+    if end is None:
+        return bool(collected.done)
+    return end.cause not in {Cause.STOPPED, Cause.NOT_NEEDED} and (
+        bool(collected.done) or end.outcome is Outcome.SUCCEEDED
+    )
 
 
 def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Stopping:

@@ -105,6 +105,8 @@ class Found:
     """episodes"""
     time_field: str | None = None
     """of which the times to success are taken"""
+    starts: int | None = None
+    """of the episodes with a verdict: different ones, where that is known"""
 
 
 def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSummary:
@@ -122,8 +124,10 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
         unit=histories[0].session.unit if histories else "episode",
         planned=counts.planned if counts else sum(history.session.count for history in histories),
         counts=counts,
-        rate=proportion(counts.successes, counts.completed) if counts else None,
-        rate_of_planned=proportion(counts.successes, counts.planned) if counts and counts.completed else None,
+        rate=proportion(counts.successes, counts.completed, found.starts) if counts else None,
+        rate_of_planned=(
+            proportion(counts.successes, counts.planned, found.starts) if counts and counts.completed else None
+        ),
         ending=ending(histories, told, contributing, run_over=run_over),
         metrics=means,
         metrics_absent=tuple(name for name in wanted if name in absent),

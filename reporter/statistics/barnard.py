@@ -1,4 +1,4 @@
-"""Barnard's exact test of two independent success rates, and the smallest difference that a test can show. Pure.
+"""Barnard's exact test of two independent success rates, and the smallest difference that pairs can show. Pure.
 
 scipy's `barnard_exact` is not used: its 32 grid points (and 128) miss a narrow peak, a fifth of p at 500 episodes per
 arm, and 1000 against 1000 takes 8 s.
@@ -7,7 +7,7 @@ arm, and 1000 against 1000 takes 8 s.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import asin, ceil, pi, sqrt
+from math import asin, ceil, floor, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.statistics.proportion import clopper_pearson, quantile
@@ -32,17 +32,23 @@ POINTS_PER_SCALE = 8
 """grid points per unit of angle and root of episodes: about eight for each feature of the p-value's curve"""
 
 
-def barnard(a: tuple[int, int], b: tuple[int, int], set_aside: float = SET_ASIDE) -> float:
+def barnard(a: tuple[float, int], b: tuple[float, int], set_aside: float = SET_ASIDE) -> float:
     """Two-sided p of Barnard's exact test, tables ordered by the pooled z; each arm is (successes, n) with n > 0.
+    Fractions of successes are rounded to the disadvantage of a difference.
 
     p is the largest probability, over the common rate, of a table at least as extreme. The rate is searched inside its
     exact interval at level 1 - `set_aside`, and `set_aside` is added (0 searches everywhere), so rates that the data
     exclude make no difference.
     G. A. Barnard, Biometrika 34 (1947) 123-138; R. L. Berger and D. D. Boos, JASA 89 (1994) 1012-1016.
     """
-    (x, n), (y, m) = a, b
+    n, m = a[1], b[1]
+    sign = 1 if a[0] * m > b[0] * n else -1
+    x, y = (floor(sign * a[0] + 1e-6) * sign, ceil(sign * b[0] - 1e-6) * sign)
+    if (x * m - y * n) * sign < 0:
+        return 1.0
     # The order of the arms, and which outcome is called a success, change no p: one table stands for four.
-    return _barnard(*min((a, b), (b, a), ((n - x, n), (m - y, m)), ((m - y, m), (n - x, n))), set_aside)
+    tables = (((x, n), (y, m)), ((y, m), (x, n)), ((n - x, n), (m - y, m)), ((m - y, m), (n - x, n)))
+    return _barnard(*min(tables), set_aside)
 
 
 @lru_cache(maxsize=65536)
@@ -155,78 +161,29 @@ def _vertex(values: Floats) -> float:
 
 
 # -- the smallest difference that a number of episodes can show -------------------------------------------------------
-#
-# For independent policies with rates on either side of 1/2, where differences are hardest to see. Closer to 0 or 1, and
-# between paired episodes that tend to go alike, smaller ones show.
 
 POWER = 0.8
 
 MANY_PAIRS = 3000
-MANY_EPISODES = 400
-"""of both policies together: what is beyond is approximated, at most some hundredths of the gap too small"""
+"""what is beyond is approximated, at most some hundredths of the gap too small"""
 
 
 @lru_cache(maxsize=1024)
-def unpaired_gap(sizes: tuple[int, int], alpha: float) -> float | None:
-    """The true difference found with probability POWER by Barnard's two-sided test at `alpha`, by its exact power;
-    None where not even 0 against 1 would be."""
-    if sum(sizes) > MANY_EPISODES:
-        return _approximately(sizes, alpha)
-    region = _critical(sizes, alpha)
-    if region is None:
-        return None
-    return _smallest(lambda gap: _power(sizes, ((1 + gap) / 2, (1 - gap) / 2), region) >= POWER)
-
-
-@lru_cache(maxsize=1024)
-def paired_gap(n: int, alpha: float) -> float | None:
-    """The same for the exact McNemar test of n pairs."""
+def detectable_gap(n: int, alpha: float) -> float | None:
+    """The true difference found with probability POWER by the exact McNemar test of n independent pairs, with rates on
+    either side of 1/2, where differences are hardest to see; None where not even 0 against 1 would be. Barnard's test
+    of as many unpaired episodes finds slightly smaller ones, and so do pairs that tend to go alike."""
     if 2 * 0.5**n > alpha:
         return None
     if n > MANY_PAIRS:
-        return _approximately((n, n), alpha)
+        # (z(1 - alpha/2) + z(power))^2 = d^2 / (2 p q / n) with p = (1 + d)/2 and q = (1 - d)/2, solved for d.
+        square = (quantile(1 - alpha / 2) + quantile(POWER)) ** 2 / n / 2
+        return sqrt(square / (1 + square))
     needed = _wins_needed(n, alpha)
-    return _smallest(lambda gap: _mcnemar_power(gap, needed) >= POWER)
-
-
-def _critical(sizes: tuple[int, int], alpha: float) -> Region | None:
-    """The tables that the test at `alpha` calls different, with nothing set aside; None where it never does."""
-    import numpy as np
-
-    x, y = (np.arange(size + 1) for size in sizes)
-    squares = np.unique(np.round(_squared_z((x[:, None], sizes[0]), (y[None, :], sizes[1])), 9))
-    low, high = 0, len(squares)
-    while low < high:
-        middle = (low + high) // 2
-        found = squares[middle] > 0 and _largest(sizes, _region(sizes, squares[middle] - 1e-9), (0.0, 1.0)) <= alpha
-        low, high = (low, middle) if found else (middle + 1, high)
-    return _region(sizes, squares[low] - 1e-9) if low < len(squares) else None
-
-
-def _power(sizes: tuple[int, int], rates: tuple[float, float], region: Region) -> float:
-    """The probability that a's rate is found to be the higher one."""
-    import numpy as np
-    from scipy.special import bdtr
-
-    first = _binomial(sizes[0], np.array([rates[0]]))[0]
-    fewer = region[0]
-    below = np.where(fewer >= 0, bdtr(np.maximum(fewer, 0), sizes[1], rates[1]), 0.0)
-    return float(first @ below)
-
-
-def _approximately(sizes: tuple[int, int], alpha: float) -> float:
-    """By the usual normal approximation (z(1 - alpha/2) + z(power))^2 = d^2 / (p q / n + p' q' / n') with
-    p = (1 + d)/2 and p' = (1 - d)/2, solved for d."""
-    n, m = sizes
-    square = (quantile(1 - alpha / 2) + quantile(POWER)) ** 2 * (1 / n + 1 / m) / 4
-    return sqrt(square / (1 + square))
-
-
-def _smallest(enough: Callable[[float], bool]) -> float:
     low, high = 0.0, 1.0
     while high - low > 1e-6:
         gap = (low + high) / 2
-        low, high = (low, gap) if enough(gap) else (gap, high)
+        low, high = (low, gap) if _mcnemar_power(gap, needed) >= POWER else (gap, high)
     return high
 
 

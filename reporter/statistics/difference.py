@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, floor, sqrt
 from string import ascii_letters
 from sys import float_info
 from typing import TYPE_CHECKING
@@ -13,8 +13,10 @@ from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, quanti
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MOST_LETTERS = 52
 
-def newcombe(a: tuple[int, int], b: tuple[int, int], confidence: float = CONFIDENCE) -> Interval:
+
+def newcombe(a: tuple[float, int], b: tuple[float, int], confidence: float = CONFIDENCE) -> Interval:
     """Of a's rate minus b's, independent and each (successes, n) with n > 0: Wilson limits, square and add.
 
     R. G. Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
@@ -33,38 +35,48 @@ def mover(a: tuple[float, Interval], b: tuple[float, Interval]) -> Interval:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Episodes that both policies completed, by how they went."""
+    """Starts of which both policies completed episodes, by how they went; fractions where a start came again."""
 
-    both: int
-    only_a: int
-    only_b: int
-    neither: int
+    both: float
+    only_a: float
+    only_b: float
+    neither: float
 
     @property
     def n(self) -> int:
-        return self.both + self.only_a + self.only_b + self.neither
+        return round(self.both + self.only_a + self.only_b + self.neither)
 
     @property
-    def counts_a(self) -> tuple[int, int]:
-        """Successes and episodes of a, over the pairs."""
+    def counts_a(self) -> tuple[float, int]:
+        """Successes of a, and starts."""
         return self.both + self.only_a, self.n
 
     @property
-    def counts_b(self) -> tuple[int, int]:
+    def counts_b(self) -> tuple[float, int]:
         return self.both + self.only_b, self.n
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Two-sided p of the exact test: each episode that went differently is a fair coin. 1 where none did; at least the
+def whole(a: float, b: float) -> tuple[int, int]:
+    """Two numbers of successes without fractions, rounded towards each other: no test may gain from it."""
+    if a == b:
+        return round(a), round(a)
+    low, high = ceil(min(a, b) - 1e-6), floor(max(a, b) + 1e-6)
+    low = min(low, high)
+    return (high, low) if a > b else (low, high)
+
+
+def mcnemar(only_a: float, only_b: float) -> float:
+    """Two-sided p of the exact test: each start that went differently is a fair coin. 1 where none did; at least the
     smallest normal number (reached by some 1,000 episodes, all one way), so never 0.
 
     Q. McNemar, Psychometrika 12 (1947) 153-157, with binomial probabilities.
     """
-    if only_a == only_b:
+    won, lost = whole(only_a, only_b)
+    if won == lost:
         return 1.0
     from scipy.special import bdtr
 
-    return min(1.0, max(float_info.min, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5))))
+    return min(1.0, max(float_info.min, 2 * float(bdtr(min(won, lost), won + lost, 0.5))))
 
 
 def bonett_price(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interval:
@@ -73,29 +85,37 @@ def bonett_price(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interval:
     D. G. Bonett and R. M. Price, Journal of Educational and Behavioral Statistics 37 (2012) 479-488.
     """
     z = quantile(1 - (1 - confidence) / 2)
-    first, second = (pairs.only_a + 1) / (pairs.n + 2), (pairs.only_b + 1) / (pairs.n + 2)
-    centre = first - second
-    half = z * sqrt((first + second - centre * centre) / (pairs.n + 2))
+    centre, spread = adjusted(pairs)
+    half = z * sqrt(spread / (pairs.n + 2))
     return max(-1.0, centre - half), min(1.0, centre + half)
 
 
-def holm(ps: Sequence[float]) -> tuple[float, ...]:
+def adjusted(pairs: PairCounts) -> tuple[float, float]:
+    """The mean and the variance of the difference of a pair, with one more pair of each kind that went differently."""
+    first, second = (pairs.only_a + 1) / (pairs.n + 2), (pairs.only_b + 1) / (pairs.n + 2)
+    return first - second, first + second - (first - second) ** 2
+
+
+def holm(ps: Sequence[float], weights: Sequence[float] | None = None) -> tuple[float, ...]:
     """Adjusted p-values in the order of `ps`; the chance of one false claim or more among all is at most the level,
-    whatever the dependence. scipy has only false discovery rates.
+    whatever the dependence. Each may have a share of the error of its own, by weight. scipy has only false discovery
+    rates.
 
     S. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70.
     """
-    adjusted = [0.0] * len(ps)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        largest = max(largest, min(1.0, (len(ps) - rank) * ps[index]))
-        adjusted[index] = largest
-    return tuple(adjusted)
+    shares = weights or [1.0] * len(ps)
+    found = [0.0] * len(ps)
+    largest, left = 0.0, sum(shares)
+    for index in sorted(range(len(ps)), key=lambda index: ps[index] / shares[index]):
+        largest = max(largest, min(1.0, left * ps[index] / shares[index]))
+        found[index] = largest
+        left -= shares[index]
+    return tuple(found)
 
 
 def letters(ranked: Sequence[str], different: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Name -> letters, for names ranked best first and the pairs of them that are told apart: two names share a letter
-    exactly when they are not.
+    exactly when they are not. Nothing where more than MOST_LETTERS would be needed: their number can explode.
 
     H.-P. Piepho, Journal of Computational and Graphical Statistics 13 (2004) 456-466: insert and absorb.
     """
@@ -104,10 +124,11 @@ def letters(ranked: Sequence[str], different: Iterable[tuple[str, str]]) -> tupl
         split = [column - {name} for column in columns if {a, b} <= column for name in (a, b)]
         unique = list(dict.fromkeys([column for column in columns if not {a, b} <= column] + split))
         columns = [column for column in unique if not any(column < other for other in unique)]
+        if len(columns) > MOST_LETTERS:
+            return ()
     rank = {name: place for place, name in enumerate(ranked)}
     columns.sort(key=lambda column: sorted(rank[name] for name in column))
-    # a .. z, A .. Z, then a' .. and so on
-    marks = [ascii_letters[place % 52] + "'" * (place // 52) for place in range(len(columns))]
+    marks = ascii_letters[: len(columns)]
     return tuple(
         (name, "".join(mark for mark, column in zip(marks, columns, strict=True) if name in column)) for name in ranked
     )

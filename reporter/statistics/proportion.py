@@ -31,26 +31,30 @@ class Proportion:
     successes: int
     n: int
     interval: Interval | None
+    starts: int | None = None
+    """different starts, where they came again: the interval counts each once"""
 
     @property
     def rate(self) -> float | None:
         return self.successes / self.n if self.n else None
 
 
-def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> Proportion:
-    """k of n with its Clopper-Pearson interval."""
-    return Proportion(successes, n, clopper_pearson(successes, n, confidence))
+def proportion(successes: int, n: int, starts: int | None = None) -> Proportion:
+    """k of n with its Clopper-Pearson interval, of as many different starts."""
+    if starts is None or starts >= n:
+        return Proportion(successes, n, clopper_pearson(successes, n))
+    return Proportion(successes, n, clopper_pearson(successes / n * starts, starts), starts)
 
 
 @lru_cache(maxsize=4096)
-def clopper_pearson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval | None:
+def clopper_pearson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval | None:
     """The exact interval of a binomial proportion; None without data. Its coverage is never below `confidence`."""
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}")
     return clopper_pearson_each([successes], n, confidence)[0] if n else None
 
 
-def clopper_pearson_each(successes: Sequence[int], n: int, confidence: float = CONFIDENCE) -> tuple[Interval, ...]:
+def clopper_pearson_each(successes: Sequence[float], n: int, confidence: float = CONFIDENCE) -> tuple[Interval, ...]:
     """The exact intervals for many counts of one n > 0, at the price of one.
 
     With a = 1 - confidence, the limits are the quantiles Beta^-1(a/2; k, n-k+1) and Beta^-1(1-a/2; k+1, n-k); the
@@ -62,12 +66,12 @@ def clopper_pearson_each(successes: Sequence[int], n: int, confidence: float = C
 
     k = np.asarray(successes, dtype=float)
     tail = (1 - confidence) / 2
-    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), n - k + 1, tail))
-    high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail))
+    low = np.where(k <= 0, 0.0, betaincinv(np.where(k <= 0, 1, k), n - k + 1, tail))
+    high = np.where(k >= n, 1.0, betaincinv(k + 1, np.where(k >= n, 1, n - k), 1 - tail))
     return tuple(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:
     """The score interval of a binomial proportion, n > 0. Below its level at times, so it is not printed for a rate;
     Newcombe's interval for a difference is made from it.
 
@@ -77,7 +81,7 @@ def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     rate = successes / n
     centre = (successes + z * z / 2) / (n + z * z)
     half = z * sqrt(n) / (n + z * z) * sqrt(rate * (1 - rate) + z * z / (4 * n))
-    return 0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half
+    return 0.0 if successes <= 0 else centre - half, 1.0 if successes >= n else centre + half
 
 
 def quantile(probability: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
 from scipy.stats import barnard_exact, binomtest
@@ -11,8 +12,10 @@ from statsmodels.stats.multitest import multipletests
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.comparing.claims import claims
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm, paired_outcomes, pairing
-from comborun.reporter.statistics.barnard import paired_gap
+from comborun.reporter.comparing.pairing import Arm, Counted, arm, outcomes, pairing, pairs_in_order
+from comborun.reporter.merge import merge
+from comborun.reporter.statistics.barnard import detectable_gap
+from comborun.reporter.statistics.difference import holm
 
 VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
 
@@ -35,7 +38,16 @@ def episodes(policy: str, marks: str, seed: int | None = 1000, **fields: object)
 
 
 def side(policy: str, marks: str, seed: int | None = 1000, **fields: object) -> Arm:
-    return arm(policy, episodes(policy, marks, seed, **fields))
+    return arm_of(episodes(policy, marks, seed, **fields))
+
+
+def arm_of(records: list[EpisodeRecord], caution: str = "") -> Arm:
+    (combo,) = merge(records, {})
+    return arm(combo, caution)
+
+
+def steps(a: Arm, b: Arm, planned: Iterable[int]) -> tuple[int, ...]:
+    return outcomes(a, b, pairs_in_order(a, b, planned)[0])
 
 
 def only(comparisons: Comparisons) -> Comparison:
@@ -54,7 +66,7 @@ def test_equal_seeds_of_all_common_episodes_make_pairs() -> None:
     [
         (side("a", "++"), side("b", "  ++"), "no episode index in common"),
         (side("a", "++", None), side("b", "++", None), "no seeds in the records"),
-        (side("a", "++", 1), side("b", "++", 2), "seeds differ in 2 of 2 common episodes"),
+        (side("a", "++", 1), side("b", "++", 2), "seeds differ"),
         (side("a", "!!"), side("b", "++"), "no episode index in common"),
     ],
 )
@@ -66,41 +78,38 @@ def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: 
 
 def test_a_single_seed_for_all_episodes_shows_nothing() -> None:
     same = [record.but(seed=7) for record in episodes("a", "+-+-")]
-    found = pairing(arm("a", same), arm("b", same))
+    found = pairing(arm_of(same), arm_of([record.but(policy="b") for record in same]))
     assert not found.paired
-    assert found.why == "only 1 different seeds in 4 common episodes, which says nothing of equal starts"
+    assert found.why == "one seed for all episodes, which says nothing of their starts"
 
 
 def test_seeds_of_only_some_episodes_are_not_enough() -> None:
     some = [record.but(seed=None) if record.episode else record for record in episodes("a", "+-+")]
-    assert pairing(arm("a", some), side("b", "+++")).why == "seeds for only 1 of 3 episodes"
+    assert pairing(arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
 
 
 def test_hashes_of_initial_states_say_more_than_seeds() -> None:
     a, b = side("a", "+-", init_hash="x{}"), side("b", "++", init_hash="x{}")
     assert pairing(a, b).why == "equal initial states (init_hash) in all 2 common episodes"
     other = side("b", "++", init_hash="y{}")
-    assert pairing(a, other).why == "initial states (init_hash) differ in 2 of 2 common episodes"
+    assert pairing(a, other).why == "initial states (init_hash) differ"
     without_seeds = (side("a", "+-", None, init_hash="x{}"), side("b", "++", None, init_hash="x{}"))
     assert pairing(*without_seeds).paired
 
 
 def test_pairs_stand_in_index_order_up_to_the_first_gap() -> None:
     a, b = side("a", "++-!+ +"), side("b", "+--++++")
-    assert paired_outcomes(a, b, range(7))[0] == (0, 1, 0, 0, 0)
-    assert paired_outcomes(b, a, range(7))[0] == (0, -1, 0, 0, 0)
-    assert paired_outcomes(a, b, range(6, 7))[0] == (0,)
-    assert paired_outcomes(a, b, [])[0] == ()
+    assert steps(a, b, range(7)) == (0, 1, 0, 0, 0, 0, 0)
+    assert steps(b, a, range(7)) == (0, -1, 0, 0, 0, 0, 0)
+    assert steps(a, b, range(6, 9)) == (0,)
+    assert steps(a, b, []) == ()
 
 
 def test_pairs_are_the_same_whatever_order_the_records_came_in() -> None:
     records = episodes("a", "+-++--+! +")
     shuffled = random.Random(1).sample(records, len(records))
     other = side("b", "--+++-+-++")
-    assert (
-        paired_outcomes(arm("a", shuffled), other, range(10))[0]
-        == paired_outcomes(arm("a", records), other, range(10))[0]
-    )
+    assert steps(arm_of(shuffled), other, range(10)) == steps(arm_of(records), other, range(10))
 
 
 def test_paired_episodes_are_compared_by_mcnemar_on_the_common_ones() -> None:
@@ -139,8 +148,12 @@ def test_every_pair_of_every_environment_is_corrected_for_all_of_them() -> None:
     found = compare({"stairs": three(), "grass": three(None)})
     family = found.all
     assert found.size == len(family) == 6
-    expected = multipletests([comparison.p for comparison in family], method="holm")[1]
-    assert [comparison.p_holm for comparison in family] == pytest.approx(expected, abs=1e-12)
+    ps = [one.p for one in (*found.overall, *family)]
+    weights = [1 / 3] * 3 + [1 / 6] * 6  # one half of the error each
+    assert [one.p_holm for one in (*found.overall, *family)] == pytest.approx(holm(ps, weights), abs=1e-12)
+    alone = compare({"stairs": three()}).all
+    expected = multipletests([one.p for one in alone], method="holm")[1]
+    assert [one.p_holm for one in alone] == pytest.approx(expected, abs=1e-12)
     assert found.environments[0].letters == (("best", "a"), ("good", "a"), ("bad", "b"))
     assert found.letters_of("bad", "stairs") == "b"
 
@@ -172,8 +185,8 @@ def test_a_decided_comparison_is_claimed_from_the_better_ones_side() -> None:
     found = claims(compare({"stairs": [side("flat", "-" * 38 + "++"), side("rough", "+" * 38 + "--")]}))
     assert found.decided == (
         (
-            "rough beats flat in stairs: +90.0 points [+70.1, +100.0], paired (exact McNemar), 40 episodes each,"
-            " Holm p < 0.0001."
+            "rough beats flat in stairs: 38/40 = 95.0 % against 2/40 = 5.0 %, +90.0 points [+70.1, +100.0], paired"
+            " (exact McNemar), Holm p < 0.0001."
         ),
     )
     assert found.undecided == ()
@@ -184,7 +197,7 @@ def test_what_is_not_decided_is_said_with_what_could_have_been() -> None:
     assert found.undecided == (
         (
             "Not decided in stairs: flat minus rough is −10.0 points [−45.1, +29.0], Holm p = 0.82."
-            " With 10 episodes and the one comparison made, a true gap of 60 points would be found 4 times in 5."
+            " With 10 episodes, a true gap of 71 points would be found 4 times in 5."
         ),
     )
     assert found.decided == ()
@@ -194,8 +207,8 @@ def test_too_few_episodes_are_said_to_be_too_few() -> None:
     one, two = (
         claims(compare({"stairs": [side("flat", "+" * n), side("rough", "-" * n)]})).undecided[0] for n in (1, 2)
     )
-    assert " With 1 episode and the one comparison made, " in one
-    assert two.endswith("With 2 episodes and the one comparison made, no difference at all could have been found.")
+    assert " With 1 episode and this many comparisons, " in one
+    assert two.endswith("With 2 episodes and this many comparisons, no difference at all could have been found.")
 
 
 def test_many_undecided_pairs_are_named_without_their_numbers() -> None:
@@ -206,6 +219,9 @@ def test_many_undecided_pairs_are_named_without_their_numbers() -> None:
 def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> None:
     found = claims(compare({"stairs": three(), "grass": three()}))
     assert [claim.split(":")[0] for claim in found.decided] == [
+        "Overall best beats bad",
+        "Overall good beats bad",
+        "Overall best beats good",
         "best beats bad in stairs",
         "good beats bad in stairs",
         "best beats bad in grass",
@@ -220,10 +236,10 @@ def test_that_nothing_is_decided_is_told_first() -> None:
 
 def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:
     marks = "+-+-"
-    numbered = arm("a", episodes("a", marks), unpaired="numbered in the order of ending")
+    numbered = arm_of(episodes("a", marks), "numbered in the order of ending")
     assert pairing(numbered, side("b", marks)).why == "numbered in the order of ending"
     assert pairing(side("b", marks), numbered).why == "numbered in the order of ending"
-    hashed = arm("a", episodes("a", marks, init_hash="x{}"), unpaired="numbered in the order of ending")
+    hashed = arm_of(episodes("a", marks, init_hash="x{}"), "numbered in the order of ending")
     assert pairing(hashed, side("b", marks, init_hash="x{}")).paired
 
 
@@ -243,5 +259,110 @@ def test_what_only_one_policy_completed_is_in_no_pair() -> None:
 def test_the_gap_that_could_be_found_grows_with_the_family() -> None:
     (stairs, _) = compare({"stairs": three(), "grass": three(None)}).environments
     assert stairs.detectable.n == 40
-    assert stairs.detectable.alone == paired_gap(40, 0.05)
-    assert stairs.detectable.in_family == paired_gap(40, 0.05 / 6)
+    assert stairs.detectable.alone == detectable_gap(40, 0.05)
+    assert stairs.detectable.in_family == detectable_gap(40, 0.05 / 12)
+
+
+def test_episodes_that_crashed_are_not_left_out_of_a_claim() -> None:
+    crashed, honest = side("a", "+" * 50 + "!" * 50, None), side("b", "+" * 63 + "-" * 37, None)
+    one = only(compare({"stairs": [crashed, honest]}))
+    assert one.p_holm < 0.0001
+    assert (one.decided, one.only_completed, one.better, one.unknown) == (False, True, None, (50, 0))
+    found = claims(compare({"stairs": [crashed, honest]}), {("a", "stairs"): "exit code 1"})
+    assert found.decided == ()
+    assert found.undecided[0].startswith("Only among completed episodes: a beats b in stairs: 50/50 = 100.0 % against")
+    assert "50 of a (exit code 1)" in found.undecided[0]
+
+
+@pytest.mark.parametrize("seed", [1000, None])
+def test_a_claim_survives_a_few_missing_episodes(seed: int | None) -> None:
+    one = only(compare({"stairs": [side("a", "+" * 38 + " !" + "+" * 10, seed), side("b", "-" * 50, seed)]}))
+    assert (one.decided, one.unknown) == (True, (2, 0))
+    assert one.worst_p >= one.p
+
+
+def test_an_episode_with_two_outcomes_counts_against_the_claim() -> None:
+    records = [*episodes("a", "+" * 6), *(one.but(verdict=Verdict.FAILURE) for one in episodes("a", "++"))]
+    one = only(compare({"stairs": [arm_of(records), side("b", "-" * 6)]}))
+    assert (one.p, one.unknown) == (2 / 2**6, (2, 0))
+    assert one.worst_p == pytest.approx(2 / 2**4)
+
+
+def repeated(policy: str, marks: str, starts: int, field: str = "seed") -> Arm:
+    """Episodes whose starts come again after as many."""
+    found = episodes(policy, marks, None, **({"init_hash": "x{}"} if field == "hash" else {}))
+    if field == "hash":
+        return arm_of([one.but(extra={"init_hash": f"x{one.episode % starts}"}) for one in found])
+    return arm_of([one.but(seed=one.episode % starts) for one in found])
+
+
+@pytest.mark.parametrize("field", ["seed", "hash"])
+def test_a_start_that_comes_again_is_no_new_evidence(field: str) -> None:
+    one = only(compare({"stairs": [repeated("a", "++++-" * 20, 5, field), repeated("b", "-----" * 20, 5, field)]}))
+    assert one.pairs is not None
+    assert (one.pairs.n, one.pairs.only_a, one.rate_a.n, one.rate_a.starts) == (5, 4, 100, 5)
+    assert one.p == pytest.approx(2 / 2**4)
+    assert not one.decided
+    low, high = one.rate_a.interval or (0, 0)
+    assert (low, high) == pytest.approx((0.2836, 0.9949), abs=1e-4)
+
+
+def test_repeated_starts_are_counted_once_without_pairs_too() -> None:
+    a, b = repeated("a", "++++-" * 20, 5), repeated("b", "-" * 100, 50)
+    one = only(compare({"stairs": [a, b]}))
+    assert (one.paired, one.rate_a.starts, one.rate_b.starts) == (False, 5, 50)
+    assert one.p == pytest.approx(barnard_exact([[4, 0], [1, 50]], n=256).pvalue, abs=2e-8)
+
+
+def test_one_differing_hash_unpairs_although_seeds_are_equal() -> None:
+    a = [one.but(extra={"init_hash": f"x{one.episode}"}) for one in episodes("a", "+-" * 50)]
+    b = [one.but(extra={"init_hash": f"y{one.episode}"}) for one in episodes("b", "+-" * 50)]
+    b[7] = b[7].but(extra={})
+    found = pairing(arm_of(a), arm_of(b))
+    assert (found.paired, found.why) == (False, "initial states (init_hash) differ in 99 of 100 common episodes")
+
+
+def many(policy: str, marks: str, environments: int = 10) -> dict[str, Arm]:
+    return {f"e{index}": side(policy, marks) for index in range(environments)}
+
+
+def test_what_no_environment_shows_all_of_them_together_may() -> None:
+    a, b = many("a", "+++-" + "+-" * 8), many("b", "--+-" + "+-" * 8)
+    found = compare({name: [a[name], b[name]] for name in a})
+    assert not any(one.decided for one in found.all)
+    (overall,) = found.overall
+    assert (overall.better, overall.environments, overall.paired) == ("a", 10, 10)
+    assert overall.difference == pytest.approx(0.1)
+    assert overall.p == pytest.approx(2 / 2**20, rel=1e-6)
+    assert overall.interval[0] < 0.1 < overall.interval[1]
+    assert (
+        claims(found).decided[0].startswith("Overall a beats b: mean rate 55.0 % against 45.0 % over 10 environments")
+    )
+
+
+def test_an_overall_claim_must_hold_with_the_missing_episodes_against_it_too() -> None:
+    a, b = many("a", "+++-" + "!!!!!!"), many("b", "--+-" + "+-" * 3)
+    (overall,) = compare({name: [a[name], b[name]] for name in a}).overall
+    assert (overall.decided, overall.only_completed, overall.unknown) == (False, True, (60, 0))
+
+
+def test_differences_that_are_not_the_same_everywhere_are_told() -> None:
+    up, down = "+" * 30 + "-" * 10, "+" * 10 + "-" * 30
+    environments = {
+        f"e{index}": [side("a", up if index else down), side("b", down if index else up)] for index in range(4)
+    }
+    (overall,) = compare(environments).overall
+    assert overall.heterogeneity < 0.001
+    assert overall.range == (-0.5, 0.5)
+    told = [sentence for sentence in claims(compare(environments)).decided if sentence.startswith("Overall")]
+    assert "not the same everywhere: from −50.0 to +50.0 points" in told[0]
+
+
+def test_ranks_are_those_that_the_overall_comparisons_leave_open() -> None:
+    arms = [many(name, marks, 3) for name, marks in (("a", "+" * 20), ("b", "+" * 19 + "-"), ("c", "-" * 20))]
+    found = compare({name: [one[name] for one in arms] for name in arms[0]})
+    assert [found.rank(name) for name in "abc"] == [(1, 2), (1, 2), (3, 3)]
+
+
+def test_one_environment_has_no_overall_comparison() -> None:
+    assert compare({"stairs": three()}).overall == ()

@@ -1,0 +1,90 @@
+"""How the episodes of a combo began, as far as its records say. Pure.
+
+Episodes begin the same when their initial states have the same hash, or else when their seeds are the same. A start
+that comes again is no new evidence: a deterministic program then repeats what it did.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from comborun.attempt import EpisodeRecord
+
+HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+"""fields of a record that can hold a hash of where its episode started, the best evidence first"""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """By episode; of those with a verdict."""
+
+    seeds: Mapping[int, int]
+    hash_field: str | None
+    hashes: Mapping[int, object]
+    caution: str = ""
+    """why neither index nor seed says how its episodes started; empty where they may"""
+
+    def of(self, episode: int) -> object:
+        """What is equal for equal starts; None where nothing is known."""
+        if episode in self.hashes:
+            return self.hash_field, self.hashes[episode]
+        return None if self.caution else self.seeds.get(episode)
+
+    def groups(self, episodes: Collection[int]) -> list[frozenset[int]] | None:
+        """The episodes of each start, alone where it is not known; None where no start comes again."""
+        known = {*self.hashes.values()} | {*self.seeds.values()}
+        if not self.hashes and (self.caution or len(known) == len(self.seeds)):
+            return None
+        found: defaultdict[object, list[int]] = defaultdict(list)
+        for episode in episodes:
+            start = self.of(episode)
+            found[("alone", episode) if start is None else start].append(episode)
+        return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
+
+    def mismatch(self, other: Starts, episode: int) -> str:
+        """Why an episode of both is not shown to have started the same; empty where it is."""
+        if self.hash_field == other.hash_field and episode in self.hashes and episode in other.hashes:
+            same = self.hashes[episode] == other.hashes[episode]
+            return "" if same else f"initial states ({self.hash_field}) differ"
+        if reason := self.caution or other.caution:
+            return reason
+        own, theirs = self.seeds.get(episode), other.seeds.get(episode)
+        if own is None or theirs is None:
+            return "no seeds in the records"
+        return "" if own == theirs else "seeds differ"
+
+
+UNTOLD = Starts(MappingProxyType({}), None, MappingProxyType({}))
+
+
+def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
+    """From the records with a verdict. One seed for all of them is that of the run, unless all went the same."""
+    # Decided by the first record: a program writes the same fields throughout.
+    field = next((name for name in HASH_FIELDS if judged and _field(judged[0], name) is not None), None)
+    found = ((record.episode, _field(record, field)) for record in judged if field is not None)
+    seeds = {record.episode: record.seed for record in judged if record.seed is not None}
+    if len({*seeds.values()}) == 1 < len(seeds) and _vary(judged):
+        caution = caution or "one seed for all episodes, which says nothing of their starts"
+    hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
+    return Starts(seeds, field, hashes, caution)
+
+
+def _vary(judged: Sequence[EpisodeRecord]) -> bool:
+    first = judged[0]
+    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in judged)
+
+
+def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
+    """Whether the best field that both records have holds the same hash; None where they have none in common."""
+    hashes = ((_field(a, name), _field(b, name)) for name in HASH_FIELDS)
+    return next((first == second for first, second in hashes if first is not None and second is not None), None)
+
+
+def _field(record: EpisodeRecord, name: str) -> object:
+    return record.extra.get(name, record.metrics.get(name))

@@ -1,0 +1,145 @@
+"""One comparison over several environments: a randomization test stratified by environment. Pure.
+
+If two policies are the same, the outcomes of a pair could as well be swapped, and so could any two unpaired episodes of
+an environment. The test asks how likely the observed mean difference, or a larger one, is among all such swaps:
+exact, whatever the rates of the environments are. With one environment it is McNemar's test, or Fisher's.
+R. A. Fisher, The Design of Experiments (1935), chapter III; stratified as by N. Mantel and W. Haenszel, JNCI 22 (1959).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, sqrt
+from typing import TYPE_CHECKING
+
+from comborun.reporter.statistics.difference import PairCounts, adjusted
+from comborun.reporter.statistics.means import rate_variance, spread_of_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from comborun.reporter.statistics.proportion import Interval
+
+    Floats = NDArray[np.float64]
+
+SMALLEST = 1e-12
+"""of p: the sum of many probabilities is not more exact"""
+FINE = 8
+"""steps of the smallest weight, where environments have different numbers of episodes"""
+LONGEST = 2**16
+"""different sums; beyond, the normal distribution with the same mean and variance stands for them"""
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Two policies in one environment: successes and n of each, or how their pairs went."""
+
+    a: tuple[float, int]
+    b: tuple[float, int]
+    pairs: PairCounts | None = None
+
+    @property
+    def difference(self) -> float:
+        return self.a[0] / self.a[1] - self.b[0] / self.b[1]
+
+    @property
+    def variance(self) -> float:
+        if self.pairs is not None:
+            return adjusted(self.pairs)[1] / self.pairs.n
+        return rate_variance(*self.a) + rate_variance(*self.b)
+
+    @property
+    def freedom(self) -> int:
+        return self.a[1] - 1 + (0 if self.pairs else self.b[1] - 1)
+
+
+def pooled_difference(strata: Sequence[Stratum]) -> tuple[float, Interval]:
+    """The mean of the differences, each environment with the same weight, and its 95 % interval."""
+    mean = sum(one.difference for one in strata) / len(strata)
+    half = spread_of_mean([one.variance for one in strata], sum(one.freedom for one in strata))
+    return mean, (max(-1.0, mean - half), min(1.0, mean + half))
+
+
+def heterogeneity(strata: Sequence[Stratum]) -> float:
+    """p of "the difference is the same in every environment".
+
+    W. G. Cochran, Biometrics 10 (1954) 101-129.
+    """
+    from scipy.special import chdtrc
+
+    weights = [1 / one.variance for one in strata]
+    mean = sum(weight * one.difference for weight, one in zip(weights, strata, strict=True)) / sum(weights)
+    spread = sum(weight * (one.difference - mean) ** 2 for weight, one in zip(weights, strata, strict=True))
+    return float(chdtrc(len(strata) - 1, spread))
+
+
+def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
+    """Two-sided p of the mean difference having this sign: twice the chance of as large a sum of a's wins, or larger.
+
+    Environments have integer weights, nearly in proportion to 1 / n: any fixed weights keep the test exact.
+    """
+    import numpy as np
+
+    ways = [_swaps(one if sign > 0 else Stratum(one.b, one.a, _turned(one.pairs))) for one in strata]
+    least = min(unit for _, unit, _ in ways)
+    fine = 1 if all(unit < least * 1.0001 for _, unit, _ in ways) else FINE
+    weights = [round(fine * unit / least) for _, unit, _ in ways]
+    longest = sum(weight * (len(chances) - 1) for weight, (_, _, chances) in zip(weights, ways, strict=True)) + 1
+    seen = sum(weight * wins for weight, (wins, _, _) in zip(weights, ways, strict=True))
+    if longest > LONGEST:
+        return _normal_p(seen, weights, [chances for _, _, chances in ways])
+    size = 1 << (longest - 1).bit_length()
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for weight, (_, _, chances) in zip(weights, ways, strict=True):
+        spaced = np.zeros(size)
+        spaced[: weight * len(chances) : weight] = chances
+        spectrum *= np.fft.rfft(spaced)
+    tail = float(np.fft.irfft(spectrum, size)[seen:longest].sum())
+    return min(1.0, max(SMALLEST, 2 * tail))
+
+
+def _swaps(one: Stratum) -> tuple[int, float, Floats]:
+    """a's wins, rounded down; what a win adds to the difference; the chances of 0, 1, .. wins."""
+    import numpy as np
+
+    if one.pairs is not None:
+        won = floor(one.pairs.only_a + 1e-6)
+        different = won + ceil(one.pairs.only_b - 1e-6)
+        wins = np.arange(different + 1)
+        return won, 2 / one.pairs.n, np.exp(_ways(different, wins) - different * np.log(2))
+    (n, m), won = (one.a[1], one.b[1]), floor(one.a[0] + 1e-6)
+    total = won + ceil(one.b[0] - 1e-6)
+    wins = np.arange(min(total, n) + 1)
+    possible = wins >= total - m
+    chances = np.zeros(len(wins))
+    some = wins[possible]
+    chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
+    return won, 1 / n + 1 / m, chances
+
+
+def _ways(n: int, k: NDArray[np.intp]) -> Floats:
+    """The logarithm of n over k."""
+    import numpy as np
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _turned(pairs: PairCounts | None) -> PairCounts | None:
+    return pairs and PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither)
+
+
+def _normal_p(seen: int, weights: Sequence[int], ways: Sequence[Floats]) -> float:
+    import numpy as np
+    from scipy.special import ndtr
+
+    means = [float(chances @ np.arange(len(chances))) for chances in ways]
+    squares = [float(chances @ np.arange(len(chances)) ** 2.0) for chances in ways]
+    mean = sum(weight * one for weight, one in zip(weights, means, strict=True))
+    pairs = zip(weights, means, squares, strict=True)
+    variance = sum(weight**2 * (square - one**2) for weight, one, square in pairs)
+    half = sum(weights) / len(weights) / 2  # continuity
+    return min(1.0, max(SMALLEST, 2 * float(ndtr((mean - seen + half) / sqrt(variance or 1.0)))))
