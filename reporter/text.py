@@ -91,6 +91,13 @@ def points_interval(limits: tuple[float, float]) -> str:
     return f"[{points(limits[0])}, {points(limits[1])}]"
 
 
+def rank(places: tuple[int, int] | None) -> str:
+    """`2 to 5`: those that are left open."""
+    if places is None:
+        return NOTHING
+    return f"{places[0]} to {places[1]}" if places[0] < places[1] else str(places[0])
+
+
 def p_value(p: float, *, bound: bool = False) -> str:
     """`= 0.041`, `= 0.00052`, `< 0.0001`: two significant digits; `≤ 0.05` for a p of which only a bound is known."""
     if p < 1e-4:

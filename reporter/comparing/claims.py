@@ -141,11 +141,11 @@ def _undecided(group: EnvironmentComparisons) -> str:
     return f"Not decided in {group.environment}{' so far' * found[0].so_far}: {pairs}. {_limit(group)}"
 
 
-def _pair(one: Tested, *, numbers: bool, bound: bool = False) -> str:
+def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
     if not numbers:
         return f"{one.a} and {one.b}"
-    difference = f"{points(one.difference)} points {points_interval(one.interval)}"
-    return f"{one.a} minus {one.b} is {difference}, Holm p {p_value(one.worst_holm, bound=bound)}"
+    p = "" if one.bounded else f", Holm p {p_value(one.worst_holm)}"
+    return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:
@@ -169,18 +169,16 @@ def _overall(one: Overall) -> str:
     without = f" Without {several(left, 'errored, missing or contradictory episode')}." if one.only_completed else ""
     return (
         f"Overall {_beats(one)}: mean rate {fraction(first)} % against {fraction(second)} % over"
-        f" {several(one.environments, 'environment')}, {_size(one)}, {paired} (stratified randomization), Holm p"
-        f" {p_value(one.p_holm)}. {_heterogeneity(one)}{without}"
+        f" {several(one.environments, 'environment')}, {_size(one)}, {paired}, Holm p {p_value(one.p_holm)};"
+        f" {_spread(one)}.{without}"
     )
 
 
-def _heterogeneity(one: Overall) -> str:
+def _spread(one: Overall) -> str:
     sign = -1 if one.difference < 0 else 1
     low, high = sorted(sign * end for end in one.range)
-    spread = f"from {points(low)} to {points(high)} points"
-    if one.heterogeneity < DIFFERS:
-        return f"The difference is not the same everywhere: {spread} (Cochran's Q, p {p_value(one.heterogeneity)})."
-    return f"By environment it is {spread}, which chance explains (Cochran's Q, p {p_value(one.heterogeneity)})."
+    words = "not the same everywhere," if one.heterogeneity < DIFFERS else "by environment"
+    return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(one.heterogeneity)})"
 
 
 def _undecided_overall(found: Sequence[Overall]) -> Iterator[str]:

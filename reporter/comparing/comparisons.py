@@ -61,6 +61,11 @@ class Tested:
         return ALPHA
 
     @property
+    def bounded(self) -> bool:
+        """Whether p is only a bound: a test after every pair says whether it decides at its level, and no more."""
+        return False
+
+    @property
     def decided(self) -> bool:
         return max(self.p_holm, self.worst_holm) <= self.level
 
@@ -128,7 +133,6 @@ class Comparison(Tested):
 
     @property
     def bounded(self) -> bool:
-        """Whether p is only a bound: a test after every pair says whether it decides at its level, and no more."""
         return self.sequential is not None
 
     @property

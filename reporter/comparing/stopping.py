@@ -155,23 +155,22 @@ class Stopping:
 
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
-    """None for a run that is over, and all of whose episodes were to run. What is said of a run that is under way must
-    hold however often somebody looks: all its comparisons are tested as if they might stop it."""
-    rule, so_far = collected.stop_early, not_over(collected)
-    if rule is None and so_far and collected.plan:
-        rule = stop_rule(
-            StopRequest(ALPHA, None, None, None), [one for one in collected.plan.sessions if one.unit == "episode"]
-        )
+    """None where all episodes were to run, and none will run any more. What is said of an environment that is under way
+    must hold however often somebody looks: its comparisons are tested as if they might stop it."""
+    rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
+    if so_far and collected.plan:
+        counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]
+        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), counted)
     if rule is None:
         return None
-    found = standings(rule, last_arms(collected, sides), alike=collected.stop_early is not None)
-    return Stopping(rule, found, so_far=so_far and collected.stop_early is None)
+    return Stopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
 
 
-def not_over(collected: Collected) -> bool:
-    """Whether some episodes of the plan may still be run: sessions that have not ended, or that somebody stopped."""
-    ends = [_last_end(one) for one in collected.sessions if one.session.flag != "dropped"]
-    return any(end.cause is Cause.STOPPED if end else not collected.done for end in ends)
+def under_way(collected: Collected) -> tuple[str, ...]:
+    """Environments with episodes that may still be run: of sessions that have not ended, or that somebody stopped."""
+    latest = ((one.session, _last_end(one)) for one in collected.sessions if one.session.unit == "episode")
+    open_ones = (one for one, end in latest if (end.cause is Cause.STOPPED if end else not collected.done))
+    return tuple(dict.fromkeys(one.environment for one in open_ones))
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord, JsonValue
     from comborun.reporter.comparing.canary import Canary
-    from comborun.reporter.comparing.comparisons import Comparison
+    from comborun.reporter.comparing.comparisons import Comparison, Overall
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.schedule import Schedule, Stay
     from comborun.reporter.records.usage import Busy
@@ -90,6 +90,7 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "claims": summary.claims.decided,
         "undecided": summary.claims.left_open,
         "comparisons": [_comparison(one) for one in comparisons.all],
+        "overall": [_overall(one) for one in comparisons.overall],
         "detectable": [
             {
                 "environment": group.environment,
@@ -99,7 +100,7 @@ def report_json(summary: Summary, ran: Schedule) -> str:
             }
             for group in comparisons.environments
         ],
-        "means": [_mean(mean) for mean in summary.macro_means],
+        "means": [_mean(mean, comparisons.rank(mean.policy)) for mean in summary.macro_means],
         "attempts": [_stay(stay) for stay in ran.stays],
         "usage": _usage(busy(ran.usage)),
         "quality": {**vars(quality), "findings": [vars(finding) for finding in quality.findings]},
@@ -166,19 +167,40 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "difference": significant(one.difference),
         "interval": limits(one.interval),
         **_told(one, "interval_method", "test"),
-        "p": significant(one.p),
-        "p_holm": significant(one.p_holm),
-        **_told(one, "better", "paired", "pairing"),
+        **_tested(one),
+        **_told(one, "paired", "pairing", "so_far"),
+        **({"starts_a": one.rate_a.starts} if one.rate_a.starts else {}),
+        **({"starts_b": one.rate_b.starts} if one.rate_b.starts else {}),
         **({"sequential": test} if test else {}),
         **({"prevented": one.prevented} if one.prevented else {}),
     }
 
 
-def _mean(mean: MacroMean) -> dict[str, Any]:
+def _overall(one: Overall) -> dict[str, Any]:
+    return {
+        **_told(one, "a", "b", "environments"),
+        "mean_a": significant(one.mean_a),
+        "mean_b": significant(one.mean_b),
+        "difference": significant(one.difference),
+        "interval": limits(one.interval),
+        **_tested(one),
+        "paired_environments": one.paired,
+        "range": limits(one.range),
+        "heterogeneity": significant(one.heterogeneity),
+    }
+
+
+def _tested(one: Comparison | Overall) -> dict[str, Any]:
+    ps = {name: significant(getattr(one, name)) for name in ("p", "p_holm", "worst_p", "worst_holm")}
+    return {**ps, **_told(one, "better", "only_completed", "unknown")}
+
+
+def _mean(mean: MacroMean, rank: tuple[int, int] | None) -> dict[str, Any]:
     return {
         **_told(mean, "policy", "environments", "episodes", "mean"),
         "interval": limits(mean.interval),
         **_told(mean, "missing", "partial"),
+        "rank": rank,
         **({"early": mean.early} if mean.early else {}),
     }
 

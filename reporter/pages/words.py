@@ -72,7 +72,7 @@ def _episodes(summary: Summary) -> Iterator[str]:
 
 def _early(summary: Summary) -> Iterator[str]:
     """What stopping early has spared; nothing about runs that could not."""
-    found = [one.sequential for one in summary.comparisons.all if one.sequential]
+    found = [one.sequential for one in summary.comparisons.all if one.sequential and not one.so_far]
     if found:
         spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
         yield (
@@ -128,8 +128,8 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         return
     sequential = [one.sequential for one in found if one.sequential]
     if sequential:
-        yield _sequential(sequential, len(found), summary.comparisons.size)
-    if prevented := sum(bool(one.prevented) for one in found):
+        yield _sequential(sequential, len(found), summary)
+    if prevented := sum(bool(one.prevented) and not one.so_far for one in found):
         yield (
             f"{_share(prevented, len(found))} of policies {'was' if prevented == 1 else 'were'} planned to be tested"
             " after every pair of episodes, and could not be, for the reasons under data quality: nothing stopped early"
@@ -146,23 +146,42 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
             " Newcombe interval of the difference."
         )
+    yield from _overall(summary)
+    if any(combo.rate and combo.rate.starts for combo in summary.combos):
+        yield "Where episodes started from the same seed or state, each start counts once, at its mean."
     yield (
         f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
-        f" decided at {ALPHA:g}. Intervals of differences are at 95 % for each alone. Policies that share a letter are"
-        " not told apart, which does not mean that they are equal."
+        f" decided at {ALPHA:g}, and claimed only if that also holds where every errored, missing or contradictory"
+        " episode counts against it. Intervals of differences are at 95 % for each alone. Policies that share a letter"
+        " are not told apart, which does not mean that they are equal."
     )
 
 
-def _sequential(planned: Sequence[Sequential], printed: int, family: int) -> str:
+def _overall(summary: Summary) -> Iterator[str]:
+    if found := summary.comparisons.overall:
+        yield (
+            f"{several(len(found), 'overall comparison')} of mean rates, each environment with the same weight: a"
+            " randomization test stratified by environment and a t interval (Agresti-Coull variances). They share one"
+            " half of the error, comparisons within environments the other (weighted Holm). Ranks are those that they"
+            " leave open for all policies at once."
+        )
+
+
+def _sequential(planned: Sequence[Sequential], printed: int, summary: Summary) -> str:
+    family, so_far = summary.comparisons.size, any(one.so_far for one in summary.comparisons.all)
+    fixed = (
+        "so that it holds however often one looks while the run lasts"
+        if so_far
+        else ("and all of this was fixed before the first episode")
+    )
     return (
         f"{_share(len(planned), printed)} of policies {'was' if printed == 1 else 'were'} tested after every pair of"
         " episodes, in the order of their index, by a conditional alpha-spending McNemar test (CASM) of at most"
         f" {max(one.n_max for one in planned)} pairs with linear spending; {planned[0].alpha:g} two-sided is shared"
-        f" equally among {several(family, 'comparison')}, and all of this was fixed before the first episode. Pairs"
-        " start from equal seeds or initial states and are taken as independent of each other. p-values are"
-        " sequential, the smallest of a fixed list of levels, and valid whenever one stops; intervals join"
-        " Clopper-Pearson limits at 97 % by square and add. Estimates after an early stop lean away from zero. Episodes"
-        " after a decision are kept, and not used in that comparison."
+        f" equally among {several(family, 'comparison')}, {fixed}. Pairs are taken as independent of each other. p is"
+        " the family's level where it decides; intervals are Bonett-Price at 98.5 %, which after a stop covers 95 %."
+        " Estimates after an early stop lean away from zero. Episodes after a decision are kept, and not used in that"
+        " comparison."
     )
 
 

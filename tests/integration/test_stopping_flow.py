@@ -63,7 +63,7 @@ def test_records_that_can_carry_no_decision_are_told_by_whoever_looks(desk: Desk
     command = f"sh -c '\"$@\"; {unseeded}; until [ -e ~/gate ]; do sleep 0.05; done' {{output_dir}} {evaluate()}"
     launched = desk.combo("launch", desk.grid(**STOPPING | {"command": command}))
     assert launched.returncode == 0, launched.stderr
-    said = "stop_early can't decide good against poor in maze, so all episodes run: no seed in the records of episode 0"
+    said = "stop_early can't decide good against poor in maze, so all episodes run: no seeds in the records (episode 0)"
     until(lambda: desk.json("status")["undecided"] == said, "both policies have records", 20)
     assert f"! {said}" in " ".join(desk.combo("status").stdout.split())
     (desk.home / "gate").touch()

@@ -64,7 +64,7 @@ def test_the_claims_stand_above_the_files_as_the_report_has_them(
         "All 10 combos are complete: 100 of 100 planned episodes have a verdict.",
         *(f"- {sentence}" for sentence in claims),
     ]
-    assert len(claims) == len(ENVIRONMENTS)
+    assert len(claims) == 1 + len(ENVIRONMENTS)
     assert files.startswith(str(tmp_path))
 
 
@@ -76,10 +76,10 @@ def test_on_a_terminal_they_take_six_lines_and_the_rest_is_counted(
     head = claims_and_files(told(report, tmp_path, capsys))[0].splitlines()
     assert max(map(cell_len, head)) <= 80
     _, _, *claims, more = head
-    assert [line[:2] for line in claims] == ["- ", "  "] * 3
-    assert more == "2 more in the report"
-    joined = " ".join(line[2:] for line in claims)
-    assert joined == " ".join(report.summary.claims.told[:3])
+    assert len(claims) <= 6
+    shown = sum(line.startswith("- ") for line in claims)
+    assert more == f"{len(report.summary.claims.told) - shown} more in the report"
+    assert " ".join(line[2:] for line in claims) == " ".join(report.summary.claims.told[:shown])
 
 
 def test_the_first_claim_is_told_however_long_it_is(
@@ -88,8 +88,8 @@ def test_the_first_claim_is_told_however_long_it_is(
     look_on(monkeypatch, 12)
     head = claims_and_files(told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys))[0].splitlines()
     assert sum(line.startswith("- ") for line in head) == 1
-    assert "each, Holm" in " ".join(head).replace("  ", " ")
-    assert head[-1] == "4 more in the report"
+    assert "paired, Holm" in " ".join(" ".join(head).split())
+    assert head[-1] == "5 more in the report"
 
 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "[bold]red", "\u202ered", "two\nlines"])

@@ -355,7 +355,7 @@ def test_differences_that_are_not_the_same_everywhere_are_told() -> None:
     assert overall.heterogeneity < 0.001
     assert overall.range == (-0.5, 0.5)
     told = [sentence for sentence in claims(compare(environments)).decided if sentence.startswith("Overall")]
-    assert "not the same everywhere: from −50.0 to +50.0 points" in told[0]
+    assert "not the same everywhere, −50.0 to +50.0 (Cochran" in told[0]
 
 
 def test_ranks_are_those_that_the_overall_comparisons_leave_open() -> None:
