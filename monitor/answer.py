@@ -145,6 +145,7 @@ def _snapshot(told: Fields, attempts: tuple[Attempt, ...]) -> Snapshot:
         done=told.part("done").there,
         attempts=attempts,
         plan=told.integer("plan"),
+        again={name: int(number) for name, number in told.record("again").items() if number.isdecimal()},
         notice_failed=None if code is None else (code, notice.number("at") or 0.0),
         hold=Hold(hold.text("kind"), hold.number("at"), hold.text("why")) if hold.there else None,
         quarantine=tuple(

@@ -169,7 +169,10 @@ def _evidence(session: Session) -> str:
 def _retries(asked: Question) -> str:
     failure, plan, status = asked.seen.failure, asked.view.plan, asked.status
     assert failure
-    spent, most = budget(plan, asked.attempts, failure), plan.limits.attempts
+    renewed, most = status.again.get(asked.seen.name, 0), plan.limits.attempts
+    if renewed >= asked.seen.attempt:
+        return f"its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
+    spent = budget(plan, [one for one in asked.attempts if one.number > renewed], failure)
     used = f" ({spent.made} of {several(most, 'start')} used)" if spent.made <= most else ""
     if spent.left:
         when = " when the run goes on" if status.finished or status.hold else ""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.attempt import Begin, End
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.rules.tally import Counts
 from comborun.rules.words import Life
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 
@@ -196,6 +199,8 @@ class RunFacts:
     """the model servers that its sessions ask"""
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""
+    again: Mapping[str, int] = field(default_factory=dict)
+    """session -> the attempt after which a person asked for another one"""
 
 
 @dataclass(frozen=True, kw_only=True)

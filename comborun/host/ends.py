@@ -286,12 +286,9 @@ class Ends:
         session.undertaker = dispatcher.finalize_lost(name, number)
 
     def _tell_stall(self, session: Session) -> None:
-        """Once for each attempt."""
         stalled = self._attempts.at(session.name, session.attempt).stalled
-        if session.stalled_told != session.attempt and os.path.exists(stalled):
-            session.stalled_told = session.attempt
-            why = files.read(stalled).get("why", "")
-            self._dispatcher.notices.tell("stalled", session.name, f"{session.name} makes no progress: {why}")
+        if os.path.exists(stalled):
+            self._dispatcher.tell_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
 
     def _tell_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:

@@ -49,6 +49,7 @@ class Overseer:
         self.breaker = Breaker(0)
         self.failed: set[str] = set()
         """sessions that ended for good without success, and were not forgiven; as last looked at"""
+        self._stalls: set[tuple[str, int]] = set()
         self.halted_why = ""
         """of a halt that could not be written yet"""
         self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -110,8 +111,16 @@ class Overseer:
         """Once for each attempt."""
         told = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *told))))
+        if end.get("cause") == "stalled":
+            self.tell_stall(name, number, end.get("note", ""))
         if failure_of(end) == "disk_full":
             self.notices.tell("host", name, "its disk is full")
+
+    def tell_stall(self, name: str, number: int, why: str) -> None:
+        """Once for each attempt, whether it is seen to stall or has ended for that."""
+        if (name, number) not in self._stalls:
+            self._stalls.add((name, number))
+            self.notices.tell("stalled", name, f"{name} makes no progress: {why}")
 
     def tell_failure(self, session: Known) -> None:
         """It has ended for good."""

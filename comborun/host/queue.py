@@ -124,8 +124,6 @@ class Session(Known):
     """the child that watches an orphan"""
     mute: bool = False
     """its loss is part of an event that has been counted"""
-    stalled_told: int = 0
-    """the attempt whose stall has been told"""
 
 
 class Queue:

@@ -41,7 +41,8 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     count = sum(map(len, cut))
     slowdown = known.slowdown(min(slots, count))
     cut = [tuple(timed(session, known, slowdown) for session in combo) for combo in cut]
-    sessions = interleaved(cut) if grid.stop_early else ordered([session for combo in cut for session in combo])
+    in_turn = grid.stop_early or any(one.block for one in settings.values())
+    sessions = interleaved(cut) if in_turn else ordered([session for combo in cut for session in combo])
     parallel = grid.limits.parallel or max(1, min(count, plan.limits.parallel))
     return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
 
@@ -77,13 +78,13 @@ def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
 def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
     """Longest predicted first, ties in the grid's order: a long one that comes last keeps everybody waiting.
 
-    Where the time of one isn't known, an episode of it is taken to be as long as the others' on average; where none is
-    known, most episodes first. Sessions without a number of episodes may be the longest of all.
+    Where the time of one isn't known, an episode of it is taken to be as long as the others' on average, and a session
+    without a number of episodes may be the longest of all. Where no time is known, the grid's order holds.
     """
     known = [one for one in sessions if one.expected_s and one.count]
+    if not known:
+        return tuple(sessions)
     paces = {unit: _mean([one for one in known if one.unit == unit]) for unit in ("episode", "step")}
-    if not known and len({one.unit for one in sessions}) > 1:
-        return tuple(sessions)  # nobody knows how many steps an episode is worth
 
     def length(one: Session) -> float:
         return one.expected_s or (one.count * (paces[one.unit] or 1.0) if one.count else math.inf)

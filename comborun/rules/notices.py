@@ -41,10 +41,13 @@ class Throttle:
         self.held.setdefault(kind, []).append(who or "-")
 
     def send(self, kind: str, now: float) -> list[str]:
-        """They go out now, with those that were held back before."""
+        """They go out now, with those that were held back before; the last of a run names all that nobody was told."""
         if kind in LIMITED:
             self.told[kind] = now
-        return self.held.pop(kind, [])
+            return self.held.pop(kind, [])
+        held = list(dict.fromkeys(who for names in self.held.values() for who in names))
+        self.held.clear()
+        return held
 
     def due(self, now: float) -> list[str]:
         """Kinds of which something was held back and may be told by now."""

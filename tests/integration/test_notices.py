@@ -119,6 +119,14 @@ def test_a_stall_is_told_once(box: Box) -> None:
     assert len(notices(box, "stalled")) == 1
 
 
+def test_a_stall_that_was_ended_at_once_is_told_too(box: Box) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "0.2"
+    box.run({"env_one": bash("exec sleep 60", constants=("stall_s=1",))}, policy=hook(box))
+    until(lambda: notices(box, "finished"), "the end is told")
+    assert box.ended("env_one").cause == "stalled"
+    assert [one["session"] for one in notices(box, "stalled")] == ["env_one"]
+
+
 def test_trouble_of_the_host_is_told(box: Box) -> None:
     policy = hook(box) | {"breaker": 2}
     box.plan({f"env_p{i}": bash("sleep 0.3; kill -SEGV $$") for i in range(4)}, parallel=1, policy=policy)

@@ -152,6 +152,8 @@ def told_of(lines: Sequence[str]) -> dict[str, Any]:
             told.setdefault("slurm", {"answered": True}).setdefault("tasks", []).append(_fields(rest))
         elif word == "hold":
             told["hold"] = _fields(rest)
+        elif word == "again":
+            told["again"] = {name: str(number) for name, number in _fields(rest).items()}
         else:
             told.setdefault(_LISTS.get(word, word), []).append(_fields(rest))
     for room in ("memory", "disk"):

@@ -221,6 +221,14 @@ def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None
     assert reasons[-1] == "attempt 2 before it: out of GPU memory, 0 episodes"
 
 
+def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
+    failed = [replace(GRASS, attempt=number).ended("exited", "none", code=1) for number in (1, 2)]
+    asked = told("grass_act", *failed, header=("again grass_act=2",))
+    assert any("another start was asked for" in reason for reason in asked.reasons)
+    before = told("grass_act", *failed, header=("again grass_act=1",))
+    assert any("1 of 3 starts used" in reason for reason in before.reasons), "budgets begin anew"
+
+
 def test_a_success_needs_no_excuse() -> None:
     grass = told("grass_act", GRASS.ended(records=100, successes=90))
     assert grass.reasons == (

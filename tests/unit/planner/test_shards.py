@@ -151,8 +151,13 @@ def test_the_longest_predicted_session_starts_first_and_ties_keep_the_order_of_t
     text = HEAD + RANGED
     names = [one.name for one in plan(text, knowing(text, {"x": 1.0, "y": 3.0})).sessions]
     assert names == ["y_a", "y_b", "x_a", "x_b"]
-    more = "overrides: [{when: {policy: b}, episodes: 200}]\n"
-    assert [one.name for one in plan(text + more).sessions] == ["x_b", "y_b", "x_a", "y_a"]
+
+
+def test_where_no_time_is_known_the_order_of_the_grid_holds_and_blocks_take_turns() -> None:
+    more = HEAD + RANGED + "overrides: [{when: {policy: b}, episodes: 200}]\n"
+    assert [one.name for one in plan(more).sessions] == ["x_a", "y_a", "x_b", "y_b"]
+    cut = [one.name for one in plan(HEAD + RANGED + "block: 50\n").sessions]
+    assert [name.partition("_e")[2] for name in cut] == ["0-49"] * 4 + ["50-99"] * 4
 
 
 def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:

@@ -40,6 +40,15 @@ def test_a_run_that_is_done_is_told_in_any_case() -> None:
     assert throttle.rows() == ""
 
 
+def test_the_last_notice_names_all_that_was_held_back() -> None:
+    throttle = Throttle(60.0)
+    throttle.send("failed", 100.0)
+    for kind, who in (("failed", "env_two"), ("stalled", "env_two"), ("failed", "env_three")):
+        throttle.hold_back(kind, who)
+    assert throttle.send("finished", 110.0) == ["env_two", "env_three"]
+    assert throttle.due(200.0) == []
+
+
 def test_a_clock_that_was_set_back_holds_back_nothing() -> None:
     throttle = Throttle(60.0, "failed\t5000.0\t\n")
     assert not throttle.waits("failed", 100.0)
