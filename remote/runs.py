@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonlines
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
+from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from comborun.remote.mirror import Skipped
     from comborun.remote.transport import Transport
+
+STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
+"""how the id of every run ends"""
+_HOSTS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -45,14 +54,51 @@ class Run:
     """what keeps it from going on: `kind` is stopped, paused, draining or halted, `why` is a line"""
 
     @property
-    def started(self) -> str:
+    def stamp(self) -> str:
         """`YYYYmmddTHHMMSSZ`, from the id."""
         return self.id.rsplit("-", 2)[-2]
 
+    @property
+    def grid(self) -> str:
+        return self.id.rsplit("-", 2)[0]
 
-def _memory() -> Path:
+    @property
+    def started(self) -> float:
+        """Seconds since 1970."""
+        return datetime.strptime(self.stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+
+    @property
+    def ended(self) -> float | None:
+        """Seconds since 1970, on the host's clock; None while it has not."""
+        return _number(self.done.get("at"))
+
+    def counts(self) -> dict[str, int]:
+        """How many sessions ended in which way, as it was noted at the end; a smoke test's are apart."""
+        return {word: count for word in Outcome if (count := int(_number(self.done.get(word)) or 0))}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The runs on a host, as they are or as they were last seen."""
+
+    host: str
+    runs: tuple[Run, ...]
+    seen: float | None = None
+    """when, on this machine's clock: seconds since 1970; None: never"""
+    complaint: str = ""
+    """why the host could not be asked now; empty if it answered"""
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+def _memory(name: str = "launches.jsonl") -> Path:
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "comborun" / "launches.jsonl"
+    return Path(base).expanduser() / "comborun" / name
 
 
 def remember(launch: Launch) -> None:
@@ -82,6 +128,11 @@ def remembered() -> tuple[Launch, ...]:
     return tuple(Launch(**entry) for entry in entries if needed <= set(entry) <= names)
 
 
+def is_remembered(directory: str) -> bool:
+    """Whether a launch from here made a run in this folder, on any host."""
+    return any(launch.directory.rstrip("/") == directory.rstrip("/") for launch in remembered())
+
+
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """The runs below `roots`, newest first, in one round trip.
 
@@ -97,9 +148,70 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
         for number, entry in enumerate(below):
             directory = entry["directory"]
             run = Run(PurePosixPath(directory).name, directory, entry["done"], entry["held"])
-            started = max(started, run.started)
+            started = max(started, run.stamp)
             found[directory] = (started, number), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
+
+
+def list_everywhere(
+    hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
+) -> tuple[Listing, ...]:
+    """The runs on many hosts, all asked at once. What a host last answered is kept for when it does not."""
+    kept = _last_listings()
+
+    def listing(host: str) -> Listing:
+        try:
+            return Listing(host, look(host), clock())
+        except UserError as error:
+            runs, seen = kept.get(host, ((), None))
+            return Listing(host, runs, seen, error.message.split("\n")[0])
+
+    with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
+        found = tuple(pool.map(listing, hosts))
+    kept |= {one.host: (one.runs, one.seen) for one in found if not one.complaint}
+    _keep_listings(kept)
+    return found
+
+
+def _last_listings() -> dict[str, tuple[tuple[Run, ...], float | None]]:
+    try:
+        told = json.loads(_memory("hosts.json").read_text("utf-8"))
+        return {
+            str(host): (tuple(Run(**run) for run in one["runs"] if STAMPED.search(run["id"])), float(one["seen"]))
+            for host, one in told.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> None:
+    told = {host: {"runs": [asdict(run) for run in runs], "seen": seen} for host, (runs, seen) in kept.items()}
+    path = _memory("hosts.json")
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(told), "utf-8")
+        draft.replace(path)
+    except OSError:
+        return
+
+
+def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
+    """Bytes that each run takes on its host."""
+    return tuple(map(int, _asked(transport, runs, "sizes", *(run.directory for run in runs))))
+
+
+def remove(transport: Transport, run: Run) -> bool:
+    """Remove a run from its host; False where it has not finished."""
+    return bool(_asked(transport, [run], "remove", run.directory))
+
+
+def _asked(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
+    roots = tuple(dict.fromkeys(run.directory.rpartition("/")[0] for run in runs))
+    done = program.run_packed(transport, "runs", *words, timeout=600, python=program.Python(roots=roots))
+    if done.code:
+        raise HostError(f"the runs on {transport.host} can't be looked at", done.complaint)
+    return program.answer(transport, done)
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
@@ -112,7 +224,7 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     if wanted is None:
         return runs[0]
     for run in runs:
-        if wanted in {run.id, run.directory, run.id.rsplit("-", 2)[0]}:
+        if wanted in {run.id, run.directory, run.grid}:
             return run
     begun = [run for run in runs if run.id.startswith(wanted)]
     if len(begun) == 1:

@@ -34,7 +34,8 @@ _COMMANDS = {
     "Watch": {
         "monitor": ("status", "Watch a run in a live table, and report at its end."),
         "status": ("status", "Show the table of a run once."),
-        "runs": ("logs", "List the runs on a host, newest first."),
+        "runs": ("runs", "List the runs on all hosts, newest first."),
+        "clean": ("runs", "Remove old runs, after saying which and how much."),
         "explain": ("explain", "Say why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),
         "attach": ("attach", "Open a session's window."),

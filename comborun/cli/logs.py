@@ -1,4 +1,4 @@
-"""combo logs and combo runs."""
+"""combo logs: the ends of the sessions' logs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, Where, json_option, of_run_option, root_options
-from comborun.cli.terminal import answer
+from comborun.cli.options import Target, of_run_option
 from comborun.errors import UserError
 from comborun.remote.logs import Log, follow, latest, rank_log
 from comborun.rules.names import RunLayout
-from comborun.rules.words import Outcome
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.remote.logs import Piece
-    from comborun.remote.runs import Run
 
 
 @click.command()
@@ -89,38 +86,6 @@ def _print_lines(pieces: Iterable[Piece], width: int) -> None:
         for line in lines:
             text = harmless(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2], keep="\t")
             click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
-
-
-@click.command()
-@root_options
-@json_option
-def runs(where: Where, as_json: bool) -> None:
-    """List the runs on a host, newest first.
-
-    \b
-    combo runs --host h100
-    """
-    transport = where.connect()
-    found = where.runs(transport)
-    if as_json:
-        rows = ((run.id, run.directory, dict(run.done), dict(run.held)) for run in found)
-        answer([dict(zip(("run", "directory", "done", "held"), row, strict=True)) for row in rows])
-        return
-    for run in found:
-        click.echo(harmless(f"{run.id}  {_state(run)}  ") + click.style(harmless(run.directory), dim=True))
-    if not found:
-        click.echo(f"no runs on {transport.host}")
-
-
-def _state(run: Run) -> str:
-    """How a run ended, or what keeps it from going on."""
-    if run.done:
-        counts = [f"{run.done[word]} {word}" for word in Outcome if run.done.get(word, "0") != "0"]
-        return ", ".join(counts) or "ended"
-    if run.held:
-        why = " ".join(run.held.get("why", "").split())
-        return run.held.get("kind", "held") + (f" ({why})" if why else "")
-    return "not ended"
 
 
 def print_log(pieces: Iterable[bytes]) -> None:

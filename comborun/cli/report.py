@@ -14,6 +14,7 @@ from rich.text import Text
 from comborun.cli.options import Target, Where, json_option, root_options
 from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
+from comborun.remote.runs import is_remembered
 from comborun.rules.words import Life
 from comborun.text import clean, harmless, printable
 
@@ -140,6 +141,9 @@ def collected(target: Target) -> tuple[Collected, Path]:
 def _is_folder(word: str, where: Where) -> bool:
     """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
     folder = Path(word)
+    if where.host is None and not folder.is_dir() and _is_path(word) and not is_remembered(word):
+        what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
+        raise UserError(f"{word}: {what}", "combo report RUN reports on a run; combo runs lists them")
     if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
         return False
     if "/" in word or word in {".", ".."}:
@@ -149,6 +153,10 @@ def _is_folder(word: str, where: Where) -> bool:
     except UserError:
         return True
     return word not in {run, run.rsplit("-", 2)[0]}
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or word.startswith((".", "~"))
 
 
 def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:

@@ -19,7 +19,7 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
@@ -131,6 +131,14 @@ def show_rows(rows: dict[str, str], *, err: bool = False) -> None:
     width = max(map(len, rows), default=0)
     for label, value in rows.items():
         click.echo(f"  {click.style(label.ljust(width), dim=True)}  {value}", err=err)
+
+
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Aligned columns, whole on any width: a name that was cut could not be copied. Nothing where there is no row."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for number, row in enumerate((heads, *rows) if rows else ()):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        click.echo(line if number else click.style(line, dim=True))
 
 
 def warn(*warnings: str) -> None:

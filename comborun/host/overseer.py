@@ -200,10 +200,14 @@ class Overseer:
 
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Write that the run is done; False where that can't be written."""
-        outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
+        planned = [session for session in sessions if session.flag != DROPPED]
+        outcomes = [word_of(session.end) for session in planned if session.flag != SMOKE]
+        smoke = [word_of(session.end) for session in planned if session.flag == SMOKE]
         after = self.attempts.end(AFTER, self.attempts.latest(AFTER))
         counts = [(one, outcomes.count(one)) for one in _COUNTED]
         fields = [("at", round(time.time(), 6)), *counts, ("after", word_of(after) if after else "")]
+        if smoke:
+            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count("succeeded"))]
         return files.write(self.layout.done, fields)
 
     def tell_done(self, sessions: Iterable[Known]) -> None:

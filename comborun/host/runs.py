@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> int:
         "abandon": abandon,
         "abandoned": abandoned,
         "discard": discard,
+        "sizes": lambda *directories: list(map(size, directories)),
+        "remove": remove,
     }
     return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
 
@@ -77,28 +79,59 @@ def _matching(pattern: str) -> Iterator[str]:
             yield (f"~{path[len(home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
 
 
-# Runs of `combo calibrate` and `combo try`
+# What is removed
+
+
+def size(directory: str) -> int:
+    """Bytes that the files of a run take on the disk."""
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            try:
+                total += os.lstat(f"{folder}/{name}").st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def remove(directory: str) -> bool:
+    """Remove a run that has finished; False where it has not, or where something still works in it."""
+    root, run = os.path.split(directory)
+    if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
+        raise Refusal(USAGE, f"{directory} is no run directory")
+    if not os.path.exists(f"{directory}/dispatch/done") or files.lock(f"{directory}/dispatch/lock") < 0:
+        return False
+    aside = f"{root}/.incoming/removed-{run}"  # what is killed here is cleaned up by the next launch
+    os.makedirs(f"{root}/.incoming", exist_ok=True)
+    os.rename(directory, aside)
+    shutil.rmtree(aside, ignore_errors=True)
+    _forget_leases(run)
+    return True
 
 
 def discard(directory: str) -> None:
-    """Remove a run and what it has promised, and only that, when its dispatcher has left."""
+    """Remove a run of a calibration and what it has promised, and only that, when its dispatcher has left."""
     root, run = os.path.split(directory)
-    if os.path.basename(root) not in (".calibrate", ".try") or not re.search(f"{STAMP.pattern}$", run):
-        raise Refusal(USAGE, f"{directory} is no run of a calibration or a try")
+    if os.path.basename(root) != ".calibrate" or not re.search(f"{STAMP.pattern}$", run):
+        raise Refusal(USAGE, f"{directory} is no run of a calibration")
     if os.path.isdir(f"{directory}/dispatch") and files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return
     shutil.rmtree(directory, ignore_errors=True)
     if os.path.exists(directory):
         return
-    leases = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108 - where leases are
-    lease = f"{leases}/{run}.lease"
-    if os.path.exists(lease) and os.stat(lease).st_uid == os.getuid() and files.lock(f"{leases}/lock", _WAIT_S) >= 0:
-        files.remove(lease)
+    _forget_leases(run)
     files.remove(f"{root}/{_MARK}{run}")
     try:
         os.rmdir(root)
     except OSError:
-        return  # another run is there
+        return  # another calibration is there
+
+
+def _forget_leases(run: str) -> None:
+    leases = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108 - where leases are
+    lease = f"{leases}/{run}.lease"
+    if os.path.exists(lease) and os.stat(lease).st_uid == os.getuid() and files.lock(f"{leases}/lock", _WAIT_S) >= 0:
+        files.remove(lease)
 
 
 def abandon(directory: str) -> None:

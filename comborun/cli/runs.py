@@ -1,0 +1,160 @@
+"""combo runs and combo clean: the runs on all hosts that are remembered here, and the removal of old ones."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comborun.cli.options import Where, json_option, root_options
+from comborun.cli.terminal import answer, show_table
+from comborun.errors import HostError, UserError
+from comborun.monitor.wording import amount, brief, duration, listed
+from comborun.remote.runs import Listing, choose, copy_of, list_everywhere, remembered, remove, sizes
+from comborun.remote.transport import LOCAL
+from comborun.text import harmless, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.remote.runs import Run
+
+_DAY_S = 86400.0
+
+
+@click.command()
+@root_options
+@json_option
+def runs(where: Where, as_json: bool) -> int:
+    """List the runs on all hosts that were launched on from here, newest first; with --host, on that one.
+
+    A host that does not answer is shown as it was last seen.
+
+    \b
+    combo runs
+    combo runs --host h100
+    """
+    found = _listings(where)
+    entries = [(one, run) for one in found for run in one.runs]
+    code = HostError.exit_code if all(one.complaint for one in found) else 0
+    entries.sort(key=lambda entry: entry[1].stamp, reverse=True)
+    if as_json:
+        answer([_record(one, run) for one, run in entries])
+        return code
+    rows = [(run.id, _state(run), one.host, *_times(run), run.directory) for one, run in entries]
+    show_table(("run", "state", "host", "started", "took", "folder"), [tuple(map(harmless, row)) for row in rows])
+    for one in found:
+        if one.complaint:
+            seen = f"shown as seen {brief(time.time() - one.seen)} ago" if one.seen else "never seen from here"
+            click.echo(f"! {harmless(one.host)} does not answer, {seen}: {harmless(one.complaint)}", err=True)
+    asked = [harmless(one.host) for one in found if not one.complaint]
+    if not rows and asked:
+        click.echo(f"no runs on {', '.join(asked)}")
+    return code
+
+
+def _listings(where: Where) -> tuple[Listing, ...]:
+    """Of the host that was named, else of all. Raises HostError if that one does not answer."""
+    if where.host:
+        transport = where.connect()
+        list_now = where.runs(transport)
+        return list_everywhere([transport.host], lambda _: list_now)
+    hosts = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+    transports = {host: where.connect(host) for host in hosts}
+    return list_everywhere(hosts, lambda host: where.runs(transports[host]))
+
+
+def _record(one: Listing, run: Run) -> dict[str, Any]:
+    """In the words of `combo status --json`."""
+    hold = {"kind": run.held["kind"], "why": run.held.get("why", "")} if run.held.get("kind") else None
+    return {
+        "run": run.id,
+        "grid": run.grid,
+        "host": one.host,
+        "directory": run.directory,
+        "reachable": not one.complaint,
+        "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
+        "finished": bool(run.done),
+        "stopped": run.held.get("kind") == "stopped",
+        "hold": None if run.held.get("kind") == "stopped" else hold,
+        "counts": run.counts(),
+        "started": run.started,
+        "seconds": max(0.0, run.ended - run.started) if run.ended else None,
+    }
+
+
+def _times(run: Run) -> tuple[str, str]:
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
+    return started, duration(run.ended - run.started) if run.ended else "-"
+
+
+def _state(run: Run) -> str:
+    """How a run ended, or what keeps it from going on; a smoke test apart."""
+    if run.done:
+        smoke = run.done.get("smoke", "")
+        tried = f"; smoke test: {run.done.get('smoke_succeeded', '0')} of {smoke} succeeded" if smoke else ""
+        return (listed(run.counts()) or "ended") + tried
+    if run.held:
+        why = " ".join(run.held.get("why", "").split())
+        return run.held.get("kind", "held") + (f" ({why})" if why else "")
+    return "not ended"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@root_options
+@click.option("--older", default=30.0, show_default=True, metavar="DAYS", help="Without names: older runs only.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def clean(names: tuple[str, ...], where: Where, older: float, dry_run: bool, yes: bool) -> None:
+    """Remove old runs from a host, after saying which and how much; those of this machine without --host.
+
+    A run that has not finished stays. So does a run elsewhere whose files were not all brought here by `combo report`,
+    and a run on this machine, of which there is no copy, unless it is named.
+
+    \b
+    combo clean --host h100
+    combo clean --host h100 --older 7
+    combo clean 4_env_test-20260729T101500Z-ab12
+    """
+    transport = where.connect()
+    there = where.runs(transport)
+    chosen = [choose(there, name, transport.host) for name in names] if names else _old(there, older)
+    kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, named=bool(names)))}
+    going = [run for run in chosen if run.id not in kept]
+    for name, why in kept.items():
+        click.echo(f"{name} stays: {why}")
+    bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
+    show_table(("run", "state", "started", "size"), list(_rows(going, bytes_of)))
+    if not going:
+        click.echo(f"nothing to remove on {transport.host}")
+        return
+    total = f"{several(len(going), 'run')} on {transport.host}, {amount(sum(bytes_of.values()))}"
+    if dry_run:
+        click.echo(f"would remove {total}")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(f"this would remove {total}", "--yes removes them")
+        click.confirm(f"Remove {total}?", abort=True, err=True)
+    for run in going:
+        click.echo(f"{run.id}: {'removed' if remove(transport, run) else 'stays: something works in it'}")
+
+
+def _old(there: Sequence[Run], days: float) -> list[Run]:
+    return [run for run in there if run.started < time.time() - days * _DAY_S]
+
+
+def _why_kept(run: Run, host: str, *, named: bool) -> str:
+    if not run.done:
+        return "it has not finished"
+    if host != LOCAL and not (copy_of(host, run.id, run.directory) / "dispatch/done").is_file():
+        return f"its files were not brought here: combo report {run.id} --host {host}"
+    return "" if host != LOCAL or named else "it is on this machine and there is no copy: name it to remove it"
+
+
+def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:
+    for run in going:
+        yield harmless(run.id), harmless(_state(run)), _times(run)[0], amount(bytes_of[run.id])

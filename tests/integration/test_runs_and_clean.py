@@ -1,0 +1,76 @@
+"""`combo runs` over all hosts, and `combo clean`."""
+
+from __future__ import annotations
+
+import time
+
+from box import until
+from desk import Desk, desk, evaluate
+
+from comborun.errors import HostError
+from comborun.remote.runs import Run, list_everywhere
+
+__all__ = ["desk"]
+
+
+def test_runs_are_told_in_the_words_of_status_with_numbers_as_numbers(desk: Desk) -> None:
+    desk.combo("run", desk.grid(), "--smoke", "1")
+    (told,) = desk.json("runs")
+    status = desk.json("status")
+    for key in ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts"):
+        assert told[key] == status[key], key
+    assert told["counts"] == {"succeeded": 4}
+    assert abs(told["started"] - time.time()) < 60
+    assert 0 <= told["seconds"] < 60
+    shown = desk.combo("runs").stdout
+    assert "4 succeeded; smoke test: 4 of 4 succeeded" in shown
+    assert str(desk.runs[-1]) in shown
+
+
+def test_a_host_that_does_not_answer_is_shown_as_it_was_last_seen(desk: Desk, monkeypatch: object) -> None:
+    desk.combo("run", desk.grid())
+    run = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {"succeeded": "2", "at": "1767312001"})
+
+    def look(host: str) -> tuple[Run, ...]:
+        if host == "gone":
+            raise HostError("gone can't be reached")
+        return (run,)
+
+    state = desk.home / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))  # type: ignore[attr-defined]
+    list_everywhere(["h100", "gone"], look, lambda: 1000.0)
+    for seen in list_everywhere(["h100", "gone"], lambda host: look("gone"), lambda: 2000.0):
+        assert seen.complaint == "gone can't be reached"
+        assert (seen.runs, seen.seen) == (((run,), 1000.0) if seen.host == "h100" else ((), None))
+
+
+def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    finished = desk.runs[-1]
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--new")
+    until(lambda: len(desk.runs) == 2, "two runs")
+    going = next(run for run in desk.runs if run != finished)
+    until((going / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    assert "would remove 1 run on local" in desk.combo("clean", finished.name, "--dry-run").stdout
+    refused = desk.combo("clean", finished.name)
+    assert (refused.returncode, "--yes removes them" in refused.stderr) == (2, True), "nobody can be asked"
+    assert finished.is_dir()
+    done = desk.combo("clean", finished.name, going.name, "--yes").stdout
+    assert f"{going.name} stays: it has not finished" in done
+    assert (finished.exists(), going.is_dir()) == (False, True)
+
+
+def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    shown = desk.combo("clean", "--older", "0", "--yes")
+    assert "there is no copy" in shown.stdout
+    assert desk.runs
+
+
+def test_a_folder_that_is_not_there_is_told_as_such(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    (desk.home / "results.jsonl").touch()
+    for word, why in (("./typo", "no such file or folder"), ("./results.jsonl", "is a file")):
+        refused = desk.combo("report", word)
+        assert refused.returncode == 2
+        assert f"{word}: {why}" in refused.stderr
