@@ -37,6 +37,8 @@ START_TIME: Mapping[str, str] = {
     "first_episode": "COMBORUN_FIRST_EPISODE",
     "last_episode": "COMBORUN_LAST_EPISODE",
     "end_episode": "COMBORUN_END_EPISODE",
+    "first_seed": "COMBORUN_FIRST_SEED",
+    "episode_list": "COMBORUN_EPISODE_LIST",
     "episodes": "COMBORUN_EPISODES",
     "episodes_per_rank": "COMBORUN_EPISODES_PER_RANK",
     "run": "COMBORUN_RUN",
@@ -57,9 +59,12 @@ SEVERAL = ("placement",)
 FILE = "file."
 """begins the placeholder of a file that the grid's `files` write"""
 
-TELLS_HOW_MANY = {"episodes", "last_episode", "end_episode", "episodes_per_rank"}
+TELLS_HOW_MANY = {"episodes", "last_episode", "end_episode", "episodes_per_rank", "episode_list"}
 """placeholders of which one hands a command the number of its episodes"""
-_TELLS_WHERE_FROM = "first_episode"
+BY_INDEX = {"first_episode", "episode_list"}
+"""placeholders of which one says with which index to begin"""
+BY_SEED = "first_seed"
+"""says with which seed to begin; then a program counts from 0 whatever it does"""
 
 _PIECE = re.compile(r"\{\{|\{(?P<name>[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}")
 _QUOTED_OR_OPERATOR = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<operator>[|&;<>()]+)""", re.DOTALL)
@@ -105,7 +110,7 @@ def takes_count(command: str) -> bool:
 
 def takes_range(command: str) -> bool:
     """Whether a command can be told to do any range of episodes."""
-    return takes_count(command) and _TELLS_WHERE_FROM in placeholders(command)
+    return takes_count(command) and bool({BY_SEED, *BY_INDEX} & set(placeholders(command)))
 
 
 def check_argument(argument: str, known: Collection[str]) -> None:
@@ -228,7 +233,7 @@ def late(word: str, placeholder: str = "") -> bool:
 
 FILES = "COMBORUN_FILES"
 """the variable that holds the folder of the files"""
-NUMBERS = {"episodes", "first_episode", "last_episode", "end_episode", "episodes_per_rank"} | {
+NUMBERS = {"episodes", "first_episode", "last_episode", "end_episode", "episodes_per_rank", "first_seed"} | {
     *("attempt", "gpu", "gpu_count", "port", "egl_device")
 }
 """start-time placeholders that are numbers in JSON where a value is nothing else"""

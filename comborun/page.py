@@ -78,6 +78,10 @@ class Page:
     setup: str = ""
     first: int = 0
     count: int = 0
+    seed: int | None = None
+    """of episode 0, for a program that is told a range by its first seed"""
+    listed: bool = False
+    """its program is told the numbers of its episodes"""
     family: str = "sessions"
     """`servers` for a model server: the folder of the run that holds it"""
     gpus: int = 0
@@ -120,6 +124,21 @@ def _head(page: Page) -> Iterator[str]:
     yield "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below."
 
 
+def _episodes(page: Page) -> Iterator[str]:
+    """Their range, in all forms in which programs are told it."""
+    first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
+    yield f"export {first}=${{{first}:-{page.first}}} {count}=${{{count}:-{page.count}}}"
+    yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
+    yield f"export COMBORUN_END_EPISODE=$(({first} + {count}))"
+    if page.seed is not None:
+        yield f"export COMBORUN_FIRST_SEED=$(({page.seed} + {first}))"
+    if page.listed:
+        yield f'COMBORUN_EPISODE_LIST=$(seq -s , "${first}" "$COMBORUN_LAST_EPISODE")'
+        yield "export COMBORUN_EPISODE_LIST"
+    if ranks := page.around.ranks:
+        yield f"export COMBORUN_EPISODES_PER_RANK=$((({count} + {ranks - 1}) / {ranks}))"
+
+
 def _granted(page: Page) -> Iterator[str]:
     folder = f"{page.family}/{page.name}"
     yield 'run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}'
@@ -130,12 +149,7 @@ def _granted(page: Page) -> Iterator[str]:
     yield "export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}"
     yield f"export COMBORUN_SESSION=${{COMBORUN_SESSION:-by-hand/{page.name}/$$}}"
     yield f"export COMBORUN_OUTPUT_DIR=${{COMBORUN_OUTPUT_DIR:-$run/{folder}/by-hand}}"
-    first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
-    yield f"export {first}=${{{first}:-{page.first}}} {count}=${{{count}:-{page.count}}}"
-    yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
-    yield f"export COMBORUN_END_EPISODE=$(({first} + {count}))"
-    if ranks := page.around.ranks:
-        yield f"export COMBORUN_EPISODES_PER_RANK=$((({count} + {ranks - 1}) / {ranks}))"
+    yield from _episodes(page)
     if page.gpus:
         yield from _gpus(page)
     if page.egl:

@@ -66,6 +66,8 @@ class Tried:
             "last_episode": str(first + count - 1),
             "end_episode": str(first + count),
             "episodes": str(count),
+            "first_seed": str((self.session.seed or 0) + first),
+            "episode_list": ",".join(map(str, self.session.episodes)),
         }
         values = {START_TIME[name]: shlex.quote(value) for name, value in known.items()}
         return " ".join(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.command import (
+    BY_INDEX,
+    BY_SEED,
     FILE,
     PLAN_TIME,
     START_TIME,
@@ -22,6 +24,7 @@ from comborun.command import (
 from comborun.errors import Problem
 from comborun.grid.axes import AXIS_OF, Combo, found_by_glob, some
 from comborun.grid.resources import UNCAPPED
+from comborun.rules.fields import LINE
 from comborun.servers import FIELDS
 from comborun.text import did_you_mean, listed
 
@@ -37,12 +40,12 @@ _GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resourc
 _RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
 _EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
 _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
-    "seed": ("seed", lambda it: it.seed is not None, "such as `seed: 1000`"),
+    **dict.fromkeys(("seed", "first_seed"), ("seed", lambda it: it.seed is not None, "such as `seed: 1000`")),
     "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
     "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
     "episodes_per_rank": _RANKS,
     **dict.fromkeys(("gpu", "gpus", "egl_device"), _GPUS),
-    **dict.fromkeys(("episodes", "last_episode", "end_episode"), _EPISODES),
+    **dict.fromkeys(("episodes", "last_episode", "end_episode", "episode_list"), _EPISODES),
 }
 """placeholders that nothing fills unless the grid has a key: the key, whether it has it, and a hint"""
 
@@ -181,6 +184,13 @@ def _use_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         message = "`command` has no {episodes}: how many are run is up to the program"
         hint = f"hand the number over, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
         yield draft.at_value(use.path, message, hint)
+    cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
+    numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)
+    if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
+        message = "{first_seed} says where a session begins by its seed, so its records count from 0"
+        yield draft.at_value(
+            use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
+        )
     if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
         message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
         yield draft.at_value(use.path, message, "have the program write there, or say `results: none`")

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from desk import Desk, desk
+from box import until
+from desk import Desk, desk, evaluate
 
 __all__ = ["desk"]
 
@@ -52,3 +53,21 @@ def test_the_results_are_the_same_whatever_the_number_of_shards(desk: Desk) -> N
     before = {path.name for path in (runs["cut"] / "sessions").iterdir()}
     more = desk.json("launch", grid(desk, "cut", shards="2", episodes="9"))
     assert (more["run"], set(more["sessions"]) - before) == (runs["cut"].name, {"friction_rough_e7-8"})
+
+
+def test_a_program_with_a_seed_and_no_start_index_can_be_cut_and_goes_on_where_it_stopped(desk: Desk) -> None:
+    command = evaluate(fail="half").replace("--first-episode {first_episode} --seed {seed}", "--seed {first_seed}")
+    keys = {"policies": "[good]", "environments": "[maze]", "results": "{episode: line}", "command": command}
+    assert desk.combo("run", desk.grid(**keys, episodes="8", shards="2")).returncode == 1
+    (run,) = desk.runs
+    assert sorted(json.loads(one)["seed"] for lines in desk.records(run).values() for one in lines) == [7, 8, 11, 12]
+
+    desk.combo("resume")
+    until(lambda: len(list(run.glob("sessions/*/attempt-2/end"))) == 2, "both shards have gone on", 30)
+    assert sorted(json.loads(one)["seed"] for lines in desk.records(run).values() for one in lines) == [
+        *(7, 8, 9),
+        *(11, 12, 13),
+    ]
+    desk.combo("report")
+    (combo,) = desk.report(run)["combos"]
+    assert combo["missing_episodes"] == "3, 7"

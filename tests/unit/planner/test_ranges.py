@@ -51,7 +51,7 @@ def test_a_name_is_cut_only_when_it_is_too_long() -> None:
         (RANGED, True, True),
         ("run {first_episode} {last_episode} {output_dir}", True, True),
         ("run {first_episode} {end_episode} {output_dir}", True, True),
-        ("run {episodes} {output_dir}", True, False),
+        ("run [{episode_list}] {output_dir}", True, True),
         ("run {first_episode} {output_dir}", False, False),
         ("run '{{episodes}' '{{first_episode}' {output_dir}", False, False),
     ],

@@ -174,3 +174,11 @@ def test_a_slowdown_is_read_off_between_two_levels() -> None:
     known = Knowledge("calibration", "", {}, (Level(1, 1.0), Level(4, 4.0), Level(8, 4.0)), best=4)
     assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]
     assert Knowledge("runs", "", {}, known.levels).slowdown(8) == 1.0
+
+
+def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_numbered_by_their_order() -> None:
+    command = "command: run {first_seed} {episodes} {output_dir}\nshards: 4\n"
+    assert [one.first for one in plan(HEAD + command).sessions[:4]] == [0, 25, 50, 75]
+    assert any("{first_seed}" in str(one) for one in parse_grid(HEAD + command, Path("grid.yaml")).warnings)
+    numbered = parse_grid(f"{HEAD}{command}results: {{episode: line}}\n", Path("grid.yaml"))
+    assert not numbered.warnings
