@@ -17,12 +17,13 @@ from comborun.rules.words import Failure
 Source = Literal["output", "log"]
 """of records: files below the output folder, or the log"""
 FORMATS = (
-    *("jsonl-rows", "completion-rows", "job-rows", "json-per-file", "json-list-last", "eval-info"),
+    *("jsonl-rows", "completion-rows", "job-rows", "table", "arrays", "inspect-log", "episode-list"),
+    *("json-per-file", "json-list-last", "eval-info"),
     *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
 )
 """how programs write their records; reporter/adapters/formats.py says what reads each"""
-ROWS = {"", "jsonl-rows", "completion-rows", "job-rows"}
-"""formats with one record a line, which the host can count"""
+ROWS = {"", "jsonl-rows", "completion-rows", "job-rows", "table", "arrays", "inspect-log", "episode-list"}
+"""formats that the host can count"""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class ResultRules:
     source: Source = "output"
     videos: tuple[str, ...] = ()
     """globs below the output folder of what shows its episodes; no part of the work"""
+    pattern: str = ""
+    """of the lines of the log that are its records; its groups are their fields"""
     policy: str = ""
     environment: str = ""
     seed: str = ""
@@ -54,7 +57,7 @@ class ResultRules:
     @property
     def lines(self) -> bool:
         """Whether the host can count them; of a format that is not named that is taken for granted."""
-        return bool(self.files) and self.format in ROWS
+        return (bool(self.files) and self.format in ROWS) or bool(self.pattern)
 
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"

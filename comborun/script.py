@@ -184,6 +184,7 @@ def judging(session: Session) -> dict[str, Any]:
         "episode": results.episode,
         "policy_field": results.policy,
         "environment_field": results.environment,
+        "pattern": results.pattern,
         "format": results.format,
         "source": results.source,
         "videos": list(results.videos),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -22,6 +23,7 @@ from comborun.grid.values import (
     Reads,
     Schema,
     line_of,
+    log_pattern,
     one_of,
     refusal,
     scalar_of,
@@ -104,6 +106,16 @@ FormatWord = Annotated[
 SourceWord = Annotated[
     Source, one_of("source of records", ("output", "log"), "which files below {output_dir}, `files` says")
 ]
+
+
+def _record_pattern(tree: object) -> str:
+    text = log_pattern(line_of(tree))
+    if not re.compile(text).groupindex:
+        hint = r"such as 'Episode (?P<episode>\d+): (?P<verdict>success|fail).* return (?P<return>\S+)'"
+        raise UserError(f"`{text}` names no group for what a line says", hint)
+    return text
+
+
 ProgressPattern = Annotated[
     str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, {"type": "string", "minLength": 1})
 ]
@@ -113,6 +125,9 @@ Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 class ResultKeys(Keys):
     format: FormatWord = key("how the records are written; without it that is told by what stands in each file", "")
     source: SourceWord = key("log, where the program only prints its results; else output", "output", alias="from")
+    pattern: Annotated[str, Reads(_record_pattern, TEXT)] = key(
+        "of lines of the log that are records: its named groups are their fields, `verdict` a word", ""
+    )
     files: Globs = key("patterns of the record files below {output_dir}, one JSON object a line", ("**/*.jsonl",))
     success: SuccessField = key("the field of the verdict, with a test of a number; `none`: there are none", "success")
     episode: EpisodeField = key("the field that holds the episode's index; `line`: rows are numbered", "episode")
@@ -126,6 +141,8 @@ class ResultKeys(Keys):
 
     @model_validator(mode="after")
     def _log_needs_no_files(self) -> Self:
+        if self.pattern and self.source != "log":
+            raise refusal(UserError("`pattern` is for records in the log", "add `from: log`"))
         if self.source == "log" and "files" not in self.model_fields_set:
             return self.model_copy(update={"files": ()})
         return self

@@ -53,7 +53,8 @@ class Rules:
         self.source = str(told.get("source", ""))
         """`log`: that is where the results are"""
         self.ranged = _true(told.get("ranged"))
-        self.records = bool(self.files) and _true(told.get("records", True))
+        self.pattern = str(told.get("pattern", ""))
+        self.records = bool(self.files or self.pattern) and _true(told.get("records", True))
         self.results = _true(told.get("results"))
 
     @classmethod
@@ -71,7 +72,7 @@ class Rules:
 
     @property
     def identity(self) -> Identity:
-        more = {"policy_field": self.policy_field, "environment_field": self.environment_field}
+        more = {"policy_field": self.policy_field, "environment_field": self.environment_field, "pattern": self.pattern}
         return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property
@@ -140,7 +141,8 @@ class Watched:
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
         self.line = LogLine(rules.line) if rules.line else None
-        self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format)
+        log = os.path.relpath(self.at.log, self.at.output) if rules.pattern and rules.source == "log" else ""
+        self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
 
     def follow(self) -> bool:
         """Take over the rules of a grid that was changed meanwhile; whether it was."""
@@ -159,7 +161,7 @@ class Watched:
         return counts
 
     def count(self, over: bool = False) -> Counts:
-        read = self.folder.read()
+        read = self.folder.read(over)
         if self.rules.unit != "episode":
             return tally.steps(read)
         return tally.tally(read, self.rules.identity, self.rules.span, over)

@@ -7,6 +7,7 @@ import stat
 
 from comborun.rules import episodes, globs, tally
 from comborun.rules.fields import FORMAT, UNREADABLE, Identity, RefusedError
+from comborun.rules.readers import WHOLE_MOST
 from comborun.rules.rows import Rows
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ _CHUNK = 1 << 20
 _SAME = 64
 """bytes before the place up to which a file was read: if they differ, the file was rewritten"""
 UTF16_MOST = 256 << 20
+WHOLE_WHILE_RUNNING = 4 << 20
+"""bytes of a document that is read again and again while its session runs"""
 
 
 def holds(path: str) -> bool:
@@ -30,11 +33,13 @@ def holds(path: str) -> bool:
 class Folder:
     """The output folder of one attempt."""
 
-    def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str) -> None:
+    def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str, log: str = "") -> None:
         self._directory = directory
         self._patterns = patterns
         self._identity = identity
         self._kind = kind
+        self._log = log
+        """its path from the directory, where the grid's pattern finds records in its lines"""
         self._files: dict[str, _File] = {}
         self.found = 0
         """files that hold something"""
@@ -48,20 +53,23 @@ class Folder:
     def _look(self) -> dict[str, os.stat_result]:
         """Paths that hold something, or nothing that could be read."""
         found = {}
-        for path in globs.found(self._directory, self._patterns):
+        for path in [*filter(None, [self._log]), *globs.found(self._directory, self._patterns)]:
             try:
                 found[path] = os.stat(f"{self._directory}/{path}")
             except OSError:
+                if path == self._log:
+                    continue
                 found[path] = os.lstat(f"{self._directory}/{path}")
         return {path: status for path, status in found.items() if status.st_size}
 
-    def read(self) -> tally.Files:
-        """All that the files say now."""
+    def read(self, over: bool = True) -> tally.Files:
+        """All that the files say now; a large document is left alone until its session is `over`."""
         told, before, self._files = tally.Files(), self._files, {}
         for path, status in self._look().items():
-            file = before.get(path) or _File(f"{self._directory}/{path}", self._identity, self._kind)
+            kind = episodes.LOG_PATTERN if path == self._log else self._kind
+            file = before.get(path) or _File(f"{self._directory}/{path}", self._identity, kind)
             self._files[path] = file
-            file.read(status)
+            file.read(status, WHOLE_MOST if over else WHOLE_WHILE_RUNNING)
             if file.refused:
                 told.refused.append((path, file.refused))
             elif file.rows:
@@ -83,6 +91,7 @@ class _File:
         self._identity = identity
         self._asked = kind
         self._seen: tuple[int, ...] = ()
+        self._most = 0
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -92,11 +101,13 @@ class _File:
         self._settled = False
         """its format is known and it is read in pieces"""
 
-    def read(self, status: os.stat_result) -> None:
-        seen = (status.st_ino, status.st_size, status.st_mtime_ns)
+    def read(self, status: os.stat_result, most: int) -> None:
+        """What is new in it; a document of more bytes than `most` waits."""
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns, most)
         if seen == self._seen:
             return
-        self.refused = None
+        self.refused = self.rows = None
+        self._most = most
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
@@ -110,7 +121,8 @@ class _File:
             why = "a link that leads nowhere" if dangling else f"can't be read: {error.strerror}"
             self.refused = RefusedError(UNREADABLE, why)
         self._seen = seen
-        self.rows = self._taken.last() if self._taken else None
+        if self._taken:
+            self.rows = self._taken.last()
 
     def _read(self, fd: int) -> None:
         status = os.fstat(fd)
@@ -132,7 +144,7 @@ class _File:
         """Find out what it is. Raises RefusedError for what nobody reads."""
         head = os.pread(fd, episodes.HEAD, 0)
         packing = episodes.packing(head)
-        if packing:
+        if packing and episodes.suffix_of(self._path) not in episodes.ARCHIVES:
             raise RefusedError(UNREADABLE, f"packed with {packing}: unpack it first")
         wide = b""
         if head.startswith(episodes.WIDE_MARKS):
@@ -143,20 +155,34 @@ class _File:
             self._at, head = size, wide[: episodes.HEAD]
         elif head.startswith(episodes.MARK):
             self._at, head = len(episodes.MARK), head[len(episodes.MARK) :]
-        found = self._sniff(fd, head, size)
+        found = self._sniff(head, size)
+        if found in episodes.WHOLE:
+            self.rows = self._whole(wide or os.pread(fd, WHOLE_MOST + 1, self._at), found)
+            return
         self._settled = bool(found) and not wide
         if found is not None:
             self._taken = Rows(self._identity, found or episodes.JSONL_ROWS)
             self._taken.feed(wide)
 
-    def _sniff(self, fd: int, head: bytes, size: int) -> str | None:
+    def _whole(self, data: bytes, kind: str) -> Rows:
+        """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
+        rows = Rows(self._identity, kind)
+        rows.feed(data)
+        rows.finish()
+        why = next(iter(rows.refused.items()), None)
+        if why and rows.rows == 1 and not why[1].line:
+            raise RefusedError(why[0], why[1].text)
+        return rows
+
+    def _sniff(self, head: bytes, size: int) -> str | None:
         """The format of its rows; empty: none was seen yet; None: only the report reads it. Raises RefusedError."""
         found = episodes.file_format(self._path, head, self._identity, self._asked)
         if found is None:
-            document = episodes.suffix_of(os.path.basename(self._path)) in episodes.DOCUMENTS
-            text = os.pread(fd, size, 0) if document and size <= episodes.DOCUMENT_MOST else b""
-            raise RefusedError(FORMAT, episodes.describe(text.decode("utf-8", "replace")))
-        if found in episodes.ROW_FORMATS or found == "":
+            raise RefusedError(FORMAT, episodes.UNKNOWN)
+        if found in episodes.WHOLE and size > self._most:
+            self.kind = found
+            return None
+        if found in episodes.READ_HERE or found == "":
             return found if found or size <= len(head) else episodes.JSONL_ROWS
         if found == episodes.SUMMARY:
             raise RefusedError(FORMAT, "a summary of other files, which is not read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.fields import MISSING, integer
+from comborun.rules.fields import MISSING, TORN, UNREADABLE, RefusedError, integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,13 @@ DOCUMENT_MOST = 4 << 20
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
 ROW_FORMATS = (JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS)
 """formats with one record a line, which can be counted while they are written"""
+TABLE, ARRAYS, INSPECT, EPISODES, LOG_PATTERN = "table", "arrays", "inspect-log", "episode-list", "log-pattern"
+READ_HERE = (*ROW_FORMATS, TABLE, ARRAYS, INSPECT, EPISODES, LOG_PATTERN)
+"""formats that rules/readers.py reads, on the host and for the report"""
+WHOLE = (ARRAYS, INSPECT, EPISODES)
+"""formats of which nothing is read before the file is whole"""
+TABLES = (".csv", ".tsv")
+ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
 SUMMARY, PER_FILE, LIST_LAST, EVAL_INFO = "summary", "json-per-file", "json-list-last", "eval-info"
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
@@ -39,6 +46,7 @@ INDICES = ("global_episode_index", "episode_idx")
 JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 """one of these beside the job's name makes a row of job-rows"""
 
+UNKNOWN = "of no format that is known"
 _BLANKS = re.compile(r"\s*")
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
@@ -130,7 +138,9 @@ def document_format(head: str, name: str, folder: str) -> str:
     if LIST_LAST_FOLDER.fullmatch(folder) and (not head or (head.startswith("[") and (not keys or "step" in keys))):
         return LIST_LAST
     told = {"per_task", "per_episode", "pc_success"} & keys
-    return EVAL_INFO if told and head.startswith("{") else ""
+    if told and head.startswith("{"):
+        return EVAL_INFO
+    return INSPECT if {"eval", "plan", "version"} <= keys else EPISODES if head else ""
 
 
 def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> str | None:
@@ -145,21 +155,42 @@ def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> 
         return asked
     if suffix in LINES:
         return row_format(head, identity)
+    if suffix in TABLES:
+        return TABLE
+    if suffix in ARCHIVES:
+        return ARCHIVES[suffix]
     text = head.decode("utf-8", "replace")
     if suffix in DOCUMENTS:
         return document_format(text, name, folder.rpartition("/")[2]) or None
     if suffix in LOGS or name in LOG_NAMES:
+        if identity.pattern:
+            return LOG_PATTERN
         return None if row_format(head, identity) else "log"
     return "names" if _NAMED.match(name) else None
 
 
-def describe(text: str) -> str:
-    """What a document of no known format is."""
-    unknown = "of no format that is known"
+def decode_whole(text: str) -> Any:
+    """The value of a whole document. Raises RefusedError."""
+    if not text.strip():
+        raise RefusedError(TORN, "empty: being written, or cut off")
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return unknown
+        value, end = _wary_decoder.raw_decode(text, _after_blanks(text, 0))
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]")):
+            raise RefusedError(TORN, "half-written JSON: being written, or cut off") from error
+        raise RefusedError(UNREADABLE, f"not JSON: {error.msg} in line {error.lineno}") from error
+    except RecursionError as error:
+        raise RefusedError(UNREADABLE, "nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise RefusedError(UNREADABLE, "not JSON: a number too long") from error
+    if _after_blanks(text, end) < len(text):
+        raise RefusedError(UNREADABLE, "not JSON: more than one document")
+    return value
+
+
+def describe(value: object) -> str:
+    """What a document of no known format is."""
+    unknown = UNKNOWN
     if isinstance(value, list):
         return f"one JSON list of {len(value)} entries, {unknown}"
     lists = [(key, one) for key, one in value.items() if isinstance(one, list)] if isinstance(value, dict) else []
@@ -168,7 +199,7 @@ def describe(text: str) -> str:
 
 
 def packing(start: bytes) -> str:
-    """With what a file is packed; empty for plain text."""
+    """With what a file is packed; empty for plain text. Archives of a known suffix are read as they are."""
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "")
 
 

@@ -118,8 +118,8 @@ class Identity:
     """
 
     __slots__ = (
-        *("environment", "environment_field", "episode", "more", "policy", "policy_field", "seed", "success"),
-        "written",
+        *("environment", "environment_field", "episode", "more", "pattern", "policy", "policy_field", "seed"),
+        *("success", "written"),
     )
 
     def __init__(
@@ -139,6 +139,8 @@ class Identity:
         self.policy_field = Field(POLICY, more.get("policy_field", ""))
         self.environment_field = Field(ENVIRONMENT, more.get("environment_field", ""))
         self.seed = Field("seed", more.get("seed", ""))
+        self.pattern = more.get("pattern", "")
+        """of the lines of a log that are its records"""
 
     def in_words(self, success: str, episode: str) -> Identity:
         """The same combo in the words of another format."""
@@ -167,6 +169,12 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     index = episode_of(value, identity.episode) if order is None else order
     verdict, complaint = verdict_of(value, identity.success)
     return Record(policy, environment, index, verdict, complaint)
+
+
+def order_of(value: object, order: int | None, identity: Identity) -> int | None:
+    """The number that a format gives a row, unless the row has one itself."""
+    held = order is not None and isinstance(value, dict) and identity.episode.find(value) is not MISSING
+    return None if held else order
 
 
 def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str) -> str:

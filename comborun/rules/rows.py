@@ -7,12 +7,15 @@ from comborun.rules.episodes import (
     COMPLETION_ROWS,
     EPISODE_ID,
     JOB_ROWS,
-    LINE_LIMIT,
     JobRows,
-    decode,
     job_success,
 )
-from comborun.rules.fields import NO_RECORD, TORN, Identity, RefusedError, read_row
+from comborun.rules.fields import Identity, RefusedError, order_of, read_row
+from comborun.rules.readers import reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.rules.readers import Entry
 
 SAMPLES = 20
 """rows of a file that are kept to say what would make them count"""
@@ -38,9 +41,7 @@ class Rows:
         self.samples: list[dict[str, object]] = []
         """the first rows"""
         self._jobs = JobRows() if kind == JOB_ROWS else None
-        self._rest = b""
-        self._line = 0
-        self._skipping = False
+        self._reader = reader(kind, self.identity)
 
     @property
     def jobs(self) -> bool:
@@ -59,23 +60,12 @@ class Rows:
 
     def feed(self, data: bytes) -> None:
         """More bytes of the file; each is looked at once."""
-        lines = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            self._line += 1
-            if self._skipping:
-                self._skipping = False
-            elif line:
-                self._take_line(line)
-        if len(self._rest) >= LINE_LIMIT or self._skipping:
-            if not self._skipping:
-                self.rows += 1
-                self._refuse(RefusedError(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB"))
-            self._skipping, self._rest = True, b""
+        for entry in self._reader.feed(data):
+            self._take(entry)
 
     def last(self) -> Rows:
         """Including what follows the last newline: it counts if it is whole; else it is being written, or cut off."""
-        if not self._rest.strip():
+        if not self._reader.pending:
             return self
         import copy
 
@@ -85,21 +75,16 @@ class Rows:
 
     def finish(self) -> None:
         """Take what stands behind the last newline; nothing more is fed."""
-        self._line += 1
-        self._take_line(self._rest, torn=True)
-        self._rest = b""
+        for entry in self._reader.finish():
+            self._take(entry)
 
-    def _take_line(self, line: bytes, *, torn: bool = False) -> None:
-        values, fault = decode(line.decode("utf-8", "replace"))
-        for value in values:
-            self._take(value)
-        if fault:
-            self.rows += 1
-            self._refuse(RefusedError(TORN, "the last line is cut off") if torn else RefusedError(NO_RECORD, fault))
-
-    def _take(self, value: object) -> None:
+    def _take(self, entry: Entry) -> None:
+        line, value, _, order = entry
         self.rows += 1
-        number = self.taken if self.ordered else None
+        if isinstance(value, RefusedError):
+            self._refuse(value, line)
+            return
+        number = self.taken if self.ordered else order_of(value, order, self.identity)
         if len(self.samples) < SAMPLES and isinstance(value, dict):
             self.samples.append(value)
         try:
@@ -110,7 +95,7 @@ class Rows:
                     value["episode"] = own
             record = read_row(value, self.identity, number)
         except RefusedError as refused:
-            self._refuse(refused)
+            self._refuse(refused, line)
             return
         if record.complaint:
             self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
@@ -119,8 +104,8 @@ class Rows:
         if known.get(record.index) is None:
             known[record.index] = record.verdict
 
-    def _refuse(self, refused: RefusedError) -> None:
-        self.refused.setdefault(refused.reason, Refusals()).add(refused, self._line)
+    def _refuse(self, refused: RefusedError, line: int) -> None:
+        self.refused.setdefault(refused.reason, Refusals()).add(refused, line)
 
 
 class Refusals:

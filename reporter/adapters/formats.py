@@ -18,22 +18,29 @@ from typing import TYPE_CHECKING, BinaryIO
 from comborun.reporter.adapters import documents, log_text, logs, names, rates, rows
 from comborun.reporter.adapters.reading import Reading, RefusedFileError
 from comborun.rules.episodes import (
+    ARCHIVES,
+    ARRAYS,
     COMPLETION,
     COMPLETION_ROWS,
     DOCUMENTS,
     EPISODE_ID,
+    EPISODES,
     EVAL_INFO,
     HEAD,
+    INSPECT,
     JOB,
     JOB_ROWS,
     JSONL_ROWS,
     LINES,
     LIST_LAST,
     LOG_NAMES,
+    LOG_PATTERN,
     LOGS,
     MARK,
     PER_FILE,
     SUMMARY,
+    TABLE,
+    TABLES,
     WIDE_MARKS,
     file_format,
     packing,
@@ -81,6 +88,11 @@ COUNTED, TRAINING = "kn-aggregate", "train-step"
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         JSONL_ROWS: Format("one object per line", rows.rows, Names.COMBO),
+        TABLE: Format("a header and cells", rows.rows, Names.COMBO),
+        ARRAYS: Format("arrays of numpy", rows.rows),
+        INSPECT: Format("a log of Inspect", rows.rows),
+        EPISODES: Format("a document with episodes", rows.rows, Names.COMBO),
+        LOG_PATTERN: Format("lines that match the grid's pattern", rows.rows),
         COMPLETION_ROWS: Format(f"rows with {EPISODE_ID} and {COMPLETION}", rows.completion_rows, Names.COMBO),
         JOB_ROWS: Format(f"rows with {JOB} and an episode's place", rows.job_rows, Names.ENVIRONMENT),
         PER_FILE: Format("an episode's number in its name", documents.per_file, folder=0),
@@ -100,21 +112,24 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is told and not read."""
     name = PurePosixPath(path.removesuffix(".gz")).name
-    return suffix_of(name) in LINES + DOCUMENTS + LOGS or name in LOG_NAMES
+    return suffix_of(name) in (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES) or name in LOG_NAMES
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
     """What a file says; an empty reading without a format when it is nothing known. The stream is left at its end."""
     reading = Reading(context.path)
     try:
-        text = _plain(stream)
+        text = stream if suffix_of(context.path) in ARCHIVES else _plain(stream)
         start = text.tell()
         _recognise(reading, text, context)
         text.seek(start)
         if reading.format:
             _fill(reading, text, context)
     except RefusedFileError as refused:
-        reading.reject(0, str(refused), refused.kind)
+        if refused.kind:
+            reading.reject(0, str(refused), refused.kind)
+        else:
+            reading.format, reading.why, reading.unknown = "", "", str(refused)
     stream.seek(0, os.SEEK_END)
     return reading
 
@@ -128,6 +143,8 @@ def _fill(reading: Reading, text: BinaryIO, context: Context) -> None:
 
 def _recognise(reading: Reading, stream: BinaryIO, context: Context) -> None:
     asked, start = context.rules.format, stream.tell()
+    if context.rules.pattern and context.rules.source == "log" and PurePosixPath(context.path).name == "log":
+        asked = LOG_PATTERN
     if asked in FORMATS:
         reading.format, reading.why = asked, "the grid names it"
         return

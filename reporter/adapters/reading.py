@@ -56,7 +56,8 @@ class Context:
     @cached_property
     def identity(self) -> Identity:
         rules = self.rules
-        fields = {"policy_field": rules.policy, "environment_field": rules.environment, "seed": rules.seed}
+        fields = {"policy_field": rules.policy, "environment_field": rules.environment}
+        fields |= {"seed": rules.seed, "pattern": rules.pattern}
         return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
 
     @property
@@ -109,9 +110,10 @@ class Reject:
 class RefusedFileError(Exception):
     """The file as a whole gives nothing."""
 
-    def __init__(self, reason: str, kind: RejectKind = RejectKind.UNREADABLE) -> None:
+    def __init__(self, reason: str, kind: RejectKind | None = RejectKind.UNREADABLE) -> None:
         super().__init__(reason)
         self.kind = kind
+        """None: it is of no known format, which is a fault only where the grid names it"""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class Reading:
     """why neither index nor seed says how its episodes started; empty where they do"""
     by_ending: bool = False
     """its episodes are numbered as they ended, so that no index of one attempt means the same in another"""
+    unknown: str = field(default="", compare=False)
+    """what a file of no known format is"""
 
     @property
     def entries(self) -> tuple[EpisodeRecord | Aggregate, ...]:

@@ -10,26 +10,28 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.reporter.adapters import names
-from comborun.reporter.adapters.reading import RejectKind
+from comborun.reporter.adapters.reading import RefusedFileError, RejectKind
 from comborun.rules.episodes import (
     COMPLETION,
     COPY,
     DEPTH_LIMIT,
     EPISODE_ID,
+    EPISODES,
     JOB,
-    LINE_LIMIT,
     ORDER,
+    TABLE,
     JobRows,
-    decode,
     job_success,
     rebuild,
 )
-from comborun.rules.fields import integer
+from comborun.rules.fields import FORMAT, TORN, UNREADABLE, RefusedError, integer, order_of
+from comborun.rules.readers import decode_line, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.reporter.adapters.reading import Context, Reading
+    from comborun.rules.readers import Entry, Lines, Whole
 
 try:
     import orjson
@@ -40,13 +42,10 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
+_CHUNK = 1 << 20
+_KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
 Shape = Callable[[Any], Any]
 """a decoded value in the words of another program -> the same in those of the rules"""
-
-
-def rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
-    """Rows in comborun's own words, or in those of the grid."""
-    _take_lines(reading, stream, context, lambda row: row)
 
 
 def completion_rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
@@ -60,7 +59,7 @@ def completion_rows(reading: Reading, stream: BinaryIO, context: Context) -> Non
             return row
         return {"seed_unused" if key == "seed" else key: value for key, value in row.items()}
 
-    _take_lines(reading, stream, context.in_words(COMPLETION, EPISODE_ID), without_seed)
+    _take_entries(reading, stream, context.in_words(COMPLETION, EPISODE_ID), without_seed)
     if reading.records:
         reading.unpaired = "its program takes a seed and uses none: an index pairs nothing"
 
@@ -88,7 +87,7 @@ def job_rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
             shaped[COPY] = f"{built}:{row[COPY]}" if built else str(row[COPY])
         return shaped
 
-    _take_lines(reading, stream, context, shape)
+    _take_entries(reading, stream, context, shape)
     reading.note_copies(len(places.copies), len(reading.records))
 
 
@@ -101,23 +100,34 @@ def _job_names(row: dict[str, Any], context: Context) -> dict[str, str]:
     return policy if context.environment else {**policy, "environment": job}
 
 
-def _take_lines(reading: Reading, stream: BinaryIO, context: Context, shape: Shape) -> None:
-    for number, line in enumerate(_lines(stream), 1):
-        if line is None:
-            reading.reject(number, f"longer than {LINE_LIMIT >> 20} MiB")
+def rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
+    """Rows of any format that the host counts as well. Where a document or table names no combo, its path does."""
+    found = names.combo(context.path) if reading.format in {TABLE, EPISODES} else ("", "")
+    unnamed = (("policy", context.policy, found[0]), ("environment", context.environment, found[1]))
+    told = {key: name for key, own, name in unnamed if own is None and name}
+    _take_entries(reading, stream, context, lambda row: {**told, **row} if told and isinstance(row, dict) else row)
+
+
+def _take_entries(reading: Reading, stream: BinaryIO, context: Context, shape: Shape) -> None:
+    """Raises RefusedFileError for a file that is of no known format after all."""
+    identity = context.identity
+    for line, value, remark, order in _entries(stream, reader(reading.format, identity, _decoded)):
+        if isinstance(value, RefusedError):
+            if not line and value.reason in {FORMAT, UNREADABLE}:
+                asked = value.reason == UNREADABLE or context.rules.format
+                raise RefusedFileError(str(value), RejectKind.UNREADABLE if asked else None)
+            reading.reject(line, str(value), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
             continue
-        values, fault = _decoded(line)
-        if len(values) > 1:
-            reading.defect(number, "more than one record on a line")
-        for value in values:
-            reading.take(context, number, shape(value))
-        whole = line.endswith(b"\n")
-        if fault and whole:
-            reading.reject(number, fault)
-        elif fault:
-            reading.reject(number, "the last line is cut off", RejectKind.TORN)
-        elif values and not whole:
-            reading.defect(number, "the last line lacks its newline; its record is whole and counts")
+        if remark:
+            reading.defect(line, remark)
+        number = order_of(value, order, identity)
+        reading.take(context, line, shape(value), None if number is None else context.first + number)
+
+
+def _entries(stream: BinaryIO, source: Lines | Whole) -> Iterator[Entry]:
+    while chunk := stream.read(_CHUNK):
+        yield from source.feed(chunk)
+    yield from source.finish()
 
 
 def _decoded(line: bytes) -> tuple[list[Any], str]:
@@ -126,15 +136,4 @@ def _decoded(line: bytes) -> tuple[list[Any], str]:
     if _LONG_NUMBER not in line.translate(_DIGITS) and line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
         with suppress(ValueError):
             return [_loads(line)], ""
-    return decode(line.decode("utf-8", "replace"))
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Every line with its newline; only the last one can lack it. None for one that is too long."""
-    while line := stream.readline(LINE_LIMIT):
-        if len(line) < LINE_LIMIT or line.endswith(b"\n"):
-            yield line
-        else:
-            while (rest := stream.readline(1 << 20)) and not rest.endswith(b"\n"):
-                pass
-            yield None
+    return decode_line(line)

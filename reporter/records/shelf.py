@@ -14,7 +14,7 @@ from comborun.reporter.adapters import formats, names, videos
 from comborun.reporter.adapters.reading import Context, Defect, Reading, RejectKind
 from comborun.reporter.collected import Collected
 from comborun.reporter.records.combos import settle
-from comborun.rules.episodes import DOCUMENT_MOST, JOB_ROWS, JSONL_ROWS, describe, rebuild
+from comborun.rules.episodes import EPISODES, JOB_ROWS, JSONL_ROWS, TABLE, UNKNOWN, rebuild
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ class Shelf:
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
+        if not asked and reading.format in {TABLE, EPISODES} and not reading.records:
+            return  # any table, any document
         if asked and not reading.format and not reading.rejects:
-            reading.reject(0, _unknown(path), RejectKind.UNREADABLE)
+            reading.reject(0, reading.unknown or UNKNOWN, RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
             self._rebuilt[group] += len(reading.records)
         if reading.format or reading.rejects:
@@ -131,12 +133,6 @@ def _read(path: Path, context: Context, unread: str) -> Reading:
             reason = f"can't be read: {error.strerror}"
     reading.reject(0, reason, RejectKind.UNREADABLE)
     return reading
-
-
-def _unknown(path: Path) -> str:
-    """What a file is that is of no known format, in the words of whoever counted while the run lasted."""
-    small = path.suffix.lower() == ".json" and path.stat().st_size <= DOCUMENT_MOST
-    return describe(path.read_text("utf-8", "replace") if small else "")
 
 
 def _shown(record: EpisodeRecord, video: str) -> EpisodeRecord:

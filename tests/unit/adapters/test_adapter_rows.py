@@ -191,7 +191,7 @@ class Endless(io.RawIOBase):
         self.tail = io.BytesIO(b"\n" + row(1).encode())
         self.largest = 0
 
-    def readline(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
         assert size is not None
         assert size > 0, "an unbounded read"
         self.largest = max(self.largest, size)
@@ -199,7 +199,7 @@ class Endless(io.RawIOBase):
             taken = min(size, self.left)
             self.left -= taken
             return b"x" * taken
-        return self.tail.readline(size)
+        return self.tail.read(size)
 
 
 def test_a_huge_line_is_passed_over_without_being_held() -> None:

@@ -223,16 +223,16 @@ def test_a_fragment_completes_a_grid(text: str) -> None:
 
 
 def test_the_example_of_every_key_is_right() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|.*\| `([^`]+)` \|$", DOCUMENT, re.MULTILINE)
+    tables = re.findall(r"^\| key(?: of `(\w+)`)? \|.*\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT, re.MULTILINE)
+    row = re.compile(r"^\| `(\w+)` \|.*\| `([^`]+)` \|$", re.MULTILINE)
+    rows = [(section, *found) for section, table in tables for found in row.findall(table)]
     assert len(rows) >= 25
     axes = {"policies": "{flat: , big: , rough: }", "environments": "[grass, stairs]", "command": "run"}
-    for key, example in rows:
+    for section, key, example in rows:
         name = example.partition(":")[0]
         assert name == key
-        section = next((s for s in SECTIONS if key in keys_of(SECTIONS[s])), "")
-        if example.startswith(("files: {", "seed: 1")):  # the grid's own keys
-            section = ""
         pattern = "pattern: '(x)/(y)', " if section == "progress" and key != "pattern" else ""
+        pattern += "from: log, " if (section, key) == ("results", "pattern") else ""
         pattern += "gpus: 1, " if section == "resources" and key == "gpu_memory" else ""
         line = f"{section}: {{{pattern}{example}}}" if section else example
         rest = {other: text for other, text in axes.items() if other != name}

@@ -41,9 +41,12 @@ def collected(folder: Path) -> Collected:
 def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Collected) -> None:
     taken = {file.format for file in collected.files}
     assert taken == {
+        "arrays",
         "completion-rows",
+        "episode-list",
         "eval-info",
         "filename-encoded",
+        "inspect-log",
         "job-rows",
         "json-list-last",
         "json-per-file",
@@ -54,7 +57,7 @@ def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Colle
         "summary",
         "train-step",
     }
-    assert all(file.why for file in collected.files)
+    assert all(file.why for file in collected.files), [file.path for file in collected.files if not file.why]
     assert "notes.txt" not in {file.path for file in collected.files}
 
 
@@ -66,6 +69,9 @@ def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) ->
     }
     ran = {combo: numbers for combo, numbers in table.items() if numbers[1]}
     assert ran == {
+        ("unnamed", "sb3"): (8, 10),
+        ("vla_eval", "libero"): (5, 9),
+        ("inspect", "match"): (3, 5),
         ("act", "pusht"): (1, 4),
         ("agent", "EB-Habitat"): (1, 2),
         ("clients", "libero_goal"): (1, 2),

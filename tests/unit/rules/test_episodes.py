@@ -185,17 +185,19 @@ def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
         return episodes.file_format(path, head, MASON)
 
     assert told("a/r.jsonl", b"") == ""
-    assert told("a/r.json", b'{"episodes": []}') is None
+    assert told("a/r.json", b'{"episodes": []}') == episodes.EPISODES
+    assert told("a/r.json", b'{"version": 2, "eval": {}, "plan": {}') == episodes.INSPECT
+    assert (told("a/evaluations.npz", b"PK"), told("a/r.eval", b"PK")) == (episodes.ARRAYS, episodes.INSPECT)
     assert told("a/eval_info.json", b'{"per_task": []}') == episodes.EVAL_INFO
     assert told("a/episode_3_res.json", b"{") == episodes.PER_FILE
     assert told("a/summary.json", b"{}") == episodes.SUMMARY
     assert told("a/run.log", b"# episodes") == "log"
     assert told("a/rows.txt", b'{"episode": 1}') is None
-    assert told("a/rows.csv", b"episode,success") is None
+    assert told("a/rows.csv", b"episode,success") == episodes.TABLE
     assert episodes.file_format("a/rows.csv", b"", MASON, "jsonl-rows") == "jsonl-rows"
 
 
 def test_a_document_of_no_known_format_is_described() -> None:
-    assert "one JSON document with 2 episodes" in episodes.describe('{"episodes": [1, 2], "n": [3]}')
-    assert "one JSON list of 3 entries" in episodes.describe("[1, 2, 3]")
-    assert episodes.describe("{") == "of no format that is known"
+    assert "one JSON document with 2 episodes" in episodes.describe({"episodes": [1, 2], "n": [3]})
+    assert "one JSON list of 3 entries" in episodes.describe([1, 2, 3])
+    assert episodes.describe(None) == "of no format that is known"

@@ -1,0 +1,196 @@
+"""Rows in whole JSON documents: lists of episodes at any depth, arrays of successes, logs of Inspect. Pure."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from comborun.rules.episodes import decode_whole, describe
+from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, Identity, RefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Optional, Tuple
+
+    Entry = Tuple[int, Any, str, Optional[int]]
+    Row = dict[str, Any]
+
+EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
+"""how programs call a list of objects, one for each episode"""
+SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
+"""how they call a list of verdicts"""
+METRICS = ("metrics", "info", "final_info")
+"""objects in an episode whose fields are its own"""
+_DEPTH = 8
+_TEXT_MOST = 200
+"""characters of what a document says of all its episodes"""
+_MEMBER_MOST = 256 << 20
+_MEMBERS_MOST = 100_000
+_GRADES = {"C": True, "I": False}
+
+
+def read(data: bytes, identity: Identity) -> Iterator[Entry]:
+    """The episodes of any document. Raises RefusedError."""
+    value = decode_whole(data.decode("utf-8", "replace"))
+    found = sorted(_lists(value, identity, "", {}, 0), key=lambda one: one[0])
+    best = found[0][0] if found else _NAMED
+    rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
+    rows = rows or [row for rank, rows in found if rank == best for row in rows]
+    if not rows:
+        raise RefusedError(FORMAT, describe(value))
+    return iter([(0, row, "", at) for at, row in enumerate(rows)])
+
+
+_FITS, _PARTLY, _NAMED = range(3)
+"""how sure it is that a list is one of episodes; of those that only have a name the outermost count"""
+
+
+def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -> Iterator[tuple[int, list[Any]]]:
+    """Lists of objects that may be episodes, each with how sure that is, the lowest first."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        rank = _rank(value, identity, name, depth)
+        if rank is not None:
+            rows = [{**around, **_opened(row)} if isinstance(row, dict) else row for row in value]
+            yield rank if rank < _NAMED else _NAMED + depth, rows
+            if rank < _NAMED:
+                return
+        for entry in value:
+            if isinstance(entry, (dict, list)):
+                yield from _lists(entry, identity, "", around, depth + 1)
+    elif isinstance(value, dict):
+        told = {**around, **_words(value)}
+        for key, entry in value.items():
+            if isinstance(entry, (dict, list)):
+                yield from _lists(entry, identity, key, told, depth + 1)
+
+
+def _opened(row: Row) -> Row:
+    """With what stands in its metrics beside its own fields."""
+    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
+    return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
+
+
+def _rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
+    row = next((one for one in value if isinstance(one, dict)), None)
+    if row is None:
+        return None
+    row = _opened(row)
+    held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
+    if MISSING not in held and not all(isinstance(one, list) for one in held):
+        return _FITS
+    nested = any(isinstance(entry, list) and any(isinstance(one, dict) for one in entry) for entry in row.values())
+    if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
+        return _PARTLY
+    named = name.lower() in EPISODE_LISTS or depth == 0
+    arrays = any(isinstance(row.get(key), (list, dict)) for key in SUCCESS_LISTS)
+    return _NAMED if named and not nested and not arrays else None
+
+
+def _words(value: Row) -> Row:
+    """What a document says of all its episodes, in text: the task, the policy."""
+    return {key: one for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST}
+
+
+def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
+    """The episodes of objects with a list of verdicts, and with lists beside it that are as long."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        for entry in value:
+            yield from _arrays(entry, identity, around, depth + 1)
+    elif isinstance(value, dict):
+        told = {**around, **_words(value)}
+        columns = _columns(value, identity.success.name)
+        if columns:
+            for at in range(len(columns[identity.success.name])):
+                yield {**told, **{name: column[at] for name, column in columns.items()}}
+            return
+        for name, entry in value.items():
+            if isinstance(entry, (dict, list)):
+                inner = {**told, "task": name} if isinstance(entry, dict) else told
+                yield from _arrays(entry, identity, inner, depth + 1)
+
+
+def _columns(value: Row, key: str) -> dict[str, list[Any]]:
+    """A list of verdicts under `key`, or one for each task one after another, and the lists that are as long."""
+    for name in (key, *SUCCESS_LISTS):
+        verdicts = value.get(name)
+        if isinstance(verdicts, list) and _verdicts(verdicts):
+            count = len(verdicts)
+            same = {one: entry for one, entry in value.items() if isinstance(entry, list) and len(entry) == count}
+            return {**same, key: verdicts}
+        if isinstance(verdicts, dict) and verdicts and all(map(_verdicts, verdicts.values())):
+            tasks = [task for task, entries in verdicts.items() for _ in entries]
+            return {"task": tasks, key: [one for entries in verdicts.values() for one in entries]}
+    return {}
+
+
+def _verdicts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
+
+
+def inspect(data: bytes, identity: Identity) -> Iterator[Entry]:
+    """The samples of an Inspect log, `.json` or the zip archive `.eval`. Raises RefusedError."""
+    value: Any = {"samples": _archived(data)} if data[:2] == b"PK" else decode_whole(data.decode("utf-8", "replace"))
+    samples = value.get("samples") if isinstance(value, dict) else None
+    if not isinstance(samples, list):
+        raise RefusedError(FORMAT, "a log of Inspect without samples")
+    for at, sample in enumerate(samples):
+        yield 0, _sample(sample, identity) if isinstance(sample, dict) else sample, "", at
+
+
+def _sample(sample: Row, identity: Identity) -> Row:
+    """The first scorer's grade is the verdict; each scorer's value is a field of its own."""
+    scores = sample.get("scores")
+    scores = scores if isinstance(scores, dict) else {}
+    told = {name: one.get("value") for name, one in scores.items() if isinstance(one, dict)}
+    row: Row = {"sample": str(sample.get("id")), "epoch": str(sample.get("epoch", 1)), **told}
+    if sample.get("error"):
+        row["error"] = str(sample["error"])[:_TEXT_MOST]
+    grade = next(iter(told.values()), None)
+    if identity.success.name not in row and not identity.success.tests:
+        row[identity.success.name] = None if sample.get("error") else _GRADES.get(str(grade), grade)
+    return row
+
+
+def _archived(data: bytes) -> Any:
+    """The samples of an archive: in its summaries, or one by one where it was not finished."""
+    with opened(data) as archive:
+        names = archive.namelist()[:_MEMBERS_MOST]
+        if "summaries.json" in names:
+            return _decoded(archive, "summaries.json")
+        wanted = sorted(name for name in names if name.startswith("samples/") and name.endswith(".json"))
+        return [_decoded(archive, name) for name in wanted]
+
+
+def _decoded(archive: Any, name: str) -> Any:
+    return decode_whole(member(archive, name).decode("utf-8", "replace"))
+
+
+@contextmanager
+def opened(data: bytes) -> Iterator[Any]:
+    """A zip archive. Raises RefusedError for one that can't be read."""
+    import io
+    import zipfile
+    import zlib
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield archive
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise RefusedError(TORN, "half-written archive: being written, or cut off") from error
+    except NotImplementedError as error:
+        how = "compressed in a way that this Python does not read (zstd before 3.14): write its logs as JSON"
+        raise RefusedError(UNREADABLE, how) from error
+    except (ValueError, KeyError, RuntimeError, OSError, zlib.error) as error:
+        raise RefusedError(UNREADABLE, f"an archive that can't be read: {type(error).__name__}") from error
+
+
+def member(archive: Any, name: str) -> bytes:
+    """What an archive holds under a name; never more than the limit, whatever its directory says."""
+    with archive.open(name) as stream:
+        data: bytes = stream.read(_MEMBER_MOST + 1)
+    if len(data) > _MEMBER_MOST:
+        raise RefusedError(UNREADABLE, f"{name} in it is larger than {_MEMBER_MOST >> 20} MiB")
+    return data

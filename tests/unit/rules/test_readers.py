@@ -1,0 +1,190 @@
+"""Every format that the host counts: what real programs wrote, and what nothing may make of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comborun.rules import episodes
+from comborun.rules.fields import Identity
+from comborun.rules.rows import Rows
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+MANY = int(os.environ.get("COMBORUN_FUZZ", "1000"))
+"""inputs for each format; 100000 in a long run"""
+TEN = [True, True, False, True, True, True, True, True, True, False]
+
+
+def read(kind: str, data: bytes | str, *words: str, **more: str) -> Rows:
+    rows = Rows(Identity("flat", "stairs", *words, **more), kind)
+    rows.feed(data.encode() if isinstance(data, str) else data)
+    return rows.last()
+
+
+def told(rows: Rows) -> dict[int, bool | None]:
+    return {**rows.episodes, **rows.numbered}
+
+
+def why(rows: Rows) -> str:
+    return "; ".join(one.text for one in rows.refused.values())
+
+
+def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> None:
+    data = (SAMPLES / "sb3/cartpole.monitor.csv").read_bytes()
+    assert list(told(read(episodes.TABLE, data, "is_success", "line")).values()) == TEN
+    by_return = read(episodes.TABLE, data, '{"field": "r", "at_least": 40}', "line")
+    assert [at for at, verdict in told(by_return).items() if verdict] == [3, 8]
+    assert "no field 'episode'" in why(read(episodes.TABLE, data))
+
+
+def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
+    rows = read(episodes.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
+    assert list(told(rows).values()) == TEN
+    assert rows.samples[3] == {"return": 52.0, "length": 52, "success": True}
+
+
+@pytest.mark.parametrize("name", ["match.json", "match.eval"])
+def test_a_sample_of_inspect_that_failed_has_no_verdict(name: str) -> None:
+    rows = read(episodes.INSPECT, (SAMPLES / "inspect" / name).read_bytes())
+    assert told(rows) == {0: True, 1: False, 2: True, 3: False, 4: True, 5: None}
+
+
+@pytest.mark.skipif(hasattr(zipfile, "ZIP_ZSTANDARD"), reason="this Python reads it")
+def test_an_archive_that_this_python_cannot_unpack_says_what_to_do() -> None:
+    rows = read(episodes.INSPECT, (SAMPLES / "inspect/zstd.eval").read_bytes())
+    assert "zstd" in why(rows)
+    assert "as JSON" in why(rows)
+
+
+def test_the_tasks_of_a_vla_eval_document_follow_each_other() -> None:
+    rows = read(episodes.EPISODES, (SAMPLES / "vla_eval/libero.json").read_bytes())
+    assert told(rows) == {**{at: at % 2 == 0 for at in range(5)}, 5: False, 6: True, 7: False, 8: True, 9: None}
+    assert rows.samples[7]["task"] == "task_1"
+
+
+ROW = [{"episode": at, "success": at == 1} for at in range(3)]
+DOCUMENTS: dict[str, Any] = {
+    "a list": ROW,
+    "a list under a name": {"episodes": ROW},
+    "a list that is deep": {"run": {"results": [{"part": {"rollouts": ROW}}]}},
+    "without an index": {"episodes": [{"success": row["success"]} for row in ROW]},
+    "verdicts among the metrics": {"episodes": [{"info": {"success": row["success"]}} for row in ROW]},
+    "an array": {"successes": [0, 1, 0], "returns": [1.0, 2.0, 3.0]},
+    "a list of tasks with arrays": [{"task": "a", "success": [False, True]}, {"task": "b", "success": [False]}],
+    "tasks by name": {"pick": {"successes": [0.0, 1.0], "mean": 0.5}, "place": {"successes": [0.0]}},
+    "arrays by name": {"success": {"pick": [False, True], "place": [False]}},
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_a_document_may_have_its_episodes_anywhere(case: str) -> None:
+    rows = read(episodes.EPISODES, json.dumps(DOCUMENTS[case], indent=1))
+    assert told(rows) == {0: False, 1: True, 2: False}
+
+
+def test_arrays_beside_the_verdicts_are_fields() -> None:
+    rows = read(episodes.EPISODES, json.dumps({"successes": [0, 1], "returns": [1.5, 2.5], "model": "pi0"}))
+    assert rows.samples[1]["returns"] == 2.5
+    assert rows.samples[1]["model"] == "pi0"
+
+
+def test_lines_of_a_log_are_records_where_the_pattern_matches() -> None:
+    log = "begun\nEpisode 1 took 3 s: success, return 2.5\r\n\x1b[32mEpisode 2: fail, return -1e3\x1b[0m\nEpisode 3"
+    pattern = r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail).*return (?P<score>[-\d.e]+)"
+    rows = read(episodes.LOG_PATTERN, log, "success", '{"field": "episode", "from": 1}', pattern=pattern)
+    assert told(rows) == {0: True, 1: False}
+    assert [row["score"] for row in rows.samples] == [2.5, -1000.0]
+    assert told(read(episodes.LOG_PATTERN, "ok\nno\nok\n", pattern=r"(?P<verdict>ok|no)")) == {
+        0: True,
+        1: False,
+        2: True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("episode,success\n1,true\n2,tr", "the last line is cut off"),
+        ("episode,success\n1,true,3\n", "3 cells, where the header has 2"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(text: str, sentence: str) -> None:
+    assert sentence in why(read(episodes.TABLE, text))
+
+
+def test_cells_may_hold_line_breaks_and_other_separators() -> None:
+    rows = read(episodes.TABLE, 'episode;note;success\r\n0;"a;\nb";TRUE\r\n1;;0\r\n')
+    assert told(rows) == {0: True, 1: False}
+    assert rows.samples[0]["note"] == "a;\nb"
+
+
+def npz(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+UNREADABLE = {
+    "half an archive": (episodes.ARRAYS, npz(successes=[1, 0])[:-30], "cut off"),
+    "objects": (episodes.ARRAYS, npz(successes=np.array([None, {}], dtype=object)), "never unpickled"),
+    "other arrays": (episodes.ARRAYS, npz(weights=[1.0]), "weights: none with an episode's outcome"),
+    "half a document": (episodes.EPISODES, b'{"episodes": [{"success": tr', "half-written"),
+    "no document": (episodes.EPISODES, b"{]}", "not JSON"),
+    "too deep": (episodes.EPISODES, b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
+    "too long a number": (episodes.EPISODES, b"[" + b"9" * 100_000 + b"]", "a number too long"),
+    "nothing": (episodes.EPISODES, b'{"episodes": []}', "0 episodes, of no format"),
+    "another document": (episodes.EPISODES, b'{"learning_rate": 0.1}', "of no format that is known"),
+    "a log without samples": (episodes.INSPECT, b'{"eval": {}, "version": 2}', "without samples"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_file_that_cannot_be_read_gets_a_sentence(case: str) -> None:
+    kind, data, sentence = UNREADABLE[case]
+    began = time.monotonic()
+    assert sentence in why(read(kind, data))
+    assert time.monotonic() - began < 10
+
+
+KINDS = (episodes.TABLE, episodes.ARRAYS, episodes.INSPECT, episodes.EPISODES, episodes.LOG_PATTERN)
+GOOD = [path.read_bytes() for folder in ("sb3", "inspect", "vla_eval") for path in sorted((SAMPLES / folder).iterdir())]
+GOOD += [npz(successes=[[1, 0]], results=[[float("nan"), 1e308]]), b"episode,success\n1,1e400\nNaN,[]\n"]
+KEYS = ("episode", "success", "successes", "episodes", "samples", "scores", "value", "metrics", "id", "task")
+names = st.sampled_from(KEYS)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.just(10**400)
+trees: st.SearchStrategy[Any] = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=5), max_leaves=15
+)
+torn = st.builds(
+    lambda data, at, junk, cut: data[: at % (len(data) + 1)] + junk + data[at % (len(data) + 1) + cut :],
+    *(st.sampled_from(GOOD), st.integers(0, 1 << 20), st.binary(max_size=8), st.integers(0, 60)),
+)
+cells = (
+    st.lists(st.lists(scalars.map(str), max_size=3).map(",".join), max_size=5)
+    .map("\n".join)
+    .map(lambda text: text.encode("utf-8", "replace"))
+)
+inputs = torn | cells | st.binary(max_size=200) | trees.map(lambda value: json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=MANY)
+@given(data=inputs, cut=st.integers(0, 300))
+def test_nothing_that_stands_in_a_file_raises(kind: str, data: bytes, cut: int) -> None:
+    rows = Rows(Identity("flat", "stairs", pattern=r"(?P<episode>\d+).*(?P<verdict>\w)"), kind)
+    rows.feed(data[:cut])
+    rows.last()
+    rows.feed(data[cut:])
+    rows = rows.last()
+    assert all(index >= 0 for index in told(rows))
+    assert rows.rows == rows.taken + sum(one.count for one in rows.refused.values())
