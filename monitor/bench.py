@@ -19,6 +19,7 @@ from comborun.remote.host import ask, check
 from comborun.remote.publish import Draft, publish
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.resources import HostFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.plan import Plan
     from comborun.remote.transport import Transport
-    from comborun.resources import HostFacts
 
 _LOCAL_S, _FAR_S = 0.25, 1.0
 _MOST_MISSES = 20
@@ -87,7 +87,7 @@ def bench_for(
     grid = choose(with_policies(grid, transport))
     facts = ask(transport, grid.secrets, grid.host_python)
     check(facts)
-    plan = lay_out(_uncut(grid), facts, digest_of(shipments))
+    plan = lay_out(uncut(grid), facts, digest_of(shipments))
 
     def ready(root: str) -> None:
         deliver(transport, compare(transport, shipments), root)
@@ -95,11 +95,20 @@ def bench_for(
     return Bench(transport, grid, plan, facts, secrets, ready, progress, folder)
 
 
-def _uncut(grid: Grid) -> Grid:
+def uncut(grid: Grid) -> Grid:
     """One session for each combo, in the grid's order."""
     whole = {"shards": None, "block": None}
     combos = tuple(replace(one, settings=one.settings.model_copy(update=whole)) for one in grid.combos)
     return grid.model_copy(update={"combos": combos, "stop_early": None})
+
+
+def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Plan:
+    """One session for each combo, as if there were a GPU for each that is asked for."""
+    if grid.policy_glob:
+        grid = with_policies(grid, connect(grid.host))
+    most = max((combo.settings.gpus for combo in grid.combos), default=0)
+    facts = HostFacts(LOCAL, "", 1, 0, tuple(range(most)), "", "", "", ())
+    return lay_out(uncut(grid).model_copy(update={"use_gpus": None, "servers": {}}), facts, here=False)
 
 
 def tidy(bench: Bench) -> None:

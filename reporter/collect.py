@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def collect_folder(directory: Path) -> Collected:
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
-            shelf.take(path, Context(name.as_posix(), attempt=_attempt_number(name)), asked=False)
+            shelf.take(path, Context(name.as_posix(), attempt=attempt_number(name)), asked=False)
     shelf.take_names(found, Context(path=""))
     shelf.settle_combos()
     shelf.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
@@ -86,7 +86,8 @@ def collect_folder(directory: Path) -> Collected:
     return replace(collected, defects=(*shelf.taken, *collected.defects))
 
 
-def _attempt_number(path: Path) -> int:
+def attempt_number(path: PurePath) -> int:
+    """As a folder `attempt-N` says it; 0 without one."""
     numbers = (part.removeprefix("attempt-") for part in path.parts if part.startswith("attempt-"))
     return next((int(number) for number in numbers if number.isdecimal()), 0)
 

@@ -18,11 +18,13 @@ from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
 from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from comborun.plan import Plan
     from comborun.reporter.comparing.between import Between
     from comborun.reporter.counting.schedule import Schedule
     from comborun.reporter.figures.plate import Plate
@@ -65,9 +67,9 @@ def report_run(
 
 
 @_uncollected()
-def report_folder(directory: Path, output: Path, forms: Sequence[str] = ()) -> Summary:
-    """Report any folder of results in formats that are known; raises UserError when nothing in it was counted."""
-    collected = collect_folder(directory)
+def report_folder(directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None) -> Summary:
+    """Report any folder of results, by a plan if there is one; raises UserError when nothing in it was counted."""
+    collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
     if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
     return write_report(collected, output, forms)
@@ -172,7 +174,8 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
         "\n".join(
             [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]
         ),
-        'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true}',
+        'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'
+        " or give the grid that says how files are read, `--grid grid.yaml`",
     )
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, root_options
-from comborun.cli.terminal import answer, show_rows, wrapped
+from comborun.cli.terminal import answer, program, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.rules.words import Life
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.monitor.status import RunStatus
+    from comborun.plan import Plan
     from comborun.remote.mirror import Skipped
     from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.between import Between
@@ -48,6 +49,9 @@ _PURPOSES = {
     "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
+@click.option(
+    "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Of a FOLDER: what was planned, and how it is read."
+)
 @click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
 @click.option("--figures", metavar="FORMS", help="The figures as files too: pdf, png or svg, several with a comma.")
 @json_option
@@ -57,6 +61,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
     \b
     combo report
     combo report ~/old_results
+    combo report ~/old_results --grid grid.yaml
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
     if pair := how["pair"]:
@@ -64,15 +69,25 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
         _compare(pair, where, output, as_json=as_json)
         return
-    forms = _forms(how["figures"] or "")
-    if run and _is_folder(run, where):
+    forms, grid = _forms(how["figures"] or ""), how["grid"]
+    if run and (grid or _is_folder(run, where)):
         from comborun.reporter import report_folder
 
         folder = output or Path(run) / "report"
-        summary = report_folder(Path(run), folder, forms)
+        summary = report_folder(Path(run), folder, forms, _plan(grid, where) if grid else None)
+    elif grid:
+        raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
         summary, folder = make_report(*where.find(run).bring(_size(how["max_size"])), output, forms)
     show_report(summary, folder, as_json=as_json)
+
+
+def _plan(path: Path, where: Where) -> Plan:
+    """What a grid plans, wherever it would run: a session for each combo."""
+    from comborun.monitor.bench import plan_anywhere
+    from comborun.remote.grids import read_grid
+
+    return plan_anywhere(read_grid(path), where.connect)
 
 
 def make_report(
