@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.reporter.pages.words import methods
-from comborun.reporter.text import NOTHING, fraction, of
+from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.summary import Axes, ComboSummary, Summary
+
+COUNTED = 3
+"""columns from which on k/n has no room"""
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -55,27 +60,79 @@ def latex(summary: Summary) -> str:
 def _lines(summary: Summary) -> Iterator[str]:
     # A name could end a comment's line only with a newline, which printable() spells out.
     yield f"% {printable(summary.run)}: made by comborun {__version__}"
-    yield r"% Needs \usepackage{booktabs,textcomp}; for names outside of Latin scripts xelatex or lualatex."
+    yield r"% Needs \usepackage{booktabs,textcomp,graphicx}; for names outside of Latin scripts xelatex or lualatex."
     axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
         return
-    yield from (r"\begin{table}", r"\centering", r"\small")
-    yield from _table(summary, axes)
-    yield f"\\caption{{{_caption(summary)}}}"
-    yield from (r"\end{table}", "", r"\paragraph{Evaluation.}", escape(methods(summary)))
+    style = _Style(len(axes.columns))
+    kind = "table" if style.narrow else "table*"
+    yield from (f"\\begin{{{kind}}}", r"\centering", rf"\{style.size}\setlength{{\tabcolsep}}{{{style.gap}pt}}")
+    yield from _table(summary, axes, style)
+    yield f"\\caption{{{_caption(summary, style)}}}"
+    yield from (f"\\end{{{kind}}}", "", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
 
-def _table(summary: Summary, axes: Axes) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Style:
+    """What lets so many columns stand within a column of the paper, or within both."""
+
+    columns: int
+
+    @property
+    def narrow(self) -> bool:
+        return self.columns <= 2
+
+    @property
+    def crowded(self) -> bool:
+        return self.columns > 6
+
+    @property
+    def size(self) -> str:
+        return "scriptsize" if self.crowded else "footnotesize" if self.columns > 3 else "small"
+
+    @property
+    def gap(self) -> int:
+        return 2 if self.crowded else 4
+
+    def head(self, name: str) -> str:
+        return rf"\rotatebox{{90}}{{{escape(name)}}}" if self.crowded else escape(name)
+
+    def rate(self, share: float, interval: tuple[float, float]) -> str:
+        """With the distances of its limits: `$73.0^{+8.4}_{-9.8}$`."""
+        low, high = share - interval[0], interval[1] - share
+        decimals = 0 if self.crowded else 1
+        step = 10.0**-decimals
+        near = (
+            100 * share if share in {0, 1} else min(max(100 * share, step), 100 - step)
+        )  # only 0 and 1 are rounded to
+        shown = (f"{part:.{decimals}f}" for part in (near, 100 * high, 100 * low))
+        return "${}^{{+{}}}_{{-{}}}$".format(*shown)
+
+
+def _table(summary: Summary, axes: Axes, style: _Style) -> Iterator[str]:
     combos = {combo.key: combo for combo in summary.combos}
-    yield f"\\begin{{tabular}}{{l{'l' * len(axes.columns)}}}"
+    means = {mean.policy: mean for mean in summary.macro_means}
+    across = axes.policies_across
+    last = ["mean"] if means and not across else []
+    yield f"\\begin{{tabular}}{{l{'l' * len([*axes.columns, *last])}}}"
     yield r"\toprule"
-    yield _row(["", *map(escape, axes.columns)])
+    yield _row(["", *map(style.head, [*axes.columns, *last])])
     yield r"\midrule"
     for row in axes.rows:
-        cells = [_cell(combos.get(axes.combo(column, row)), summary) for column in axes.columns]
-        yield _row([escape(row), *cells])
+        cells = [_cell(combos.get(axes.combo(column, row)), summary, style) for column in axes.columns]
+        yield _row([escape(row), *cells, *(_mean(means.get(row), style) for _ in last)])
+    if means and across:
+        yield r"\midrule"
+        yield _row(["mean", *(_mean(means.get(policy), style) for policy in axes.columns)])
     yield from (r"\bottomrule", r"\end{tabular}")
+
+
+def _mean(mean: MacroMean | None, style: _Style) -> str:
+    """Over environments, with equal weights; none where one is missing."""
+    if mean is None or mean.mean is None or mean.interval is None:
+        return escape(NOTHING)
+    return style.rate(mean.mean, mean.interval)
 
 
 def _row(cells: list[str]) -> str:
@@ -84,15 +141,16 @@ def _row(cells: list[str]) -> str:
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
-def _cell(combo: ComboSummary | None, summary: Summary) -> str:
-    """`73.0 [63.2, 81.4] (73/100)` with its letters; bold where it is better than every other policy."""
+def _cell(combo: ComboSummary | None, summary: Summary, style: _Style) -> str:
+    """`$73.0^{+8.4}_{-9.8}$ (73/100)` with its letters; bold where it is better than every other policy."""
     if combo is None or combo.rate is None or combo.rate.rate is None or combo.rate.interval is None:
         return escape(NOTHING)
-    low, high = map(fraction, combo.rate.interval)
-    told = escape(f"{fraction(combo.rate.rate)} [{low}, {high}] ({of(combo.rate)})")
+    told = style.rate(combo.rate.rate, combo.rate.interval)
+    if uniquely_best(combo, summary):
+        told = rf"\boldmath{told}\unboldmath{{}}"
+    counted = "" if style.columns > COUNTED else f" ({escape(of(combo.rate))})"
     word = summary.comparisons.letters_of(*combo.key)
-    mark = f"\\textsuperscript{{{escape(word)}}}" if word else ""
-    return f"\\textbf{{{told}}}{mark}" if uniquely_best(combo, summary) else f"{told}{mark}"
+    return told + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
@@ -105,11 +163,18 @@ def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
     return False
 
 
-def _caption(summary: Summary) -> str:
-    words = "Success rates in per cent with 95 % intervals (Clopper-Pearson) and successes of completed episodes."
+def _caption(summary: Summary, style: _Style) -> str:
+    sizes = sorted({combo.rate.n for combo in summary.combos if combo.rate and combo.rate.n})
+    words = "Success rates in per cent with the distances to their 95 % limits (Clopper-Pearson)"
+    if style.columns <= COUNTED:
+        words += " and successes of completed episodes."
+    elif sizes:
+        words += f"; {' to '.join(dict.fromkeys(map(str, (sizes[0], sizes[-1]))))} completed episodes in each cell."
     if any(group.letters for group in summary.comparisons.environments):
         words += (
             f" Policies of an environment that share a letter are not told apart (Holm over {summary.comparisons.size}"
             " comparisons); bold: better than every other policy."
         )
+    if summary.macro_means:
+        words += " Means weigh environments equally."
     return escape(words)

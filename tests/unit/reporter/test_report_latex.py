@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -31,7 +34,7 @@ def test_no_row_begins_with_what_the_line_above_takes_for_its_argument(
 ) -> None:
     lines = table(tmp_path, *names)
     rows = [line for line in lines if line.endswith(r" \\")]
-    assert len(rows) == 1 + len(NAMES)
+    assert len(rows) == 1 + len(NAMES) + (len(names[1]) > 1), "a row of means below"
     assert not [line for line in lines if re.match(r"\s*[\[*]", line)]
     for name in NAMES:
         shown = escape(name)
@@ -40,6 +43,36 @@ def test_no_row_begins_with_what_the_line_above_takes_for_its_argument(
 
 def test_names_that_begin_with_nothing_of_that_kind_have_nothing_in_front(tmp_path: Path) -> None:
     assert any(line.startswith("plain & ") for line in table(tmp_path, ("plain", "other"), ("x",)))
+
+
+@pytest.mark.parametrize(("policies", "environments"), [(1, 1), (3, 4), (12, 13)])
+def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, environments: int) -> None:
+    if not shutil.which("pdflatex"):
+        pytest.skip("no pdflatex")
+    names = tuple(f"policy_{number}" for number in range(policies))
+    run = RunDirectory(tmp_path)
+    for policy, environment in product(names, (f"environment_{number}" for number in range(environments))):
+        rows = "".join(row(index, len(environment) % 3 > index % 3 or policy.endswith("1")) for index in range(20))
+        run.attempt(run.session(policy, environment, 20), rows)
+    (tmp_path / "report.tex").write_text(latex(summarize(collect_run(run.write())).summary))
+    packages = r"\usepackage{booktabs,textcomp,graphicx}"
+    paper = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}\input{{report.tex}}\end{{document}}"
+    (tmp_path / "paper.tex").write_text(paper)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    (table,) = re.findall(r"table\*?", (tmp_path / "report.tex").read_text())[:1]
+    assert table == ("table" if policies < 3 else "table*")
+    wide = [
+        float(found)
+        for found in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt too wide\) in (?:paragraph|alignment)", done.stdout)
+    ]
+    assert max(wide, default=0.0) < 5, done.stdout[-3000:]
 
 
 def test_a_quotation_mark_needs_no_other_encoding_than_the_first() -> None:
