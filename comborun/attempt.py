@@ -193,13 +193,13 @@ class Verdict(StrEnum):
 class EpisodeRecord:
     """One episode of one combo, from one attempt of one session.
 
-    A large run has millions of them. So metrics are packed numbers, and the names of metrics and small integers are
-    the same objects in all records.
+    A large run has millions of them. So metrics are packed numbers, and the names of fields and small integers are the
+    same objects in all records.
     """
 
     __slots__ = (
-        *("policy", "environment", "episode", "verdict", "seed", "extra", "session", "attempt", "path", "line"),
-        *("_names", "_values"),
+        *("policy", "environment", "episode", "verdict", "seed", "session", "attempt", "path", "line"),
+        *("_names", "_values", "_others", "_texts"),
     )
 
     def __init__(
@@ -223,16 +223,16 @@ class EpisodeRecord:
         """index within the combo, fixed before launch; counts from 0"""
         self.verdict = verdict
         self.seed = None if seed is None else _once(seed)
-        self.extra = extra
-        """all other fields of the record, kept as they came"""
         self.session = session
         self.attempt = attempt
         self.path = path
         self.line = _once(line)
         """0 means the file as a whole"""
-        names = tuple(metrics)
+        names, others = tuple(metrics), tuple(extra)
         self._names = _NAMES.setdefault(names, names)
         self._values = array("d", metrics.values()).tobytes()
+        self._others = _NAMES.setdefault(others, others)
+        self._texts = tuple(extra.values())
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -240,8 +240,14 @@ class EpisodeRecord:
         return dict(zip(self._names, memoryview(self._values).cast("d"), strict=True))
 
     @property
-    def metric_names(self) -> tuple[str, ...]:
-        return self._names
+    def extra(self) -> dict[str, JsonValue]:
+        """All other fields of the record, kept as they came."""
+        return dict(zip(self._others, self._texts, strict=True))
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of its metrics, and of its other fields."""
+        return self._names, self._others
 
     @property
     def source(self) -> str:
@@ -267,7 +273,7 @@ class EpisodeRecord:
 
     @property
     def _values_by_name(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*self.__slots__[:-2], "metrics")}
+        return {name: getattr(self, name) for name in (*self.__slots__[:-4], "metrics", "extra")}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EpisodeRecord) and self._values_by_name == other._values_by_name

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 UNNAMED = "unnamed"
 """for what no file and no folder names"""
+WORD = 24
+"""signs: a text this short comes again and again, and is kept once"""
 EPISODES_PER_COPY = 20
 """from here on the bias of the first K episodes is below what so few episodes can show"""
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
@@ -224,7 +226,7 @@ class Reading:
             self.defect(line, told.complaint)
         elif not identity.success.tests:
             known.add(identity.success.name)
-        metrics, extra, mixed = self._fields(row, known, context.rules.metrics, line)
+        metrics, extra = self._fields(row, known, context.rules.metrics, line)
         return EpisodeRecord(
             policy=sys.intern(told.policy),
             environment=sys.intern(told.environment),
@@ -232,7 +234,7 @@ class Reading:
             verdict=_VERDICTS[told.verdict],
             seed=seed,
             metrics=metrics,
-            extra=extra if mixed else _shared(tuple(extra.items())),
+            extra=extra,
             session=context.session,
             attempt=context.attempt,
             path=context.path,
@@ -241,42 +243,33 @@ class Reading:
 
     def _fields(
         self, row: Mapping[str, Any], known: Collection[str], wanted: tuple[str, ...], line: int
-    ) -> tuple[dict[str, float], dict[str, Any], bool]:
-        """Metrics and others, without what is `known`; and whether any other is no text."""
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """Metrics and others, without what is `known`."""
         metrics: dict[str, float] = {}
         extra: dict[str, Any] = {}
-        mixed = False
         for key, value in row.items():
             if key in known:
                 continue
             kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
             if kind is str:
-                extra[sys.intern(key)] = value
+                extra[sys.intern(key)] = sys.intern(value) if len(value) <= WORD else value
             elif kind is not float and kind is not int:
-                mixed = True
                 extra[sys.intern(key)] = value if kind is bool or value is None else _without_nan(value)
             elif not finite(value):
                 self.defect(line, f"the field {key!r} is not a finite number: left out")
             elif not wanted or key in wanted:
                 metrics[sys.intern(key)] = float(value)
             else:
-                mixed = True
                 extra[sys.intern(key)] = value
         for name in (name for name in wanted if "." in name and name not in metrics):
             value = Field("metric", name).find(row)
             if isinstance(value, int | float) and not isinstance(value, bool) and finite(value):
                 metrics[name] = float(value)
-        return metrics, extra, mixed
+        return metrics, extra
 
 
 Adapter = Callable[[Reading, BinaryIO, Context], None]
 """Fills the reading of a file. Raises RefusedFileError, and nothing else whatever the bytes are."""
-
-
-@lru_cache(maxsize=1024)
-def _shared(fields: tuple[tuple[str, str], ...]) -> Mapping[str, JsonValue]:
-    """One mapping for all records that say the same in words: how an episode ended, say."""
-    return dict(fields)
 
 
 def finite(value: float) -> bool:

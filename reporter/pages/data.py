@@ -304,9 +304,9 @@ def _episode(record: EpisodeRecord, shown: Sequence[str], rest: frozenset[str]) 
 
 def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:
     metrics, others = set[str](), set[str]()
-    for record in episodes:
-        metrics.update(record.metric_names)
-        others.update(record.extra)
+    for own, rest in {record.names for record in episodes}:
+        metrics.update(own)
+        others.update(rest)
     return sorted(metrics) + sorted(others - metrics)
 
 
