@@ -95,6 +95,8 @@ class Laptop:
         )
 
     def combo(self, *arguments: object, timeout: float = 90) -> subprocess.CompletedProcess[str]:
+        if not self.way:
+            return self.desk.combo(*arguments, timeout=timeout)
         return subprocess.run(
             [*self.way, *self.desk.command(*arguments)],
             capture_output=True,

@@ -1,8 +1,8 @@
 """Where a fault happens: sessions in tmux or in screen, on this machine or behind sshd.
 
 Every fault can happen in all four; COMBORUN_SLOW=1 makes it. Otherwise a family of faults has the two cells of one
-diagonal, its rows in turn, so that every pair of (family, multiplexer), of (family, place) and of (multiplexer, place)
-is there.
+diagonal: its rows in turn, or its tests in turn where they have one row. So every pair of (family, multiplexer), of
+(family, place) and of (multiplexer, place) is there, where a family has more than one of them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ FAMILIES = {"killed": 0, "programs": 1, "full disk": 0, "records": 1, "twice": 0
 """family -> its diagonal"""
 
 
-def quick(family: str, rows: int) -> list[tuple[int, Cell]]:
-    """The cells of each row that are always there; a single row has both of its diagonal."""
-    diagonal = DIAGONALS[FAMILIES[family]]
-    if rows == 1:
-        return [(0, cell) for cell in diagonal]
-    return [(row, diagonal[row % 2]) for row in range(rows)]
+def quick(family: str, rows: int, turn: int = 0) -> list[tuple[int, Cell]]:
+    """The cells of a test's rows that are always there."""
+    return [(row, DIAGONALS[FAMILIES[family]][(turn + row) % 2]) for row in range(rows)]
 
 
-def faults(family: str, rows: Sequence[Any] = ("",)) -> Callable[[Any], Any]:
-    """Parametrize a test over the cells, by its fixture `ground`, and over `rows`, by its argument `fault`."""
-    always = set(quick(family, len(rows)))
+def faults(family: str, rows: Sequence[Any] = ("",), turn: int = 0) -> Callable[[Any], Any]:
+    """Parametrize a test over the cells, by its fixture `ground`, and over `rows`, by its argument `fault`.
+
+    The tests of a family take turns: `turn` is the number of the test.
+    """
+    always = set(quick(family, len(rows), turn))
     slow = (pytest.mark.slow, pytest.mark.skipif(not FULL, reason="all cells: set COMBORUN_SLOW=1"))
     cells = [(number, cell) for number in range(len(rows)) for diagonal in DIAGONALS for cell in diagonal]
     named = len(rows) > 1

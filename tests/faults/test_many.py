@@ -10,8 +10,7 @@ from box import alive, kill, until
 from ground import Ground
 from matrix import FULL, faults
 
-MANY, FEWER = (500, 500) if FULL else (200, 60)
-"""fewer behind sshd, unless everything is asked for: it is the same dispatcher there"""
+SESSIONS = 500 if FULL else 200
 ROW = '{"policy": "%s", "environment": "%s", "episode": 0, "success": true}\\n'
 COMMAND = f'bash -c \'printf "$0" "$1" "$2" >"$3/episodes.jsonl"\' \'{ROW}\' {{policy}} {{environment}} {{output_dir}}'
 
@@ -19,8 +18,7 @@ COMMAND = f'bash -c \'printf "$0" "$1" "$2" >"$3/episodes.jsonl"\' \'{ROW}\' {{p
 @pytest.mark.timeout(240)
 @faults("many")
 def test_hundreds_of_sessions_outlive_a_dispatcher_that_is_killed_among_them(ground: Ground) -> None:
-    sessions = MANY if ground.cell.place == "local" else FEWER
-    places = [f"place{number}" for number in range(sessions // 2)]
+    places = [f"place{number}" for number in range(SESSIONS // 2)]
     grid = ground.grid(
         "policy1",
         "policy10",
@@ -30,14 +28,14 @@ def test_hundreds_of_sessions_outlive_a_dispatcher_that_is_killed_among_them(gro
         limits="{parallel: 8, attempts: 4}",
     )
     ground.launch(grid)
-    until(lambda: ended(ground) > sessions // 3, "a third has ended", 120)
+    until(lambda: ended(ground) > SESSIONS // 3, "a third has ended", 120)
     kill(ground.dispatcher, signal.SIGKILL)
     until(lambda: not alive(ground.dispatcher), "the dispatcher is dead")
-    assert ended(ground) < sessions
+    assert ended(ground) < SESSIONS
     ground.launch(grid)
     until(lambda: ground.record("dispatch/done"), "the run is done", 120)
-    assert ground.record("dispatch/done")["succeeded"] == str(sessions)
-    assert len(ground.run.begins) == sessions, "what ran meanwhile was adopted, and no session started twice"
+    assert ground.record("dispatch/done")["succeeded"] == str(SESSIONS)
+    assert len(ground.run.begins) == SESSIONS, "what ran meanwhile was adopted, and no session started twice"
     accounted_for(ground, planned("policy1", "policy10", environments=places, episodes=1))
 
 

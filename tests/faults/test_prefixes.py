@@ -34,7 +34,7 @@ def test_stopping_a_session_ends_its_escaped_children_and_no_session_whose_name_
     accounted_for(ground, planned(*POLICIES))
 
 
-@faults("names")
+@faults("names", turn=1)
 def test_stopping_a_run_ends_programs_that_are_deaf_to_signals_and_children_that_escaped(ground: Ground) -> None:
     grid = ground.grid("deaf", "family")
     ground.launch(grid)

@@ -46,7 +46,7 @@ def test_a_pid_that_is_another_process_now_is_left_alone(ground: Ground, bystand
     assert alive(bystander.pid)
 
 
-@faults("records")
+@faults("records", turn=1)
 def test_after_a_restart_of_the_host_the_same_command_does_the_rest(ground: Ground) -> None:
     """As it leaves the records: no process lives, what is on record is of another boot, and the pids are others'."""
     grid = ground.grid("policy1", "policy10", "policy2", limits="{parallel: 2, attempts: 4}")
@@ -71,7 +71,7 @@ def test_after_a_restart_of_the_host_the_same_command_does_the_rest(ground: Grou
     accounted_for(ground, planned("policy1", "policy10", "policy2"))
 
 
-@faults("records")
+@faults("records", turn=2)
 def test_a_run_directory_that_was_moved_is_watched_resumed_and_reported_there(ground: Ground) -> None:
     ground.launch(ground.grid("policy1", "policy10"))
     for session in SESSIONS:

@@ -59,7 +59,7 @@ def contents(report: Path) -> dict[str, bytes]:
     return {str(file.relative_to(report)): file.read_bytes() for file in files}
 
 
-@faults("twice")
+@faults("twice", turn=1)
 def test_an_end_that_is_told_twice_calls_for_one_attempt(ground: Ground) -> None:
     ground.launch(ground.grid("crashes", "steady", retry="{crashed: {times: 1, wait: 2 s}}"))
     until(lambda: "retry maze_crashes 1" in journal(ground), lambda: f"it is to start again\n{ground.story}")

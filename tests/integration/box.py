@@ -40,12 +40,17 @@ PYTHON = sys.executable
 
 
 def until(condition: Callable[[], object], what: str | Callable[[], str], seconds: float = WAIT) -> None:
-    """Poll until `condition` holds; fail with `what` when it does not in time, made then where it is a function."""
+    """Poll until `condition` holds; fail with `what` when it does not in time, made then where it is a function.
+
+    A condition that takes long, as a look at all processes does, is asked less often: others need the cores, too.
+    """
     deadline = time.monotonic() + seconds
+    asked = time.thread_time()
     while not condition():
         if time.monotonic() > deadline:
             pytest.fail(f"within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(0.02)
+        time.sleep(max(0.02, 5 * (time.thread_time() - asked)))
+        asked = time.thread_time()
 
 
 def put_library(run: Path) -> None:

@@ -10,9 +10,13 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
+
+import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 PLAIN = {"PYTHONPATH": str(CHECKOUT), "LANG": "C.UTF-8"}
@@ -38,9 +42,18 @@ _FORKS.set_forkserver_preload(
             "scipy.stats",
         ),
         *(f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_pdf")),
-        "matplotlib.backends.backend_svg",
+        *("matplotlib.backends.backend_svg", "packed_programs"),
     ]
 )
+
+
+@cache
+def _forks() -> ForkServerContext:
+    """With its server running, which finds `packed_programs` by its environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        ensure_running()
+    return _FORKS
 
 
 @dataclass
@@ -66,7 +79,7 @@ class Call:
 
 
 def call(words: list[str], environment: Mapping[str, str], folder: Path, said: Path) -> Call:
-    process = _FORKS.Process(target=_into_file, args=(words, dict(environment), folder, said), daemon=True)
+    process = _forks().Process(target=_into_file, args=(words, dict(environment), folder, said), daemon=True)
     process.start()
     return Call(process, said)
 
@@ -84,7 +97,7 @@ def run(
     (out, to_out), (err, to_err) = multiprocessing.Pipe(duplex=False), multiprocessing.Pipe(duplex=False)
     with out, err:
         with to_out, to_err:
-            process = _FORKS.Process(
+            process = _forks().Process(
                 target=_into_pipes, args=(words, dict(environment), folder, to_out, to_err), daemon=True
             )
             process.start()

@@ -54,13 +54,13 @@ def test_arbitrary_text_is_answered(text: str) -> None:
     answered(text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(PIECES)
 def test_arbitrary_yaml_is_answered(text: str) -> None:
     answered(text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(BROKEN)
 def test_a_good_grid_that_is_cut_and_patched_is_answered(text: str) -> None:
     grid = answered(text)
