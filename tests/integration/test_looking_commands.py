@@ -6,17 +6,38 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from box import until
-from desk import Desk, desk, evaluate
+from desk import Desk, desk, desk_at, evaluate
 
 __all__ = ["desk"]
 
 
-def test_status_in_json_has_what_programs_need(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    once = desk.combo("monitor", "--once", "--json")
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk whose run has ended."""
+    with desk_at(tmp_path_factory.mktemp("ended") / "a home") as there:
+        assert "there are no runs on local" in there.combo("monitor").stderr
+        there.combo("launch", there.grid())
+        until((there.runs[-1] / "dispatch/done").exists, "it ends", 40)
+        yield there
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk whose four sessions run."""
+    with desk_at(tmp_path_factory.mktemp("running") / "a home") as there:
+        there.environment["TMPDIR"] = str(tmp_path_factory.mktemp("scratch"))
+        there.combo("launch", there.grid(command=evaluate(pace=30)))
+        until(lambda: len(list(there.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+        yield there
+
+
+def test_status_in_json_has_what_programs_need(ended: Desk) -> None:
+    once = ended.combo("monitor", "--once", "--json")
     document = json.loads(once.stdout)
     assert {"run", "host", "reachable", "finished", "sessions"} <= set(document)
     session = document["sessions"][0]
@@ -26,22 +47,56 @@ def test_status_in_json_has_what_programs_need(desk: Desk) -> None:
     assert {"policy", "environment", "successes", "idle_seconds", "last_line"} <= set(session)
 
 
-def test_logs_shows_the_end_of_a_log_byte_for_byte(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    assert desk.combo("logs", "maze_good", "-n", 2).stdout == "".join(
-        (desk.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
+def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
+    assert ended.combo("logs", "maze_good", "-n", 2).stdout == "".join(
+        (ended.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
     )
-    missing = desk.combo("logs", "nothing")
+    missing = ended.combo("logs", "nothing")
     assert missing.returncode == 2
     assert "there is no session nothing" in missing.stderr
 
 
-def test_attach_names_the_exact_window(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-    shown = desk.combo("attach", "maze_good", "--show").stdout
-    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
-    assert shown == f"tmux -u -L {socket} attach-session -r -t =maze_good_{desk.runs[-1].name[-4:]}\n"
+def test_an_unknown_run_is_told(ended: Desk) -> None:
+    unknown = ended.combo("status", "nothing-like-it")
+    assert unknown.returncode == 2
+    assert ended.runs[-1].name in unknown.stderr
+
+
+def test_runs_lists_what_there_is(ended: Desk) -> None:
+    assert f"{ended.runs[-1].name}  4 succeeded" in ended.combo("runs").stdout
+
+
+def test_attach_names_the_exact_window(running: Desk) -> None:
+    shown = running.combo("attach", "maze_good", "--show").stdout
+    socket = running.environment["COMBORUN_TMUX_SOCKET"]
+    assert shown == f"tmux -u -L {socket} attach-session -r -t =maze_good_{running.runs[-1].name[-4:]}\n"
+
+
+def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(running: Desk) -> None:
+    folder = Path(running.environment["TMPDIR"], f"comborun-{os.getuid()}")
+    folder.mkdir(mode=0o755)  # where runs promise each other GPUs: all may read it
+    shown = running.combo("attach", "--all", "--show")
+    assert len(shown.stdout.splitlines()) == 4, shown.stderr
+    assert "needs a terminal" in running.combo("attach", "--all").stderr
+
+
+def test_attach_all_opens_a_window_with_a_pane_for_every_session(running: Desk) -> None:
+    terminal = ["tmux", "-L", f"{running.environment['COMBORUN_TMUX_SOCKET']}-user", "-f", "/dev/null"]
+    inside = shlex.join(running.command("attach", "--all"))
+    subprocess.run(
+        [*terminal, "new-session", "-d", "-x", "160", "-y", "48", inside], env=running.environment, check=True
+    )
+
+    def titles() -> set[str]:
+        asked = [*terminal, "list-panes", "-a", "-F", "#{window_name} #{pane_title}"]
+        lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
+        return {line.split()[-1] for line in lines if line.startswith("combo-")}
+
+    try:
+        until(lambda: titles() == {"maze_good", "field_good", "maze_poor", "field_poor"}, f"four panes: {titles()}")
+    finally:
+        subprocess.run([*terminal, "kill-server"], capture_output=True, check=False)
+    assert {session["state"] for session in running.json("status")["sessions"]} == {"running"}
 
 
 def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
@@ -58,22 +113,9 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
     assert "episode 3" in following.communicate(timeout=30)[0]
     assert following.returncode == 0
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it has ended")
-    ended = desk.combo("attach", "maze_good")
-    assert "maze_good has ended" in ended.stderr
-    assert (ended.returncode, "episode 3" in ended.stdout) == (0, True)
-
-
-def test_no_run_and_an_unknown_run_are_told(desk: Desk) -> None:
-    assert "there are no runs on local" in desk.combo("monitor").stderr
-    desk.combo("run", desk.grid())
-    unknown = desk.combo("status", "nothing-like-it")
-    assert unknown.returncode == 2
-    assert desk.runs[-1].name in unknown.stderr
-
-
-def test_runs_lists_what_there_is(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    assert f"{desk.runs[-1].name}  4 succeeded" in desk.combo("runs").stdout
+    over = desk.combo("attach", "maze_good")
+    assert "maze_good has ended" in over.stderr
+    assert (over.returncode, "episode 3" in over.stdout) == (0, True)
 
 
 def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_own(desk: Desk) -> None:
@@ -100,35 +142,6 @@ def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
     assert "Traceback" not in desk.combo("doctor").stderr
     evil = desk.combo("status", "no\x1b]0;owned\x07run")
     assert "\x1b" not in evil.stderr
-
-
-def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(desk: Desk, tmp_path: Path) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
-    desk.environment["TMPDIR"] = str(tmp_path)
-    (tmp_path / f"comborun-{os.getuid()}").mkdir(mode=0o755)  # where runs promise each other GPUs: all may read it
-    shown = desk.combo("attach", "--all", "--show")
-    assert len(shown.stdout.splitlines()) == 4, shown.stderr
-    assert "needs a terminal" in desk.combo("attach", "--all").stderr
-
-
-def test_attach_all_opens_a_window_with_a_pane_for_every_session(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
-    terminal = ["tmux", "-L", f"{desk.environment['COMBORUN_TMUX_SOCKET']}-user", "-f", "/dev/null"]
-    inside = shlex.join(desk.command("attach", "--all"))
-    subprocess.run([*terminal, "new-session", "-d", "-x", "160", "-y", "48", inside], env=desk.environment, check=True)
-
-    def titles() -> set[str]:
-        asked = [*terminal, "list-panes", "-a", "-F", "#{window_name} #{pane_title}"]
-        lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
-        return {line.split()[-1] for line in lines if line.startswith("combo-")}
-
-    try:
-        until(lambda: titles() == {"maze_good", "field_good", "maze_poor", "field_poor"}, f"four panes: {titles()}")
-    finally:
-        subprocess.run([*terminal, "kill-server"], capture_output=True, check=False)
-    assert {session["state"] for session in desk.json("status")["sessions"]} == {"running"}
 
 
 def test_logs_waits_for_a_session_that_is_queued_and_shows_it_from_its_first_line(desk: Desk) -> None:
