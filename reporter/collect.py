@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
@@ -27,6 +29,10 @@ from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
+"""of the log of a failed attempt: what is read of its end, the lines that are kept, and signs of each"""
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
@@ -165,7 +171,21 @@ def _attempt(directory: Path, session: str, number: int) -> Attempt:
     at = RUN.attempt(session, number)
     begin, end = _text(directory / at.begin), _text(directory / at.end)
     mine = bool(end) and own_end(_text(directory / at.claim), end)
-    return Attempt(number, Begin.parse(begin) if begin else None, End.parse(end) if mine else None)
+    ended = End.parse(end) if mine else None
+    log = _last_lines(directory / at.log) if ended and ended.failure else ()
+    return Attempt(number, Begin.parse(begin) if begin else None, ended, log)
+
+
+def _last_lines(path: Path) -> tuple[str, ...]:
+    """The end of a log, without colours and without what a later text on the same line has covered."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_BYTES))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    lines = (line.rstrip().rpartition("\r")[2] for line in _COLOUR.sub("", text).split("\n"))
+    return tuple(line[:LINE_SHOWN] for line in lines if line.strip())[-LINES_SHOWN:]
 
 
 def _text(path: Path) -> str:

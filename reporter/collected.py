@@ -26,6 +26,8 @@ class Attempt:
     number: int
     begin: Begin | None
     end: End | None
+    log: tuple[str, ...] = ()
+    """the last lines, where it failed"""
 
     @property
     def started(self) -> float | None:

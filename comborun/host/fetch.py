@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CHUNK = 1 << 20
+_LOG_MOST = 1 << 20
+"""bytes of the log of a failure, whose last lines the report shows"""
 _GROW = re.compile(r".*\.jsonl|dispatch/(journal|usage\.tsv)", re.DOTALL)
 """what is written at its end only, so that its new bytes are enough"""
 
@@ -94,7 +96,7 @@ class Answer:
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if claim.get("source") == "log":
+        if claim.get("source") == "log" or (end and _tells_of_a_failure(at)):
             self._result(f"{at}/log")
         self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
 
@@ -157,6 +159,13 @@ class Answer:
         self._announced.append(piece)
         self._pieces.append(data)
         self._room -= len(data)
+
+
+def _tells_of_a_failure(at: str) -> bool:
+    """Whether the log of an attempt is of a failure, and short enough to go along."""
+    log = f"{at}/log"
+    failed = "class" in files.read(f"{at}/end")
+    return failed and os.path.isfile(log) and os.path.getsize(log) <= _LOG_MOST
 
 
 def changed_at(status: os.stat_result) -> int:

@@ -43,6 +43,8 @@ class Ending:
     warnings: tuple[str, ...]
     peak_memory: int | None = None
     """bytes of main memory that the processes of one attempt held together at most, as far as was seen"""
+    log: tuple[str, ...] = ()
+    """the last lines of a session that failed"""
 
     @property
     def words(self) -> str:
@@ -74,6 +76,7 @@ def ending(
         seconds=sum(durations) if ends and len(durations) == len(ends) else None,
         warnings=tuple(warning for end in ends for warning in end.warnings),
         peak_memory=max((end.peak_memory for end in ends if end.peak_memory is not None), default=None),
+        log=next((end.log for end in ends if end.log), ()),
     )
 
 
@@ -116,6 +119,7 @@ def _ending(
         seconds=_accepted_seconds(history, contributing),
         warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, words, end, counted)),
         peak_memory=max(peaks, default=None),
+        log=() if found is Outcome.SUCCEEDED else attempts[-1].log,
     )
 
 

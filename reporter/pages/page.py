@@ -42,6 +42,7 @@ OPEN_LENGTH = 1500
 OPEN_COMBOS, OPEN_DRAWINGS = 24, 6
 """tables of more combos, and figures and environments that are more, are folded"""
 CLAIMS_SHOWN = 10
+LOGS_SHOWN = 50
 COMPARISONS_SHOWN = 40
 """of an environment, the smallest p first"""
 
@@ -74,6 +75,7 @@ def page(summary: Summary) -> dict[str, Any]:
         ],
         "metrics": tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
         "kinds": tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
+        "logs": [combo for combo in combos if combo.ending.log],
         "failed": [combo for combo in combos if combo.failures and combo.failures.field],
         "tallies": tuple(_tallies(summary.quality)),
         "unshown": max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
@@ -124,6 +126,8 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, An
     yield from ((name, figures[name][0].title) for name in drawn if name in figures)
     if sections["metrics"]:
         yield "metrics", "Metrics"
+    if sections["logs"]:
+        yield "logs", "Logs of failures"
     if "sessions" in figures:
         yield "sessions", "Sessions over time"
     yield from (("quality", "Data quality"), ("method", "Method and provenance"))
@@ -174,6 +178,7 @@ def _environment() -> Environment:
         claims_shown=CLAIMS_SHOWN,
         told_shown=2 * CLAIMS_SHOWN,
         open_drawings=OPEN_DRAWINGS,
+        logs_shown=LOGS_SHOWN,
     )
     return environment
 

@@ -336,6 +336,22 @@ def test_a_large_page_opens_with_ten_claims_and_folds_the_rest(tmp_path: Path) -
     assert "more in report.html" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_a_combo_that_failed_shows_the_last_lines_of_its_log(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    log = "".join(f"step {number}\n" for number in range(2000)) + "0 %\r50 %\n\x1b[31mKeyError: <b>'obs'</b>\x1b[0m\n"
+    failed, fine = run.session("flat", "stairs", count=2), run.session("flat", "grass", count=1)
+    run.attempt(failed, row(0), code=1, cause="exited", completeness="partial", records=1)
+    run.attempt(fine, row(0))
+    for session in (failed, fine):
+        run.put(f"sessions/{session.name}/attempt-1/log", log)
+    report_run(run.write(), tmp_path / "out")
+    html = (tmp_path / "out" / "report.html").read_text()
+    (shown,) = re.findall(r"<pre tabindex=\"0\">\n(.*?)</pre>", html, re.DOTALL)
+    lines = shown.splitlines()
+    assert lines[-3:] == ["step 1999", "50 %", "KeyError: &lt;b&gt;&#39;obs&#39;&lt;/b&gt;"]
+    assert len(lines) == 12
+
+
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
