@@ -60,7 +60,15 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     )
     if snapshot.scheduler:  # the load of a login node does not matter
         status = replace(status, use=HostUse(disk=snapshot.use.disk))
-    return replace(status, hint=hint(status))
+    status = replace(status, hint=hint(status))
+    return replace(status, sessions=tuple(map(_cancelled, status.sessions))) if finished and status.stopped else status
+
+
+def _cancelled(session: SessionStatus) -> SessionStatus:
+    """A session that a stopped run did not start: cancelled, as if it had been stopped by its name."""
+    if session.life is not Life.QUEUED:
+        return session
+    return replace(session, life=Life.ENDED, outcome=Outcome.CANCELLED, expected=None)
 
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:

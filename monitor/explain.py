@@ -138,6 +138,9 @@ def _ended(asked: Question) -> Iterator[str]:
     seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
     when = f" at {clock(end.ended, asked.zone)}" if end else ""
     why = f": {seen.note}" if seen.note else ""
+    if not seen.attempt:
+        yield "it was queued when the run was stopped, and has not started"
+        return
     if _never_began(seen):
         yield f"attempt {seen.attempt} was called off{when} and never began{why}"
         return

@@ -285,12 +285,15 @@ def _read_again(
     return amended
 
 
+_ANEW = "the grid has changed, and the records of these combos would no longer count in run"
+
+
 def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
     """What becomes of combos whose records would no longer count: as asked for, else as the user confirms."""
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
-    return "rerun" if confirm(f"the grid has changed for these combos of run {run}:\n{listed}") else "keep"
+    return "rerun" if confirm(f"{_ANEW} {run}:\n{listed}") else "keep"
 
 
 def _check_engine(found: Plan, wanted: Plan, run: str) -> None:

@@ -48,7 +48,7 @@ class Found:
     why: str = ""
     """of the hold, in one line"""
     started: frozenset[str] = frozenset()
-    """sessions that have, or may have, begun"""
+    """sessions that run, or may run, or have left records or files"""
 
 
 @dataclass(frozen=True)

@@ -166,9 +166,8 @@ def _confirm(changes: str) -> bool:
             " keep keeps their old settings and records; --new starts another run. None of them stops a session",
         )
     click.echo(harmless(changes), err=True)
-    question = "Apply the new grid to these combos and ignore their old records? (n: keep old settings and records)"
     try:
-        return click.confirm(question, default=False, err=True)
+        return click.confirm("With n the run goes on as it was. Take over the new grid?", default=True, err=True)
     except click.Abort:
         click.echo("\nNothing was changed.", err=True)
         raise

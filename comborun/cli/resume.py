@@ -87,7 +87,8 @@ def _look(target: Target) -> _Going:
     source = target.source()
     view, seen = source.view, once(source)
     records, _ = collected(target)
-    outcomes = {one.name: one.outcome for one in seen.sessions if one.life is Life.ENDED and one.outcome}
+    ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
+    outcomes = {one.name: one.outcome for one in ended if one.outcome}
     what = resumption(view.plan, outcomes, missing(records), rejected(records))
     return _Going(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
 

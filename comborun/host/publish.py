@@ -6,6 +6,7 @@ which makes another run unless RUN has a successor. A run that is told of is unc
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import random
@@ -149,13 +150,17 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
 
 
 def _started(sessions: str) -> list[str]:
-    """Those that have, or may have, begun; a bare folder belongs to a window that waits for its slot."""
-    traces = ("grant", "claim", "end")
-    return [
-        name
-        for name in sorted(os.listdir(sessions))
-        if any(os.path.exists(f"{sessions}/{name}/attempt-1/{trace}") for trace in traces)
-    ]
+    """Those that run or may run, and those that have left something: records, or any file."""
+    attempts = {name: glob.glob(f"{glob.escape(sessions)}/{name}/attempt-*") for name in sorted(os.listdir(sessions))}
+    return [name for name, folders in attempts.items() if any(map(_has_left, folders))]
+
+
+def _has_left(attempt: str) -> bool:
+    """Whether an attempt may have something to lose; a bare folder belongs to a window that waits for its slot."""
+    if not os.path.exists(f"{attempt}/end"):
+        return os.path.exists(f"{attempt}/grant") or os.path.exists(f"{attempt}/claim")
+    recorded = files.read(f"{attempt}/end").get("records") != "0"
+    return recorded or any(names for _, _, names in os.walk(f"{attempt}/out"))
 
 
 def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:

@@ -102,6 +102,15 @@ def test_keep_leaves_a_changed_combo_as_it_was_and_is_not_asked_again(desk: Desk
     assert (again.returncode, "has finished" in again.stdout) == (0, True)
 
 
+def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk: Desk) -> None:
+    keys = {"environments": "[maze]", "command": f"sh -c '[ {{policy.n}} = 1 ] && exec \"$@\"' x {evaluate()}"}
+    assert desk.combo("run", desk.grid(**keys, policies="{good: {n: 0}, poor: {n: 1}}")).returncode == 1
+    mended = desk.combo("run", desk.grid(**keys, policies="{good: {n: 1}, poor: {n: 1}}"))
+    assert mended.returncode == 0, mended.stderr
+    assert len(desk.runs) == 1
+    assert desk.report()["totals"]["completed"] == 8
+
+
 def test_what_has_not_begun_follows_the_grid_without_a_question(desk: Desk) -> None:
     slow = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "limits": "{parallel: 1}"}
     desk.combo("launch", desk.grid(**slow, command=counted(pace=30)))
@@ -150,7 +159,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     changed = desk.grid(command=evaluate(pace=29))
     said, code = typed(desk, ["launch", str(changed)], "n\n")
     assert code == 0, said
-    assert "Apply the new grid to these combos and ignore their old records?" in said
+    assert "Take over the new grid?" in said
     assert "kept as the run has it" in said
     assert "dropped" not in (desk.runs[-1] / "dispatch/queue.jsonl").read_text()
 
@@ -187,7 +196,7 @@ def typed(desk: Desk, arguments: list[str], answer: str) -> tuple[str, int]:
                 said += os.read(ours, 4096).decode()
             except OSError:  # the other end is closed
                 break
-        if answer and "[y/N]" in said:
+        if answer and "[Y/n]" in said:
             os.write(ours, answer.encode())
             answer = ""
     os.close(ours)
