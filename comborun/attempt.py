@@ -188,6 +188,8 @@ class Verdict(StrEnum):
     FAILURE = "failure"
     ERRORED = "errored"
     """it ran, but its program says that the result does not count: an exception, `success: null`"""
+    MEASURED = "measured"
+    """it has numbers, and the grid asks for no verdict: `success: none`"""
 
 
 class EpisodeRecord:
@@ -264,8 +266,8 @@ class EpisodeRecord:
 
     @property
     def success(self) -> bool | None:
-        """None for an errored episode."""
-        return None if self.verdict is Verdict.ERRORED else self.verdict is Verdict.SUCCESS
+        """None for an episode without a verdict."""
+        return {Verdict.SUCCESS: True, Verdict.FAILURE: False}.get(self.verdict)
 
     def but(self, **changes: Any) -> EpisodeRecord:
         """The same with other values."""

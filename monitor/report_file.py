@@ -53,5 +53,6 @@ def _as_reported(session: SessionStatus, combo: Mapping[str, Any]) -> SessionSta
     completed, errored, successes = (combo.get(key) for key in ("completed", "errored", "successes"))
     if session.recorded is None or not (isinstance(completed, int) and isinstance(errored, int)):
         return session
-    done = min(completed + errored, session.planned) if session.planned else completed + errored
+    done = completed + errored + combo.get("measured", 0)
+    done = min(done, session.planned) if session.planned else done
     return replace(session, done=done, recorded=completed, successes=successes)

@@ -99,6 +99,7 @@ class Summary:
             errored=sum(counts.errored for counts in counted),
             missing=sum(counts.missing for counts in counted),
             missing_episodes=(),
+            measured=sum(counts.measured for counts in counted),
         )
 
 

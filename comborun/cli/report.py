@@ -214,7 +214,7 @@ def _show_rates(summary: Summary) -> None:
     """A row for each combo that has a record, and what must be known of the data."""
     from comborun.reporter.pages.terminal import findings, rates
 
-    recorded = [combo for combo in summary.combos if combo.counts and combo.counts.completed + combo.counts.errored]
+    recorded = [combo for combo in summary.combos if combo.counts and combo.counts.recorded]
     if recorded:
         heads, rows = rates(recorded)
         table = Table(box=None, pad_edge=False)

@@ -231,7 +231,7 @@ class Reading:
             policy=sys.intern(told.policy),
             environment=sys.intern(told.environment),
             episode=told.index,
-            verdict=_VERDICTS[told.verdict],
+            verdict=Verdict.MEASURED if identity.success.word else _VERDICTS[told.verdict],
             seed=seed,
             metrics=metrics,
             extra=extra,

@@ -129,13 +129,13 @@ class Pairing:
 
 
 def arm(combo: MergedCombo, caution: str = "") -> Arm:
-    judged = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
+    judged = [record for record in combo.accepted if record.success is not None]
     return Arm(
         policy=combo.policy,
         completed=frozenset(record.episode for record in judged),
         successes=frozenset(record.episode for record in judged if record.verdict is Verdict.SUCCESS),
         starts=starts_of(judged, caution),
-        errored=frozenset(record.episode for record in combo.accepted if record.verdict is Verdict.ERRORED),
+        errored=frozenset(record.episode for record in combo.accepted if record.success is None),
         missing=frozenset(episode for part in combo.missing for episode in part),
         contested=frozenset(episode for part in combo.contested for episode in part),
     )

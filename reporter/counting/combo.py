@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counts:
-    """Episodes of a combo: planned = completed + errored + missing."""
+    """Episodes of a combo: planned = completed + measured + errored + missing."""
 
     planned: int
     completed: int
@@ -44,12 +44,19 @@ class Counts:
     errored: int
     missing: int
     missing_episodes: Spans
+    measured: int = 0
+    """with numbers, where no verdict was asked for"""
+
+    @property
+    def recorded(self) -> int:
+        return self.completed + self.measured + self.errored
 
     @property
     def completeness(self) -> Completeness:
-        if self.completed and not self.missing:  # without a verdict nothing was evaluated
+        evaluated = self.completed + self.measured
+        if evaluated and not self.missing:  # without a verdict that was asked for nothing was evaluated
             return Completeness.COMPLETE
-        return Completeness.PARTIAL if self.completed + self.errored else Completeness.NONE
+        return Completeness.PARTIAL if self.recorded else Completeness.NONE
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
     counts = _counted(tally, histories) if tally else _count(merged) if merged else None
     wanted = histories[0].session.results.metrics if histories else ()
     means = _told(tally, wanted) if tally else metrics(records, wanted)
-    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed else set()
+    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else set()
     told = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
     contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
     return ComboSummary(
@@ -133,7 +140,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
         metrics_absent=tuple(name for name in wanted if name in absent),
         bounds=_bounds(counts) if counts and counts.completed else None,
         retried=merged.retried if merged else 0,
-        failures=failure_kinds(records) if counts and not tally else None,
+        failures=failure_kinds(records) if counts and not (tally or counts.measured) else None,
         time_to_success=time_to_success(records, found.time_field),
         balanced=balanced_rate(records),
         not_needed=found.not_needed,
@@ -142,15 +149,16 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
 
 def _count(combo: MergedCombo) -> Counts:
     planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
-    errored = combo.count(Verdict.ERRORED)
+    errored, measured = combo.count(Verdict.ERRORED), combo.count(Verdict.MEASURED)
     missing = combo.missing if combo.planned is not None else ()
     return Counts(
         planned=planned,
-        completed=len(combo.accepted) - errored,
+        completed=len(combo.accepted) - errored - measured,
         successes=combo.count(Verdict.SUCCESS),
         errored=errored,
         missing=size(missing),
         missing_episodes=missing,
+        measured=measured,
     )
 
 
@@ -168,7 +176,7 @@ def _told(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, 
 
 
 def _bounds(counts: Counts) -> Interval:
-    untold = counts.errored + counts.missing
+    untold = counts.errored + counts.measured + counts.missing
     return counts.successes / counts.planned, (counts.successes + untold) / counts.planned
 
 

@@ -102,7 +102,7 @@ def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[
 
 def _values(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {name: [] for name in wanted}
-    for record in _judged(records):
+    for record in (one for one in records if one.verdict is not Verdict.ERRORED):
         for name, value in record.metrics.items():
             values.setdefault(name, []).append(value)
     return dict([(name, numbers) for name, numbers in values.items() if numbers][: len(wanted) or LIMIT])
@@ -206,4 +206,4 @@ def _running(records: Sequence[EpisodeRecord]) -> Running:
 
 
 def _judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    return [record for record in records if record.verdict is not Verdict.ERRORED]
+    return [record for record in records if record.success is not None]

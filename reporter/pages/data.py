@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.canary import Canary
     from comborun.reporter.comparing.comparisons import Comparison, Overall
     from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.counting.combo import Counts
     from comborun.reporter.counting.schedule import Schedule, Stay
     from comborun.reporter.records.usage import Busy
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
@@ -84,6 +85,7 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "totals": {
             "combos": len(summary.combos),
             **_told(counts, "planned", *COUNTED),
+            **_measured(counts),
             "attempts": sum(combo.ending.attempts for combo in summary.combos),
         },
         "family": comparisons.size,
@@ -114,12 +116,18 @@ def _canary(canary: Canary) -> dict[str, Any]:
     return {"run": canary.run, "combos": [vars(combo) for combo in canary.combos]}
 
 
+def _measured(counts: Counts | None) -> dict[str, int]:
+    """Episodes with numbers alone, where there are any."""
+    return {"measured": counts.measured} if counts and counts.measured else {}
+
+
 def _combo(combo: ComboSummary, summary: Summary) -> dict[str, Any]:
     counts, rate, planned, ending = combo.counts, combo.rate, combo.rate_of_planned, combo.ending
     failures, time, balanced = combo.failures, combo.time_to_success, combo.balanced
     return {
         **_told(combo, "policy", "environment", "unit", "planned"),
         **_told(counts, *COUNTED),
+        **_measured(counts),
         "missing_episodes": describe_missing(counts) if counts else None,
         "success_rate": rate.rate if rate else None,
         "interval": limits(rate.interval) if rate else None,
@@ -269,7 +277,7 @@ FIELD_LIMIT = 200
 
 PART = 4096
 """rows"""
-_SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: None}
+_SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: None, Verdict.MEASURED: None}
 
 _PLAIN = frozenset((float, int, type(None)))
 """most cells of a large run: what needs no second look"""

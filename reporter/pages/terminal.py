@@ -21,7 +21,7 @@ _METRICS = 2
 
 def rates(combos: Sequence[ComboSummary]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The heads and the first rows: successes of verdicts, the rate and its interval; without verdicts means."""
-    judged = any(combo.rate for combo in combos)
+    judged = any(combo.rate and combo.rate.n for combo in combos)
     names = list(dict.fromkeys(one.name for combo in combos for one in combo.metrics))[: 0 if judged else _METRICS]
     heads = ("policy", "environment", *(("successes", "rate", "95 %") if judged else ("recorded", *names)))
     return heads, [_row(combo, names, judged=judged) for combo in combos[:ROWS_MOST]]
@@ -31,7 +31,7 @@ def _row(combo: ComboSummary, names: Sequence[str], *, judged: bool) -> tuple[st
     if judged:
         numbers = [text.of(combo.rate), text.rate(combo.rate), text.interval(combo.rate)]
     else:
-        recorded = combo.counts.completed + combo.counts.errored if combo.counts else 0
+        recorded = combo.counts.recorded if combo.counts else 0
         means = {one.name: f"{text.number(one.mean)}{_between(one.interval)}" for one in combo.metrics}
         numbers = [f"{recorded}/{combo.planned}" if combo.planned else str(recorded)]
         numbers += [means.get(name, text.NOTHING) for name in names]

@@ -67,7 +67,11 @@ def _episodes(summary: Summary) -> Iterator[str]:
         state = f"All {len(counted)} combos{among} are"
     short = [f"{count} {word}" for count, word in ((counts.errored, "errored"), (counts.missing, "missing")) if count]
     rest = f" ({', '.join(short)})" if short else ""
-    yield f"{state} complete: {counts.completed} of {counts.planned} planned episodes have a verdict{rest}."
+    held = f"{counts.completed} of {counts.planned} planned episodes have a verdict"
+    if counts.measured:
+        judged = f", {counts.completed} have a verdict" if counts.completed else ""
+        held = f"{counts.measured} of {counts.planned} planned episodes have numbers alone, as the grid asks{judged}"
+    yield f"{state} complete: {held}{rest}."
 
 
 def _early(summary: Summary) -> Iterator[str]:
