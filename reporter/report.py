@@ -18,6 +18,7 @@ from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
 from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.summary import Summary, summarize
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.between import Between
     from comborun.reporter.counting.schedule import Schedule
     from comborun.reporter.figures.plate import Plate
+    from comborun.reporter.pages.contact import ContactSheet
     from comborun.reporter.summary import Report
 
     Content = bytes | Iterator[bytes]
@@ -63,7 +65,7 @@ def report_run(
     `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable. `forms`
     are those of FORMS in which the figures are wanted as files, too.
     """
-    return write_report(collect_run(directory, unread), output, forms)
+    return write_report(collect_run(directory, unread), output, forms, directory)
 
 
 @_uncollected()
@@ -72,14 +74,20 @@ def report_folder(directory: Path, output: Path, forms: Sequence[str] = (), plan
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
     if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
-    return write_report(collected, output, forms)
+    return write_report(collected, output, forms, directory)
 
 
-def write_report(collected: Collected, output: Path, forms: Sequence[str] = ()) -> Summary:
-    """Make every file of the report and put each in place whole. The page is there before figures are made as files."""
+def write_report(
+    collected: Collected, output: Path, forms: Sequence[str] = (), directory: Path | None = None
+) -> Summary:
+    """Make every file of the report and put each in place whole. The page is there before figures are made as files.
+
+    Videos are looked for in `directory`, if given.
+    """
     report, ran = summarize(collected), schedule(collected)
     drawn = plates(report, ran)
-    _publish(render(report, ran, drawn), output)
+    sheet = contact_sheet(directory, report.episodes, output) if directory else None
+    _publish(render(report, ran, drawn, sheet), output)
     made = _figure_files(drawn, forms)
     _publish({f"figures/{name}": content for name, content in made.items()}, output)
     for path in (output / "figures").glob("*.*"):  # of an earlier report
@@ -95,14 +103,16 @@ def _figure_files(drawn: Sequence[Plate], forms: Sequence[str]) -> Mapping[str, 
     return files(drawn, forms) if forms else {}
 
 
-def render(report: Report, ran: Schedule, drawn: Sequence[Plate]) -> Mapping[str, Content]:
+def render(
+    report: Report, ran: Schedule, drawn: Sequence[Plate], sheet: ContactSheet | None = None
+) -> Mapping[str, Content]:
     """Every file of the report but the figures, by name, and the same for the same records."""
     from comborun.reporter.pages import data, page
     from comborun.reporter.pages.latex import latex
 
     sections = page.page(report.summary)
     texts = {
-        "report.html": page.html(sections, drawn),
+        "report.html": page.html({**sections, "sheet": sheet}, drawn),
         "report.md": page.markdown(sections),
         "report.tex": latex(report.summary),
         "final_benchmark_report.json": data.report_json(report.summary, ran),

@@ -126,6 +126,8 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, An
     yield from ((name, figures[name][0].title) for name in drawn if name in figures)
     if sections["metrics"]:
         yield "metrics", "Metrics"
+    if sections["sheet"]:
+        yield "contact", "Failed episodes"
     if sections["logs"]:
         yield "logs", "Logs of failures"
     if "sessions" in figures:

@@ -1,0 +1,118 @@
+"""A contact sheet: how failed episodes looked at their end, one click from their videos.
+
+Frames are read by PyAV where it is installed. Videos stay where they are: the page links to them by relative paths.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from comborun.reporter.text import combo_name
+from comborun.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from comborun.attempt import EpisodeRecord
+
+MOST = 48
+"""episodes on the sheet: the first of every combo, then the second of every combo"""
+WIDTH = 200
+"""pixels of a frame"""
+FRAMES = 900
+"""that are decoded at most to find the last one"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    name: str
+    """the combo"""
+    episode: int
+    video: str
+    """relative to the report"""
+    jpeg: str
+    """as base64; empty where no frame could be read"""
+
+
+@dataclass(frozen=True)
+class ContactSheet:
+    pictures: tuple[Picture, ...]
+    note: str
+    """what is not shown, and why"""
+
+
+def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:
+    """Of the failed and errored episodes with a video in `directory`; None where no such episode names one."""
+    filmed = [record for record in episodes if not record.success and isinstance(record.extra.get("video"), str)]
+    if not filmed:
+        return None
+    there = [record for record in filmed if _inside(directory, str(record.extra["video"]))]
+    shown = _spread(there)[:MOST]
+    pictures = tuple(_picture(directory, record, output) for record in shown)
+    away, rest = len(filmed) - len(there), len(there) - len(shown)
+    notes = (
+        f"{several(rest, 'failed episode')} with a video not shown." if rest else "",
+        f"{several(away, 'video')} not on this machine: `combo report --videos failed` brings them." if away else "",
+        "" if _av() or not shown else "Without frames, since PyAV is not installed (pip install av).",
+    )
+    return ContactSheet(pictures, " ".join(filter(None, notes)))
+
+
+def _inside(directory: Path, video: str) -> bool:
+    """A record may name anything; only files below the directory are opened."""
+    path = (directory / video).resolve()
+    return path.is_relative_to(directory.resolve()) and path.is_file()
+
+
+def _spread(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+    """Round by round one of each combo."""
+    by_combo: defaultdict[tuple[str, str], list[EpisodeRecord]] = defaultdict(list)
+    for record in records:
+        by_combo[record.combo].append(record)
+    return [record for round_ in zip_longest(*by_combo.values()) for record in round_ if record is not None]
+
+
+def _picture(directory: Path, record: EpisodeRecord, output: Path) -> Picture:
+    path = directory / str(record.extra["video"])
+    link = quote(os.path.relpath(path.resolve(), output.resolve()))
+    return Picture(combo_name(*record.combo), record.episode, link, b64encode(last_frame(path)).decode())
+
+
+def last_frame(path: Path) -> bytes:
+    """As a small JPEG; empty for what can't be decoded."""
+    if not (av := _av()):
+        return b""
+    try:
+        with av.open(str(path)) as container:
+            stream = container.streams.video[0]
+            if container.duration:  # microseconds: to the key frame before the last second
+                container.seek(max(0, container.duration - 1_000_000))
+            last = deque(islice(container.decode(stream), FRAMES), maxlen=1)
+            return _jpeg(av, last[0]) if last else b""
+    except (av.FFmpegError, OSError, ValueError, IndexError):
+        return b""
+
+
+def _jpeg(av: Any, frame: Any) -> bytes:
+    height = max(2, round(WIDTH * frame.height / frame.width / 2) * 2)
+    codec = av.CodecContext.create("mjpeg", "w")
+    codec.width, codec.height, codec.pix_fmt, codec.time_base = WIDTH, min(height, 4 * WIDTH), "yuvj420p", Fraction(1)
+    small = frame.reformat(width=codec.width, height=codec.height, format="yuvj420p")
+    small.pts = 0
+    return b"".join(bytes(packet) for packet in (*codec.encode(small), *codec.encode(None)))
+
+
+def _av() -> Any:
+    try:
+        import av
+    except ImportError:
+        return None
+    return av
