@@ -158,6 +158,8 @@ class WatchRules:
     """running for longer; 0: no limit"""
     hang_s: int | None = None
     """alive for so long after its work was done; 0: never ended for it; None: as the library has it"""
+    memory: bool = False
+    """holding more main memory than it asks for"""
 
 
 NO_LIMITS = WatchRules()

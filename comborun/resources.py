@@ -198,6 +198,8 @@ class HostFacts:
     """programs that the box half needs and that are not there"""
     lacking: tuple[str, ...] = ()
     """secrets that were asked for and are in no environment there"""
+    absent: tuple[str, ...] = ()
+    """what else the grid names and is not there, a line each"""
 
     cards: tuple[Card, ...] = ()
     """one for each of `gpus`"""

@@ -134,6 +134,7 @@ def session_data(session: Session) -> str:
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
+        memory_mib=session.request.memory if watch.memory else None,
         progress=session.progress.pattern or None,
         signatures=[list(signature) for signature in session.failures],
         pin=None if session.pin == "cvd" else session.pin,

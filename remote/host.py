@@ -21,14 +21,18 @@ NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
 
 
 def ask(
-    transport: Transport, secrets: Mapping[str, SecretSource] = NO_SECRETS, host_python: str | None = None
+    transport: Transport,
+    secrets: Mapping[str, SecretSource] = NO_SECRETS,
+    host_python: str | None = None,
+    named: bytes = b"",
 ) -> HostFacts:
     """The facts of a host, and which of its secrets it lacks, in one round trip.
 
-    `host_python` is the interpreter that the grid names. Raises HostError where the host has none that will do.
+    `host_python` is the interpreter that the grid names, `named` what else it names (preflight.py). Raises HostError
+    where the host has none that will do.
     """
     wanted = (name for name, source in secrets.items() if source == "host")
-    done = program.run_packed(transport, "facts", *wanted, python=program.Python(named=host_python or ""))
+    done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))
     if done.code:
         raise HostError(f"{transport.host} can't say what it is", done.complaint)
     told = program.answer(transport, done)
@@ -57,6 +61,7 @@ def _facts(host: str, told: Mapping[str, Any]) -> HostFacts:
         missing=tuple(told["missing"]),
         gpu_trouble=_trouble(gpus),
         lacking=tuple(told["lacking"]),
+        absent=tuple(map(harmless, told.get("absent", ()))),
     )
 
 

@@ -16,12 +16,14 @@ from comborun.remote import control, slurm
 from comborun.remote.grids import host_warnings, with_policies
 from comborun.remote.host import ask, check
 from comborun.remote.knowledge import laid_out, measured_notes
+from comborun.remote.preflight import complaint, question
 from comborun.remote.program import Python
 from comborun.remote.provenance import provenance
 from comborun.remote.publish import Draft, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
 from comborun.remote.shipping import deliver, digest_of, lines, survey
+from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,8 @@ class Request:
     changed: Choice | None = None
     smoke: int | None = None
     slurm: bool = False
+    force: bool = False
+    """start although something that the grid names is not there"""
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,11 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
-    facts = ask(transport, grid.secrets, grid.host_python)
+    named = question(grid, local=transport.host == LOCAL, windows=not request.slurm)
+    facts = ask(transport, grid.secrets, grid.host_python, named)
     check(facts, request.multiplexer, windows=not request.slurm)
+    if facts.absent and not request.force:
+        raise UserError(complaint(facts.absent, facts.called), "put it right, or add --force to start all the same")
     plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))

@@ -41,6 +41,7 @@ _OPTIONS = (
         help="For combos that the new grid changes or removes: rerun applies the new grid, keep keeps their old"
         " settings and records.",
     ),
+    click.option("--force", is_flag=True, help="Start although the host lacks something that the grid names."),
     click.option(
         "--smoke",
         type=click.IntRange(min=1),

@@ -21,9 +21,11 @@ from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.remote.grids import host_warnings, read_grid, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
+from comborun.remote.preflight import complaint, question
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey, told
 from comborun.remote.slurm import consult, refusal
+from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.script import scripts, server_script
 from comborun.servers import instances
@@ -66,7 +68,8 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     shipments = survey(checked.shipped, checked.path.parent)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    facts = ask(transport, host_python=checked.host_python)
+    named = question(checked, local=transport.host == LOCAL, windows=not slurm)
+    facts = ask(transport, host_python=checked.host_python, named=named)
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
@@ -77,6 +80,8 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
         answer(dataclasses.asdict(laid) | ({"expected": dataclasses.asdict(expected)} if expected else {}))
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
+    if facts.absent:
+        warn(complaint(facts.absent, facts.called))
     _show(laid, shipments, _run_row(transport, checked) | dict(_outlook_rows(expected, checked) if expected else ()))
     refused = show_on_slurm(transport, laid, checked) if slurm else None
     _list(laid)
@@ -180,6 +185,7 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
     show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
+    click.echo("  not with --slurm: calibrate and canary measure one machine; run them on a node of yours (salloc)")
     return refused
 
 

@@ -111,7 +111,8 @@ class SettingKeys(Keys):
 
     @property
     def watch(self) -> WatchRules:
-        return WatchRules(self.limits.stall_after, self.limits.max_time, self.evidence.grace)
+        limits = self.limits
+        return WatchRules(limits.stall_after, limits.max_time, self.evidence.grace, limits.memory == "enforce")
 
     @property
     def told(self) -> str:

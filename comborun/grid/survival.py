@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
@@ -119,6 +119,9 @@ class ComboLimitKeys(Keys):
 
     stall_after: WholeSeconds = key("end a session without progress for so long; 0: never", 0)
     max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
+    memory: Annotated[Literal["request", "enforce"], one_of("memory limit", ("request", "enforce"))] = key(
+        "enforce: end a session that holds more main memory than its `resources.memory`", "request"
+    )
 
 
 class LimitKeys(ComboLimitKeys):
@@ -166,6 +169,9 @@ def survival_problems(draft: Draft) -> Iterator[Problem]:
     what is not planned.
     """
     yield from _notify_problems(draft)
+    unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
+    message = "`limits.memory: enforce`: {} asks for no memory"
+    yield from draft.of(unbound, draft.setter("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`")
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
     message = f"`evidence.line` counts {PLANNED}, and {{}} has no number of them"
     yield from draft.of(counting, draft.setter("evidence", "line"), message, "say how many, such as `episodes: 100`")

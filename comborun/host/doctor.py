@@ -33,6 +33,8 @@ class Examination:
     def __init__(self, root: str, named: list[str]) -> None:
         self.root = home(root)
         self.named = named
+        self.grid = sys.stdin.read()
+        """what a grid names, for preflight.py; empty: no grid is asked about"""
         self.temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - what is to be examined
         self.system = os.environ.get("COMBORUN_SYSTEM_ROOT", "")
         """where /etc, /proc/driver and the like are looked for"""

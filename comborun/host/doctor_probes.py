@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 
-from comborun.host import files, process
+from comborun.host import files, preflight, process
 from comborun.host.egl import COMMAND
 from comborun.host.facts import GPU_TABLE
 from comborun.host.publish import runs_below
@@ -50,6 +50,12 @@ def paths(seen: Examination) -> None:
         if not os.path.exists(place):
             seen.fact("absent", place)
         _crlf(seen, place)
+
+
+def grid(seen: Examination) -> None:
+    """What a grid names and this machine lacks."""
+    for line in preflight.lacks(json.loads(seen.grid)) if seen.grid else ():
+        seen.fact("lacks", line)
 
 
 def _crlf(seen: Examination, path: str) -> None:
@@ -313,4 +319,4 @@ def _start(seen: Examination, kind: str, *command: str) -> None:
     seen.fact(f"shell_{kind}", f"{code} {1000 * (time.monotonic() - begun):.0f} {said.partition(chr(10))[0]}")
 
 
-ALL = (paths, runs, gpus, leases, egl, tmux, screen, logout, shell)
+ALL = (paths, grid, runs, gpus, leases, egl, tmux, screen, logout, shell)

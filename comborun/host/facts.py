@@ -1,7 +1,11 @@
-"""What this machine is, for a plan: `facts SECRET...` answers with one JSON document."""
+"""What this machine is, for a plan: `facts SECRET...` answers with one JSON document.
+
+Standard input has what the grid names, or nothing: then nothing is looked for (preflight.py).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from comborun.host import machine, process, secrets
+from comborun.host import machine, preflight, process, secrets
 from comborun.host.incoming import answered
 
 TYPE_CHECKING = False
@@ -34,6 +38,7 @@ def main(arguments: list[str]) -> int:
 def facts(wanted: list[str]) -> dict[str, Any]:
     """`lacking` names the secrets that are set nowhere here."""
     there = secrets.of_host(wanted) if wanted else {}
+    named = sys.stdin.read()
     memory, available = machine.memory_kib()
     return {
         "python": os.path.realpath(sys.executable),
@@ -47,6 +52,7 @@ def facts(wanted: list[str]) -> dict[str, Any]:
         "missing": [flaw for name in NEEDED if (flaw := lack(name))],
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
+        "absent": preflight.lacks(json.loads(named)) if named else [],
     }
 
 

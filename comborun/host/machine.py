@@ -84,10 +84,9 @@ def uses() -> dict[str, Use]:
     found: dict[str, Use] = {}
     for pid in process.pids():
         marker, seen = process.marker_of(pid), process.look(pid)
-        pages = process.read(f"{pid}/statm").split() if marker and seen else []
-        if marker and seen and len(pages) > 2:
+        if marker and seen:
             use = found.setdefault(marker, Use())
-            use.kib += (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") // 1024
+            use.kib += process.own_kib(pid)
             use.ticks += seen.cpu
             use.pids.append(pid)
     return found

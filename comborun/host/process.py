@@ -60,6 +60,12 @@ def look(pid: object) -> Look | None:
     return Look(fields) if len(fields) > 21 else None
 
 
+def own_kib(pid: int) -> int:
+    """Main memory that a process has for itself; what files and others share is not in it."""
+    pages = read(f"{pid}/statm").split()
+    return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") // 1024 if len(pages) > 2 else 0
+
+
 def read(path: str) -> bytes:
     """A file below /proc; empty if it is gone or not ours to read."""
     try:

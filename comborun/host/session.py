@@ -44,6 +44,8 @@ _ARMED_LOOK_S = 2.0
 _WINDOW_S = 2.0
 """for the last lines to reach a window that takes them slowly"""
 _TRIES = 60
+_FIRST_TO_GO = "500"
+"""oom_score_adj of a command: a kernel that runs out of memory ends it before its supervisor"""
 
 
 def main(arguments: list[str]) -> int:
@@ -252,6 +254,7 @@ class Supervisor(Attempt):
         """In the child. Its output goes straight to the log file, with no pipe in between."""
         os.setsid()
         reset_signals()
+        files.append("/proc/self/oom_score_adj", _FIRST_TO_GO)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(os.open(self.at.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666), 1)
         os.dup2(1, 2)

@@ -64,7 +64,7 @@ class Activity:
         self._found_at = math.inf
         """ticks since boot at which they were looked for"""
         self.pids: list[int] = []
-        self.peak_kib = 0
+        self.peak_kib = self._resident_kib = 0
         self.stopped = 0
         """how many are held by a signal"""
 
@@ -78,6 +78,12 @@ class Activity:
             self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)
             self._found_at = ticks
 
+    def own_mib(self, limit: int) -> int:
+        """What they hold for themselves, without what files and others share; looked at closely near a limit only."""
+        if self._resident_kib >> 10 <= limit:
+            return 0
+        return sum(map(process.own_kib, self.pids)) >> 10
+
     def look(self) -> float:
         """Seconds of CPU time that they and their dead children took, or waited for, since the last look."""
         before, self._ticks = self._ticks, {}
@@ -90,7 +96,7 @@ class Activity:
             ticks += max(0, total - before.get(pid, total))
             resident += one.pages * self._page_kib
             self.stopped += one.state == "T"
-        self.peak_kib = max(self.peak_kib, resident)
+        self.peak_kib, self._resident_kib = max(self.peak_kib, resident), resident
         return ticks / self._per_second
 
 
@@ -161,6 +167,8 @@ class Watch(PollingWatch):
         self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
         self._seat = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
+        self._memory_mib = data.get("memory_mib", 0)
+        """of main memory that it may hold; 0: no limit"""
         self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
         self._served_by = of.grant.get("served_by", "")
         self._question: Question | None = None
@@ -205,7 +213,7 @@ class Watch(PollingWatch):
         if limit_is_near:
             self.activity.find(now=True)
         else:
-            self.find(always=course.asks_gpu)
+            self.find(always=course.asks_gpu or self._memory_mib > 0)
         results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
@@ -256,6 +264,8 @@ class Watch(PollingWatch):
         course, limits = self._course, self._course.limits
         if course.overtime:
             return "timed_out", f"it ran longer than {limits.most:g} s"
+        if self._memory_mib and (held := self.activity.own_mib(self._memory_mib)) > self._memory_mib:
+            return "host_memory", f"its processes held {held} MiB of main memory, and its limit is {self._memory_mib}"
         late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it says more
         if late and (why := self._unserved()):
             return "server_lost", why

@@ -16,7 +16,7 @@ from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import Task, capacity, check_fit, fits
 from comborun.planner.placing import gpus_counted, hydra_overrides, with_components
-from comborun.planner.program import around_of, common_variables, host_folder, variables_of
+from comborun.planner.program import around_of, common_variables, variables_of, work_folder
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
 from comborun.resources import Card
@@ -99,7 +99,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         seed=settings.seed,
         command=fill(command, values, {"placement": hydra_overrides(settings.placed)}),
         setup=settings.setup,
-        workdir=host_folder(settings.workdir.folder, grid, host),
+        workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
         variables=variables_of(settings.variables, values),
         gpus=settings.gpus,
         request=_request(settings.request, combo.environment),
@@ -136,14 +136,14 @@ def _values(kind: str, axis: Axis) -> dict[str, str]:
 def _after(grid: Grid, host: HostFacts) -> After | None:
     if grid.after is None:
         return None
-    return After(fill(grid.after, {}), grid.setup, host_folder(grid.workdir.folder, grid, host), common_variables(grid))
+    return After(fill(grid.after, {}), grid.setup, work_folder(grid.workdir, grid, host), common_variables(grid))
 
 
 def _notify(grid: Grid, host: HostFacts) -> Notify | None:
     keys = grid.notify
     if keys is None:
         return None
-    workdir, kinds = host_folder(grid.workdir.folder, grid, host), tuple(dict.fromkeys(keys.on))
+    workdir, kinds = work_folder(grid.workdir, grid, host), tuple(dict.fromkeys(keys.on))
     return Notify(fill(keys.command or "", {}), workdir, common_variables(grid), kinds, keys.every)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comborun.grid import Grid, SettingKeys
+    from comborun.grid.program import WorkdirKeys
     from comborun.resources import HostFacts
 
 
@@ -40,6 +41,15 @@ def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mappin
 def _mount(text: str, values: Mapping[str, str]) -> str:
     """One that names no place inside is at the same place there."""
     return word(text, values) if ":" in text else f"{word(text, values)}:{word(text, values)}"
+
+
+def work_folder(keys: WorkdirKeys, grid: Grid, host: HostFacts, *, inside: bool = False) -> BashWord | None:
+    """Where setup and command run: on this machine in the grid file's folder, unless the grid says otherwise.
+
+    `inside`: in a container.
+    """
+    own = "." if host.local and not inside and not keys.link_from else None
+    return host_folder(keys.folder or own, grid, host)
 
 
 def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | None:

@@ -13,6 +13,7 @@ from comborun.errors import HostError
 from comborun.remote import program
 from comborun.remote.doctor import gpus, machine, sessions
 from comborun.remote.doctor.finding import Facts, Finding, Level
+from comborun.remote.preflight import folder_of, question
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Wanted:
     programs: tuple[str, ...] = ()
     python: str = ""
     """its `host_python`"""
+    named: bytes = b""
+    """what it names, for comborun/host/preflight.py"""
 
 
 NOTHING_MORE = Wanted()
@@ -79,7 +82,7 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOT
     asked = time.time()
     words = (root, ",".join(wanted.programs), *wanted.files)
     python = program.Python(named=wanted.python, roots=(root,))
-    done = program.run_packed(transport, "doctor", *words, timeout=_TIMEOUT_S, python=python)
+    done = program.run_packed(transport, "doctor", *words, stdin=wanted.named, timeout=_TIMEOUT_S, python=python)
     facts = Facts.parse(f"asked={asked}\nanswered={time.time()}\n{done.text}")
     if not facts.one("end"):
         raise HostError(f"{transport.host} can't be examined", done.complaint)
@@ -101,27 +104,19 @@ def wanted_by(grid: Grid, *, local: bool) -> Wanted:
     """
     found: dict[str, None] = {}
     for settings in (grid.settings, *(combo.settings for combo in grid.combos)):
-        folder = _folder(settings.workdir.folder, grid, local=local)
+        folder = folder_of(settings, grid, local=local)
         for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
             found.update(dict.fromkeys(_placed(_scripts(text), folder)))
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
     found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
     programs = (machine.XVFB,) if any(display.own for display in displays) else ()
-    return Wanted(tuple(found)[:_MOST_FILES], programs, grid.host_python or "")
+    return Wanted(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
 
 
 def _sockets(display: Display) -> list[str]:
     """Of X servers that have to be there."""
     numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
     return [f"{_X_SERVERS}/X{number}" for number in numbers]
-
-
-def _folder(workdir: str | None, grid: Grid, *, local: bool) -> str | None:
-    if workdir is None or "{" in workdir:
-        return None
-    if workdir.startswith(("/", "~")):
-        return workdir
-    return str((grid.path.parent / workdir).resolve()) if local else None
 
 
 def _scripts(text: str) -> list[str]:

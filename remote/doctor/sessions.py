@@ -236,6 +236,9 @@ def files(facts: Facts) -> Iterator[Finding]:
     for path in facts.all("crlf"):
         cost = "bash reads the carriage return as part of the last word: options are not known, files not found"
         yield error("CRLF", f"{path} has Windows line ends", cost, f"sed -i 's/\\r$//' {shlex.quote(path)}")
-    for path in facts.all("absent"):
+    for line in facts.all("lacks"):
+        yield error("grid", line, "sessions that need it fail at once")
+    told = " ".join(facts.all("lacks"))
+    for path in (path for path in facts.all("absent") if PurePosixPath(path).name not in told):
         found, cost = f"the grid names {path}, which is not here", "a command that needs it fails at once"
         yield warning("files", found, cost, f"ls -l {shlex.quote(path)}")

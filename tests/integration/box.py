@@ -120,7 +120,7 @@ class Script:
         judging |= {"results": told.get("evidence_results") == "1"}
         judging |= {"videos": told.get("videos", ()), "source": "log" if "results_log" in told else "output"}
         data = {"name": name, "unit": "episode", "first": self.first, "count": self.count, "judging": judging}
-        numbers = ("hang_s", "stall_s", "max_s", "ready_within_s", "health_s", "health_misses")
+        numbers = ("hang_s", "stall_s", "max_s", "memory_mib", "ready_within_s", "health_s", "health_misses")
         data |= {key: int(told[key]) for key in numbers if key in told}
         data |= {key: True for key in ("wants_port", "wants_egl") if key in told}
         data |= {key: told[key] for key in ("pin", "servers", "ready") if key in told}

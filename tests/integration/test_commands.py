@@ -155,7 +155,7 @@ def test_a_mistake_in_the_grid_is_told_with_a_hint_and_nothing_starts(
 
 
 def test_a_program_that_is_not_there_is_a_failed_launch(desk: Desk) -> None:
-    ended = desk.combo("run", desk.grid(command="/nowhere/eval {output_dir} {episodes}"))
+    ended = desk.combo("run", desk.grid(command="/nowhere/eval {output_dir} {episodes}"), "--force")
     assert ended.returncode == 1
     assert "/nowhere/eval could not be run" in ended.stdout
     assert ": No such file or directory" in desk.combo("explain", "maze_good").stdout

@@ -85,6 +85,7 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     planned = login.combo("plan", grid, "--slurm").stdout
     assert "array 1      4 tasks, 4 at once at most, each with 5120 MiB" in planned
     assert "would start at" in planned
+    assert "calibrate and canary" in planned
     assert "#SBATCH --mem=5120M" in planned
 
     launched = login.combo("launch", grid, "--slurm")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, make_box, until
+from box import Box, Script, alive, bash, make_box, python, until
 from watched import SESSIONS
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
@@ -115,3 +115,31 @@ def test_a_supervisor_that_was_stopped_goes_on_when_there_is_an_end_to_write(alo
     go.write_text("\n")
     alone.await_done()
     assert (end(alone)["cause"], end(alone)["code"]) == ("exited", "0")
+
+
+HOLDING = """
+import mmap, os, time
+held = bytearray(os.urandom(1 << 20) * {own})
+shared = mmap.mmap(-1, {shared} << 20)
+shared.write(bytes({shared} << 20))
+if os.fork() == 0: held = bytearray(os.urandom(1 << 20) * {own})
+time.sleep(4)
+"""
+
+
+@pytest.mark.parametrize(("own", "shared", "cause"), [(80, 1, "host_memory"), (10, 200, "exited")])
+def test_who_holds_more_memory_than_its_limit_is_ended_and_what_is_shared_does_not_count(
+    box: Box, own: int, shared: int, cause: str
+) -> None:
+    program = python(HOLDING.format(own=own, shared=shared), constants=("memory_mib=150",))
+    box.environment["COMBORUN_WATCH_S"] = "0.2"
+    box.run({"env_one": program})
+    assert box.ended("env_one").cause == cause
+    if cause == "host_memory":
+        assert "150" in box.ended("env_one").note
+
+
+def test_a_kernel_without_memory_ends_a_command_before_its_supervisor(box: Box) -> None:
+    box.run({"env_one": bash("cat /proc/$$/oom_score_adj /proc/$PPID/oom_score_adj")})
+    command, supervisor = map(int, (box.attempt("env_one") / "log").read_text().split())
+    assert command > supervisor

@@ -38,6 +38,7 @@ export PYTHONUNBUFFERED=1
 export MUJOCO_GL=egl
 export CUDA_VISIBLE_DEVICES="$COMBORUN_GPUS"
 export MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"
+cd -- /grids || session_fail 78 "there is no folder" /grids
 unset COMBORUN_FAILURE
 
 # Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.

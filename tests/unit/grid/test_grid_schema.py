@@ -238,6 +238,8 @@ def test_the_example_of_every_key_is_right() -> None:
         rest = {other: text for other, text in axes.items() if other != name}
         if key == "stop_early":
             rest |= {"command": "run {first_episode} {episodes} {seed}", "episodes": "9", "seed": "1", "block": "3"}
+        if (section, key) == ("limits", "memory"):
+            rest |= {"resources": "{memory: 1 GiB}"}
         if key == "shards":
             rest |= {"command": "run {first_episode} {episodes}", "episodes": "9"}
         exclude = "exclude: [{environment: stairs}]\n" if key == "include" else ""

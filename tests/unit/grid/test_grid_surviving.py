@@ -9,6 +9,7 @@ import gridtext
 import pytest
 
 from comborun.bundle import policy, queue
+from comborun.errors import GridError
 from comborun.grid import Grid
 from comborun.grid.survival import FailFast
 from comborun.judging import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
@@ -68,6 +69,13 @@ def test_a_combo_may_take_longer_than_the_others() -> None:
     )
     assert a.watch == WatchRules(stall_s=1200, max_s=2)
     assert b.watch == WatchRules(stall_s=0, max_s=2)
+
+
+def test_a_memory_limit_is_that_of_the_request_and_needs_one() -> None:
+    a, _ = both("resources: {memory: 2 GiB}\nlimits: {memory: enforce}\n")
+    assert json.loads(session_data(a))["memory_mib"] == 2048
+    with pytest.raises(GridError, match="asks for no memory"):
+        grid("limits: {memory: enforce}\n")
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_its_starter_is_a_good_grid_without_a_warning(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_script_of_its_first_session_is_the_golden_one(name: str) -> None:
-    text = session_script(sessions(parse_grid(starter(name), Path("grid.yaml")))[0])
+    text = session_script(sessions(parse_grid(starter(name), Path("/grids/grid.yaml")))[0])
     golden = GOLDEN / f"{name}.sh"
     if os.environ.get("COMBORUN_GOLDEN") == "write":
         golden.write_text(text)

@@ -1,0 +1,115 @@
+"""What a grid names that this host does not have: folders, programs, files, conda environments, room on the disk.
+
+Nothing of the user's is run. What can't be known without running `setup` is left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+import re
+import shutil
+
+from comborun.host import files, machine
+from comborun.host.incoming import home
+from comborun.host.publish import newest_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+_CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micromamba", "/opt/conda")
+_HARMLESS = re.compile(
+    r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
+)
+"""lines of setup of which it is known what they do to PATH"""
+_WALK_MOST = 20000
+"""files of an earlier run that are looked at"""
+
+
+def lacks(wanted: dict[str, Any]) -> list[str]:
+    """A line for each thing that is not there, each once."""
+    found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
+    return [*found, *_disk(home(wanted["root"]), wanted["grid"])]
+
+
+def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
+    """`windows`: whether sessions run on this machine, and not on a node."""
+    folder = home(combo["folder"])
+    if folder and not os.path.isdir(folder):
+        yield f"workdir: there is no folder {combo['folder']}"
+        return
+    for path in combo["files"]:
+        place = os.path.join(folder, home(path))
+        if not os.path.isabs(place):
+            yield f"file: {path} is relative; set `workdir` to its folder on the host, or `sync` it there"
+        elif not os.path.exists(place):
+            yield f"file: there is no {path}{_close(place)}"
+    environments = list(_conda_environments(combo["setup"]))
+    for name in combo["conda"]:
+        if not any(os.path.basename(one) == name or one == home(name) for one in environments):
+            yield _no_environment(name, environments)
+    if program := _program(combo, folder, environments, windows):
+        yield program
+
+
+def _no_environment(name: str, environments: list[str]) -> str:
+    names = sorted({os.path.basename(one) for one in environments})
+    near = difflib.get_close_matches(name, names, 1)
+    there = f"did you mean {near[0]}?" if near else f"there are {', '.join(names[:8]) or 'none that could be found'}"
+    return f"conda: there is no environment {name}; {there}"
+
+
+def _close(path: str) -> str:
+    """A file beside it with a similar name."""
+    near = difflib.get_close_matches(os.path.basename(path), files.entries(os.path.dirname(path)), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _conda_environments(setup: str) -> Iterator[str]:
+    """The folders of all that can be found."""
+    sourced = re.findall(r"(\S+)/etc/profile\.d/(?:conda|mamba)\.sh", setup)
+    for root in dict.fromkeys(map(home, (*sourced, *_CONDA, os.environ.get("MAMBA_ROOT_PREFIX", "")))):
+        if root and os.path.isdir(f"{root}/envs"):
+            yield from glob.glob(f"{glob.escape(root)}/envs/*")
+            yield f"{root}/envs/base"  # the root itself
+    yield from filter(os.path.isdir, files.read_text(home("~/.conda/environments.txt")).splitlines())
+
+
+def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> str:
+    """What is wrong with the first word of the command."""
+    program, setup = combo["program"], combo["setup"]
+    if "/" in program:
+        place = os.path.join(folder, home(program))
+        if not os.path.isabs(place) or os.access(place, os.X_OK) or program in combo["files"]:
+            return ""
+        return f"program: {program} {'is not executable' if os.path.exists(place) else 'is not there'}"
+    if not program or not windows or not all(map(_HARMLESS.fullmatch, setup.splitlines())):
+        return ""
+    places = [os.path.dirname(home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
+    places += [f"{one}/bin" for one in environments if os.path.basename(one) in combo["conda"]]
+    if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
+        return ""
+    other = "; python3 is there" if program == "python" and shutil.which("python3") else ""
+    return f"program: no {program} on the PATH{other}"
+
+
+def _disk(root: str, grid: str) -> Iterator[str]:
+    """Whether there is room for as much as the grid's last run has written."""
+    while not os.path.isdir(root) and root != "/":
+        root = os.path.dirname(root)
+    _, free = machine.disk_kib(root)
+    run = newest_run(root, grid)
+    if free is None or not run:
+        return
+    written = 0
+    for number, path in enumerate(f"{folder}/{name}" for folder, _, names in os.walk(run) for name in names):
+        if number >= _WALK_MOST:
+            break
+        try:
+            written += os.lstat(path).st_blocks // 2
+        except OSError:
+            continue
+    if written > free:
+        yield f"disk: {free >> 10} MiB are free at {root}, and the last run wrote {written >> 10} MiB"

@@ -1,0 +1,100 @@
+"""What a grid needs to find on its host: folders, programs and files, as far as its text says it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from comborun.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.grid import Grid, SettingKeys
+    from comborun.grid.axes import Combo
+
+_SUFFIXES = re.compile(
+    r"\.(py|sh|bash|pt|pth|ckpt|safetensors|onnx|ya?ml|toml|cfg|ini|json|usda?|xml|urdf|zip|np[yz]|pkl|h5|hdf5|bin|tar)"
+)
+"""of files that a command reads"""
+_SCRIPTS = (".py", ".sh", ".bash")
+_WRITTEN = re.compile(r"out|log|save|record|result|dump|video|report|tmp|cache|write", re.IGNORECASE)
+"""in an option that names what is made"""
+_OPEN = set("{}$`*?;|&<>()")
+"""a word with one of these is known on the host only, when the session starts"""
+_PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
+_CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
+
+
+def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
+    """For comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
+    combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
+    told = {"windows": windows, "root": grid.root, "grid": grid.name}
+    return json.dumps({**told, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
+
+
+def complaint(lines: Sequence[str], host: str) -> str:
+    """All of them, one a line."""
+    listed = "".join(f"\n  {line}" for line in lines)
+    return f"{host} lacks {several(len(lines), 'thing')} that the grid names:{listed}"
+
+
+def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
+    settings = combo.settings
+    folder = folder_of(settings, grid, local=local)
+    inside = settings.container is not None  # its program and files are in an image
+    words = [] if inside else _words(settings.command, combo)
+    return {
+        "folder": "" if inside or _shipped(folder or "", grid) else folder or "",
+        "setup": settings.setup,
+        "conda": [] if inside else _CONDA.findall(settings.setup),
+        "program": words[0] if words and _known(words[0]) and not _shipped(words[0], grid, folder) else "",
+        "files": [path for path in dict.fromkeys(_files(words, combo)) if not _shipped(path, grid, folder)],
+    }
+
+
+def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:
+    """Where its command runs; None where that is not known."""
+    workdir = settings.workdir.folder or settings.workdir.link_from or ("." if local else "{run}")
+    if "{" in workdir:
+        return None
+    if workdir.startswith(("/", "~")):
+        return workdir
+    return str((grid.path.parent / workdir).resolve()) if local else None
+
+
+def _words(command: str, combo: Combo) -> list[str]:
+    def value(match: re.Match[str]) -> str:
+        axis = combo.policy if match[1] == "policy" else combo.environment
+        return str(axis.attributes.get(match[2], match[0])) if match[2] else axis.name
+
+    try:
+        return [_PLACEHOLDER.sub(value, word) for word in shlex.split(command)]
+    except ValueError:
+        return []
+
+
+def _known(word: str) -> bool:
+    return not set(word) & _OPEN
+
+
+def _files(words: Sequence[str], combo: Combo) -> Iterator[str]:
+    """Files that the command reads: what ends as one, and absolute paths of the policy's attributes."""
+    attributes = set(map(str, combo.policy.attributes.values()))
+    for number, word in enumerate(words):
+        option, _, value = word.rpartition("=")
+        option = option or (words[number - 1] if number and words[number - 1].startswith("-") else "")
+        if not _known(value) or value.startswith("-") or _WRITTEN.search(option):
+            continue
+        absolute, suffix = value.startswith(("/", "~/")), PurePosixPath(value).suffix
+        if (absolute and value in attributes) or (absolute and _SUFFIXES.fullmatch(suffix)) or suffix in _SCRIPTS:
+            yield value
+
+
+def _shipped(path: str, grid: Grid, folder: str | None = "") -> bool:
+    """Whether `sync` brings it."""
+    place = path if path.startswith(("/", "~")) else f"{folder}/{path}"
+    return any(PurePosixPath(place).is_relative_to(one.to) for one in grid.shipped)

@@ -1,0 +1,106 @@
+"""What a grid names and its host does not have is said before anything starts, all at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Desk, desk
+
+from comborun.grid import parse_grid
+from comborun.remote.host import ask
+from comborun.remote.preflight import question
+from comborun.remote.transport import LocalTransport
+
+__all__ = ["desk"]
+
+HEAD = "name: g\npolicies: {a: {ckpt: CKPT}}\nenvironments: [x]\nresults: none\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/eval.py").write_text("")
+    (tmp_path / "policy.pt").write_text("")
+    for name in ("isaac/bin", "other/bin"):
+        (tmp_path / "miniconda3/envs" / name).mkdir(parents=True)
+    python = tmp_path / "miniconda3/envs/isaac/bin/python7"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    return tmp_path
+
+
+def lines(text: str, ckpt: str = "~/policy.pt", *, local: bool = False) -> list[str]:
+    grid = parse_grid(HEAD.replace("CKPT", ckpt) + text, Path("/laptop/grid.yaml"))
+    return list(ask(LocalTransport(), named=question(grid, local=local)).absent)
+
+
+CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activate isaac\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ckpt", "said"),
+    [
+        ("command: sh eval.py {policy.ckpt}\nworkdir: ~/project\n", "~/policy.pt", []),
+        ("command: sh eval.py\nworkdir: ~/projct\n", "~/policy.pt", ["workdir: there is no folder ~/projct"]),
+        (
+            "command: sh evl.py --ckpt={policy.ckpt}\nworkdir: ~/project\n",
+            "~/polcy.pt",
+            [
+                "file: there is no evl.py; did you mean eval.py?",
+                "file: there is no ~/polcy.pt; did you mean policy.pt?",
+            ],
+        ),
+        (
+            "command: sh eval.py\n",
+            "x",
+            ["file: eval.py is relative; set `workdir` to its folder on the host, or `sync` it there"],
+        ),
+        ("command: pyton7 ~/project/eval.py\n", "x", ["program: no pyton7 on the PATH"]),
+        ("command: python7 ~/project/eval.py\n" + CONDA, "x", []),
+        (
+            "command: sh -c true\n" + CONDA.replace("isaac", "isac"),
+            "x",
+            ["conda: there is no environment isac; did you mean isaac?"],
+        ),
+        ("command: python7 ~/project/eval.py\n" + CONDA + "  . ./make_path.sh\n", "x", []),
+        ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
+        ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
+        ("command: ./run /inside/eval.py\ncontainer: {image: i}\n", "x", []),
+        ("command: sh eval.py\nworkdir: ~/new\nsync: [{from: ., to: ~/new}]\n", "x", []),
+    ],
+)
+def test_what_is_not_there_is_said_and_what_is_not_known_is_not(
+    home: Path, text: str, ckpt: str, said: list[str]
+) -> None:
+    assert home
+    assert lines(text, ckpt) == said
+
+
+def test_less_room_than_the_last_run_took_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from comborun.host import machine, preflight
+
+    run = home / "comborun/g-20260101T000000Z-0001"
+    (run / "sessions").mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    (run / "sessions/log").write_bytes(b"x" * (3 << 20))
+    wanted: dict[str, Any] = {"combos": [], "windows": True, "root": "~/comborun", "grid": "g"}
+    assert preflight.lacks(wanted) == []
+    monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 2 << 10))
+    assert preflight.lacks(wanted) == [f"disk: 2 MiB are free at {home}/comborun, and the last run wrote 3 MiB"]
+
+
+def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:
+    grid = desk.grid(policies="[one]", environments="[maze]", command="pyton7 nothing.py")
+    assert "no pyton7 on the PATH" in desk.combo("plan", grid).stderr
+    refused = desk.combo("launch", grid)
+    assert refused.returncode == 2
+    assert all(word in refused.stderr for word in ("no pyton7 on the PATH", "nothing.py", "--force"))
+    assert desk.runs == []
+    told = json.loads(desk.combo("doctor", "--grid", grid, "--json").stdout)
+    assert any("pyton7" in finding["found"] for finding in told["findings"] if finding["check"] == "grid")
+    desk.combo("launch", grid, "--force")
+    assert len(desk.runs) == 1
