@@ -82,6 +82,8 @@ def _show(tried: Tried, grid: Path) -> None:
     click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
     if end.counts.why:
         click.echo(wrapped(harmless(end.counts.why), "  "))
+    if "success: none" in end.counts.why:
+        click.echo(wrapped("or a verdict from a number: `success: {field: NAME, at_least: NUMBER}`", "  "))
     click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
 
 
@@ -103,4 +105,5 @@ def _verdict(tried: Tried) -> str:
         return "no episode counts"
     verdicts = f"{counts.successes} with success, {counts.failures} without"
     errored = f", {counts.errored} without a verdict" if counts.errored else ""
-    return f"{counts.records}{of} {'episode' if planned == 1 else 'episodes'} count: {verdicts}{errored}"
+    noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
+    return f"{counts.records}{of} {noun}: {verdicts}{errored}"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from itertools import islice
 
 from comborun.host import files
 from comborun.host.results import Folder, holds
-from comborun.rules import episodes, globs, records, tally, videos
+from comborun.rules import globs, records, tally, videos
 from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.words import Cause, Completeness, failure_of
@@ -31,8 +30,6 @@ READ_ANEW_MOST = 1 << 20
 """bytes of results that are read for one question while a supervisor counts them anyway"""
 READ_FILES_MOST = 2000
 """files that are looked at for one question"""
-UNTAKEN_MOST = 200
-"""files that no pattern takes and that are looked at nevertheless"""
 _NAMES = ("policy", "environment")
 _BLOCK, _END_MOST = 4096, 1500
 _LOG_CHUNK = 1 << 20
@@ -236,28 +233,10 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     watched = Watched(at, rules)
     counted = watched.count(over=True)
     if not counted.records and rules.files:
+        from comborun.host.untaken import untaken
+
         counted.why = "; ".join(filter(None, (untaken(at, rules), counted.why)))
     return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
-
-
-def untaken(at: AttemptLayout, rules: Rules) -> str:
-    """What an attempt wrote that no pattern takes, and which one would; empty where none of it is like a result."""
-    taken = set(globs.found(at.output, rules.files))
-    written = (path for path in globs.matching(at.output, "**") if path not in taken and holds(f"{at.output}/{path}"))
-    others = sorted(islice(written, UNTAKEN_MOST))
-    if not others and not taken:
-        return "it wrote no file below {output_dir}"
-    own, refused = f"the pattern takes {', '.join(rules.files)}", ""
-    for suffix in dict.fromkeys(map(episodes.suffix_of, others)):
-        pattern = f"**/*{suffix}"
-        files = Folder(at.output, [pattern], rules.identity, rules.format).read()
-        counts = tally.tally(files, rules.identity, rules.span, over=True)
-        if counts.records:
-            path, noun = next(path for path, _ in files.rows), "episode" if counts.records == 1 else "episodes"
-            return f'{path}: {counts.records} {noun}, but {own}: `results: {{files: "{pattern}"}}` counts them'
-        if suffix in (*episodes.LINES, *episodes.DOCUMENTS):
-            refused = refused or next((f"{path}: {one}; {own}" for path, one in files.refused), "")
-    return refused
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> str:

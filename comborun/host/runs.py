@@ -110,10 +110,10 @@ def remove(directory: str) -> bool:
 
 
 def discard(directory: str) -> None:
-    """Remove a run of a calibration and what it has promised, and only that, when its dispatcher has left."""
+    """Remove a run of a calibration or a try and what it has promised, and only that, when its dispatcher has left."""
     root, run = os.path.split(directory)
-    if os.path.basename(root) != ".calibrate" or not re.search(f"{STAMP.pattern}$", run):
-        raise Refusal(USAGE, f"{directory} is no run of a calibration")
+    if os.path.basename(root) not in (".calibrate", ".try") or not re.search(f"{STAMP.pattern}$", run):
+        raise Refusal(USAGE, f"{directory} is no run of a calibration or a try")
     if os.path.isdir(f"{directory}/dispatch") and files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return
     shutil.rmtree(directory, ignore_errors=True)
@@ -124,7 +124,7 @@ def discard(directory: str) -> None:
     try:
         os.rmdir(root)
     except OSError:
-        return  # another calibration is there
+        return  # another run is there
 
 
 def _forget_leases(run: str) -> None:

@@ -1,0 +1,70 @@
+"""What a program wrote that its grid does not read: each proposal of a line for `results:` is one that counts it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from comborun.host.judging import Rules
+from comborun.host.untaken import LOG_PATTERNS, untaken
+from comborun.rules.names import AttemptLayout
+from comborun.rules.patterns import compiled
+
+TOLD = {"policy": "p", "environment": "e", "files": ["**/*.jsonl"], "source": "output"}
+
+
+def said(folder, files, log="", count=2):
+    at = AttemptLayout(str(folder))
+    Path(at.output).mkdir()
+    Path(at.log).write_text(log)
+    for name, text in files.items():
+        Path(at.output, name).write_text(text)
+    return untaken(at, Rules(TOLD, 0, count))
+
+
+def proposed(sentence):
+    return re.search("`results: {(.*)}` counts them", sentence).group(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("r.json", '[{"episode": 0, "success": true}, {"episode": 1, "success": false}]', 'files: "**/*.json"'),
+        ("r.json", '{"all": [{"ep": 1, "success": true}, {"ep": 2, "success": false}]}', "{field: ep, from: 1}"),
+        ("r.csv", "reward,frames\n0.5,3\n0.25,4\n", 'files: "**/*.csv", episode: line, success: none'),
+        ("r.ndjson", '{"episode": 0, "solved": true}\n{"episode": 1, "solved": false}\n', "success: solved"),
+    ],
+)
+def test_a_file_that_no_pattern_takes_comes_with_the_line_that_counts_it(tmp_path, name, text, line):
+    assert line in proposed(said(tmp_path, {name: text}))
+
+
+@pytest.mark.parametrize(
+    ("lines", "pattern"),
+    [
+        (("Episode 0: success (12 s)", "Episode 1: fail"), 1),
+        (("[trial #0] done, success=True", "[trial #1] done, success=False"), 0),
+        (("success: True", "success: False"), 2),
+        (("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"), 3),
+    ],
+)
+def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp_path, lines, pattern):
+    assert LOG_PATTERNS[pattern] in proposed(said(tmp_path, {}, "\n".join(("starting", *lines, ""))))
+
+
+@pytest.mark.parametrize("pattern", LOG_PATTERNS)
+def test_a_pattern_that_is_proposed_is_one_that_a_grid_may_have(pattern):
+    assert "'" not in pattern
+    compiled(pattern)
+
+
+def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(tmp_path):
+    assert said(tmp_path, {"config.yaml": "a: 1\n", "note.txt": "hello\n"}) == ""
+
+
+def test_a_document_that_is_no_result_is_named_with_the_pattern(tmp_path):
+    assert said(tmp_path, {"config.json": '{"a": 1}'}).endswith("the pattern takes **/*.jsonl")
+
+
+def test_that_nothing_was_written_is_said(tmp_path):
+    assert said(tmp_path, {}) == "it wrote no file below {output_dir}"
