@@ -37,7 +37,8 @@ sys.exit(main())
 
 def library_files() -> dict[str, str]:
     """Path below the run's `lib` -> text of what travels with every run; sorted by path."""
-    files = {f"{_PROGRAM}/{name}": text for name, text in program_files().items()} | {"find_python.sh": finder()}
+    files = {f"{_PROGRAM}/{name}": text for name, text in program_files().items()}
+    files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
     return {name: files[name] for name in sorted(files)}
 
 

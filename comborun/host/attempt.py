@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     """where an attempt is made: on this machine, or as a task of Slurm"""
 
 _NEVER = float("inf")
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
 class Attempt:
@@ -35,7 +36,7 @@ class Attempt:
     def __init__(self, run: str, name: str, number: str) -> None:
         self.run_layout = layout = RunLayout(os.path.abspath(run))
         family, _, self.name = name.rpartition("/")
-        if not re.fullmatch("[1-9][0-9]{0,8}", number):
+        if not _NUMBER.fullmatch(number):
             raise ValueError(number)
         self.number = int(number)
         self.run_id = files.read_line(layout.id).strip()

@@ -10,7 +10,7 @@ import traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Callable, Sequence
 
 
 class Child:
@@ -39,8 +39,8 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def fork(work: Callable[[], object], out: str = "") -> Child:
-    """Do `work` in a child that holds none of our descriptors, locks above all. Raises OSError.
+def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) -> Child:
+    """Do `work` in a child that holds none of our descriptors, locks above all, but those to `keep`. Raises OSError.
 
     What it prints goes to the file `out`, or where ours goes.
     """
@@ -60,7 +60,7 @@ def fork(work: Callable[[], object], out: str = "") -> Child:
             os.dup2(fd, 1)
             os.dup2(fd, 2)
         for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2:
+            if int(name) > 2 and int(name) not in keep:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
         work()

@@ -86,7 +86,8 @@ class Dispatcher(Overseer):
         self.launcher = Launcher(self)
         self.windows = windows.Windows(self)
         self._usage = Usage(self.layout)
-        self._children: list[Child] = []
+        self.children: list[Child] = []
+        """what was forked and is not known to have ended"""
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False
@@ -191,7 +192,7 @@ class Dispatcher(Overseer):
         if any(fd == self._fifo.fd for fd, _ in happened):
             self._hear_all()
         if self._signals.heard():
-            self._children = [child for child in self._children if child.poll() is None]
+            self.children = [child for child in self.children if child.poll() is None]
         for part in parts:
             part.serve()
 
@@ -208,8 +209,8 @@ class Dispatcher(Overseer):
         session = self.queue.sessions.get(message.name)
         if not session:
             return
-        if message.what in ("ahead", "gone", "refused"):
-            self.windows.heard(message.what, session, message.attempt, message.word)
+        if message.what == "window":
+            self.windows.here(session, message.attempt, message.word)
         if session.life == QUEUED and message.attempt == session.attempt + 1:
             self._ended_before_it_began(session, message.attempt)
         if message.attempt == session.attempt:  # else an echo of the past
@@ -330,9 +331,9 @@ class Dispatcher(Overseer):
 
     # What its parts ask of it
 
-    def words(self, name: str, attempt: int, fifo: str = "") -> list[str]:
-        """The command of a window: the supervisor of an attempt, armed where it has a FIFO to wait at."""
-        return self._program("session", name, attempt, self.engine.kind, *(("ahead", fifo) if fifo else ()))
+    def words(self, name: str, attempt: int) -> list[str]:
+        """The command that supervises an attempt."""
+        return self._program("session", name, attempt, self.engine.kind)
 
     def _program(self, verb: str, *words: object) -> list[str]:
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
@@ -352,5 +353,5 @@ class Dispatcher(Overseer):
             files.tell(self.layout.fifo, f"ended {name} {number}")
 
         child = children.fork(work)
-        self._children.append(child)
+        self.children.append(child)
         return child

@@ -224,7 +224,6 @@ class Ends:
         """Its slot and its GPUs are free."""
         if session.life in TAKES_SLOT:
             self._dispatcher.admission.give_back(session.name)
-            self._dispatcher.windows.heeded(session.name)
             session.gpus = ()
         self._dispatcher.queue.set_life(session, life)
 

@@ -19,9 +19,9 @@ _RECHECK_S = 0.2
 class Events:
     """Signals of this process become something to select; what its children leave is reaped here."""
 
-    def __init__(self, hangup: bool = False, term: bool = True) -> None:
+    def __init__(self, term: bool = True) -> None:
         self.heard: list[int] = []
-        """INT, TERM and USR1 (and HUP, before there is a command), in their order"""
+        """INT, TERM and USR1, in their order"""
         self.status: dict[int, int] = {}
         """exit codes of children that have ended, 128 + N for signal N"""
         self._read, write = os.pipe()
@@ -32,11 +32,6 @@ class Events:
             signal.signal(number, self._hear)
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
-        if hangup:
-            signal.signal(signal.SIGHUP, self._hear)
-
-    def ignore_hangup(self) -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _hear(self, number: int, _: object) -> None:
         if number != signal.SIGCHLD:

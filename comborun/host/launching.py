@@ -148,11 +148,12 @@ class Launcher:
 
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
-        self.open_window(session, session.attempt)
         self.expect(session)
+        if not self._dispatcher.windows.open(session, session.attempt):
+            self.refused(session, "there can be no FIFO for its window")
 
-    def open_window(self, session: Session, attempt: int, fifo: str = "") -> None:
-        session.opening = self.open(session.name, attempt, self._dispatcher.words(session.name, attempt, fifo))
+    def open_window(self, session: Session, attempt: int, words: Sequence[str]) -> None:
+        session.opening = self.open(session.name, attempt, words)
         self._opening.add(session.name)
 
     def open(self, name: str, attempt: int, words: Sequence[str]) -> Opening:

@@ -138,6 +138,12 @@ def marker_of(pid: int) -> str | None:
     return os.fsdecode(rest.partition(b"\0")[0]) if found else ""
 
 
+def environment(pid: object) -> dict[str, str]:
+    """The variables that a process was started with; none where they can't be read."""
+    found = (os.fsdecode(entry).partition("=") for entry in read(f"{pid}/environ").split(b"\0"))
+    return {name: value for name, is_there, value in found if is_there}
+
+
 def carries(pid: int, marker: str) -> bool:
     """Whether a process carries a marker now; one that ends in `/` stands for all that begin so."""
     own = marker_of(pid) or ""

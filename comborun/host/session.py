@@ -1,7 +1,6 @@
 """Supervise one attempt of a session or a model server, from its claim to its end.
 
-    session RUN NAME ATTEMPT ENGINE             ENGINE: tmux, screen, slurm, or none in a terminal
-    session RUN NAME ATTEMPT ENGINE ahead FIFO  the same once FIFO says `go`: armed, it has claimed and written nothing
+    session RUN NAME ATTEMPT ENGINE    ENGINE: tmux, screen, slurm, or none in a terminal
 
 NAME is `servers/NAME` for a model server. Exit codes:
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 
 from comborun.host import container, files, pressure, process
@@ -40,7 +38,6 @@ MADE = 76
 """exit code: another process makes this attempt, or has made it"""
 _REFUSED = 78
 """exit code of a command that was not started"""
-_ARMED_LOOK_S = 2.0
 _WINDOW_S = 2.0
 """for the last lines to reach a window that takes them slowly"""
 _TRIES = 60
@@ -50,6 +47,11 @@ _FIRST_TO_GO = "500"
 
 def main(arguments: list[str]) -> int:
     process.set_name()
+    return supervise(arguments)
+
+
+def supervise(arguments: list[str]) -> int:
+    """The same in a process that has its name, such as one that the dispatcher has forked (host/windows.py)."""
     return answer("session", _supervise, arguments)
 
 
@@ -57,7 +59,7 @@ def _supervise(arguments: list[str]) -> int:
     try:
         supervisor = Supervisor(arguments)
     except ValueError:
-        raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE [ahead FIFO]") from None
+        raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE") from None
     except LookupError as error:
         raise Refusal(NO_RUN, str(error.args[0])) from None
     try:
@@ -73,12 +75,11 @@ def _supervise(arguments: list[str]) -> int:
 
 class Supervisor(Attempt):
     def __init__(self, arguments: list[str]) -> None:
-        if len(arguments) not in {4, 6}:
+        if len(arguments) != 4:
             raise ValueError
         super().__init__(*arguments[:3])
         self.engine = arguments[3]
-        self.fifo = arguments[5] if len(arguments) == 6 else ""
-        self.events = Events(hangup=bool(self.fifo))
+        self.events = Events()
         self.remains = Leftovers(self.marker, self.events.until)
         self.surroundings: CommandEnvironment
         self.display: Display | None = None
@@ -102,11 +103,9 @@ class Supervisor(Attempt):
         return Start(self.run_layout.directory, self.name, self.number)
 
     def run(self) -> int:
-        if self.fifo:
-            if not self.wait_for_go():
-                return 0
-        else:
-            self.open()
+        if os.path.exists(self.at.claim):
+            raise Refusal(MADE, f"attempt {self.number} has been made")
+        self.place.open()
         self.prepare()
         self.claim()
         process.become_subreaper()
@@ -118,42 +117,6 @@ class Supervisor(Attempt):
         return 0
 
     # Before there is a command
-
-    def open(self) -> None:
-        """Everything that can be done before there is a slot."""
-        if os.path.exists(self.at.claim):
-            raise Refusal(MADE, f"attempt {self.number} has been made")
-        self.place.open()
-
-    def wait_for_go(self) -> bool:
-        """Whether the FIFO says `go`; False if it says anything else, or the dispatcher is gone."""
-        try:
-            fifo = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return False
-        self.open()
-        self.tell("ahead", os.getpid())
-        sys.stdout.write(f"{self.name} waits for a free slot\n")
-        sys.stdout.flush()
-        said = b""
-        while b"\n" not in said:
-            self.events.wait(time.monotonic() + _ARMED_LOOK_S, [fifo])
-            if self.events.heard:
-                self.tell("gone")
-                return False
-            try:
-                said += os.read(fifo, 100)
-            except BlockingIOError:
-                if not self._dispatcher_lives():
-                    return False
-        os.close(fifo)
-        self.events.ignore_hangup()
-        return said == b"go\n"
-
-    def _dispatcher_lives(self) -> bool:
-        """Whether the one that opened this window does."""
-        record = files.read(self.run_layout.dispatcher)
-        return f"/ahead-{record.get('pid', '')}-" in self.fifo and process.named(record)
 
     def prepare(self) -> None:
         """Read what was granted and find the servers."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from comborun.rules.names import RunLayout
 
+_GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
+_CORES = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
+_UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
 _PORTS = 1024
 """to choose from, below those that the kernel gives away by itself: no connection takes one meanwhile"""
 _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY", "COMBORUN_EGL_DEVICE")
@@ -40,10 +43,10 @@ class Gpus:
     """
 
     def __init__(self, pin: str, gpus: str, uuids: str) -> None:
-        self.indexes = gpus if re.fullmatch("[0-9]{1,4}(,[0-9]{1,4})*", gpus) else ""
+        self.indexes = gpus if _GPUS.fullmatch(gpus) else ""
         self.pin = pin
         self.count = self.indexes.count(",") + 1 if self.indexes else 0
-        known = re.fullmatch("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*", uuids)
+        known = _UUIDS.fullmatch(uuids)
         whole = known and uuids.count(",") + 1 == self.count  # one that is missing would shift the others
         self.visible = uuids if whole else self.indexes
         self.uuid = uuids.partition(",")[0]
@@ -66,7 +69,7 @@ class CommandEnvironment:
     def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         cores = grant.get("cores", "")
-        self.cores = cores if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ""
+        self.cores = cores if _CORES.fullmatch(cores) else ""
         self.port = self.egl = self.egl_told = ""
         self.held: list[int] = []
         """descriptors that its command inherits"""

@@ -48,6 +48,7 @@ class RunLayout:
         self.front = f"{at}run_parallel.sh"
         self.library = f"{at}lib"
         self.program = f"{at}lib/comborun_host"
+        self.window = f"{at}lib/window.sh"
         self.sessions = f"{at}sessions"
         self.servers = f"{at}servers"
         self.results = f"{at}results"

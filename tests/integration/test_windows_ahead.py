@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -19,15 +17,13 @@ def waiting(box: Box, count: int) -> None:
 
 
 def waiters(box: Box) -> list[int]:
-    """The supervisors that wait for a slot."""
+    """The windows that have no supervisor yet."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            words = file.read_bytes().split(b"\0")
-            waits = b"ahead" in words and f"{box.directory}/lib/comborun_host".encode() in words[3:4]
-            pid = int(file.parent.name)
-            if waits and os.getsid(pid) == pid:  # what it starts looks like it for a moment
-                found.append(pid)
+            words = file.read_text().split("\0")
+            if words[2:3] == [f"{box.directory}/lib/window.sh"] and Path(words[3]).exists():
+                found.append(int(file.parent.name))
     return found
 
 
@@ -70,22 +66,26 @@ def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, n
     assert box.done["succeeded"] == "3"
 
 
-def test_a_window_that_is_slow_to_go_keeps_its_turn(box: Box) -> None:
-    box.environment["COMBORUN_LAUNCH_S"] = "20"
+def test_a_window_that_is_frozen_holds_up_no_session(box: Box) -> None:
     box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
     box.start()
     waiting(box, 1)
-    (slow,) = waiters(box)
     pane = ("capture-pane", "-p", "-t", f"={NAMES[1]}_{box.id[-4:]}:")
-    until(lambda: "waits for a free slot" in box.tmux(*pane).stdout, "it is armed")
-    with frozen(slow):
+    until(lambda: "waits for a free slot" in box.tmux(*pane).stdout, "it says what it waits for")
+    (still,) = waiters(box)
+    with frozen(still):
         box.write("go", "")
-        until(lambda: len(box.told("^launch")) == 2, "the second one is told to go")
-        waiting(box, 2)
-        time.sleep(0.3)  # time enough for the third one to hear what was not for it
-        assert box.begin(NAMES[2]) is None
-    box.await_done()
-    assert all(starts(box, name) == ["1"] for name in NAMES[:3])
+        box.await_done()
+        assert all(starts(box, name) == ["1"] for name in NAMES[:3])
+        assert f"{NAMES[1]}_{box.id[-4:]}" in box.windows()
+    until(lambda: not box.windows(), "it closes, since its supervisor has ended")
+
+
+def test_a_window_closes_with_a_supervisor_that_is_killed(any_box: Box) -> None:
+    any_box.plan({"env_one": bash(STARTED + HOLD)})
+    any_box.start()
+    kill(any_box.begun("env_one").supervisor, signal.SIGKILL)
+    until(lambda: not any_box.windows(), "its window is closed")
 
 
 def test_a_queued_session_that_is_stopped_gives_up_its_window(box: Box) -> None:

@@ -68,10 +68,10 @@ def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
     (tmp_path / "fifo").write_text("somebody's file")
     fifo.listen()
     writer = os.open(tmp_path / "fifo", os.O_WRONLY | os.O_NONBLOCK)
-    os.write(writer, b"free a 1 \nahead b 2 345\nend")
+    os.write(writer, b"free a 1 \nwindow b 2 345\nend")
     assert [(one.what, one.name, one.attempt, one.word) for one in fifo.read()] == [
         ("free", "a", 1, ""),
-        ("ahead", "b", 2, "345"),
+        ("window", "b", 2, "345"),
     ]
     assert fifo.read() == []
     os.write(writer, b"ed c 7\n")
