@@ -162,7 +162,7 @@ class RunDirectory:
         except OSError:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
-        # In a draft of its own: a window that was opened ahead may be setting room aside just now.
+        # In a draft of its own: its supervisor may be setting room aside just now.
         if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
             return True
         files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided

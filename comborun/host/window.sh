@@ -8,6 +8,7 @@
 
 fifo=$1 dispatcher=$2 name=$3 attempt=$4 supervisor=''
 [[ -p $fifo && -p $dispatcher ]] || exit 0
+# shellcheck disable=SC2094 # opened for both first, since that waits for nobody
 exec 3<>"$fifo" 4<"$fifo" 3>&-
 trap '[[ $supervisor ]] || exit 0; kill -INT "$supervisor"' INT
 trap '' QUIT TSTP
