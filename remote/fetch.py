@@ -22,7 +22,7 @@ from comborun.rules.names import RUN
 from comborun.text import GIB, MIB, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from comborun.remote.transport import Completed, Transport
 
@@ -75,6 +75,17 @@ def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMI
         return _Fetching(transport, run_dir, copy, limit, most).finish()
 
 
+def fetch_files(
+    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], told: Callable[[int], None]
+) -> Fetched:
+    """Bring these files of the outputs of attempts, too, such as videos; `told` hears how many files have come."""
+    copy = Mirror(mirror)
+    with copy.locked():
+        fetching = _Fetching(transport, run_dir, copy, LIMIT, MOST)
+        fetching.wanted, fetching.told = wanted, told
+        return fetching.finish()
+
+
 class _Fetching:
     """One fetch: asks until the host says that there is no more."""
 
@@ -96,11 +107,14 @@ class _Fetching:
         self._bytes = 0
         self._kept: set[PurePosixPath] = set()
         self._skipped: dict[Skipped, None] = {}
+        self.wanted: Collection[PurePosixPath] = ()
+        """files that are no results"""
+        self.told: Callable[[int], None] = lambda _: None
 
     def finish(self) -> Fetched:
         try:
             while self._round():
-                pass
+                self.told(self._files)
         finally:
             self._drop()
         why = "it kept changing while it was copied"
@@ -139,7 +153,7 @@ class _Fetching:
             "fetch",
             self._run_dir,
             str(self._limit),
-            stdin=request(self._held, dict(self._again()), part),
+            stdin=request(self._held, {**self._missing, **dict(self._again())}, part),
             timeout=_TIMEOUT_S,
             limit=self._limit + _OVERHEAD,
             python=program.of_run(self._run_dir),
@@ -150,6 +164,11 @@ class _Fetching:
                 done.complaint or f"exit code {done.code}",
             )
         return done
+
+    @property
+    def _missing(self) -> dict[PurePosixPath, Literal["whole", "skip"]]:
+        """Of what is wanted, what has not come."""
+        return dict.fromkeys((path for path in self.wanted if path not in self._held), "whole")
 
     def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():

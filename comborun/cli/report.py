@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import sys
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +16,9 @@ from comborun.cli.options import Target, Where, json_option, root_options
 from comborun.cli.terminal import answer, program, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
+from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life
-from comborun.text import clean, harmless, printable
+from comborun.text import clean, harmless, printable, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,6 +55,7 @@ _PURPOSES = {
     "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Of a FOLDER: what was planned, and how it is read."
 )
 @click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
+@click.option("--videos", type=click.Choice(["failed", "all"]), help="Bring the videos of these episodes here, too.")
 @click.option("--figures", metavar="FORMS", help="The figures as files too: pdf, png or svg, several with a comma.")
 @json_option
 def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
@@ -78,7 +81,11 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
-        summary, folder = make_report(*where.find(run).bring(_size(how["max_size"])), output, forms)
+        target = where.find(run)
+        source, skipped = target.bring(_size(how["max_size"]))
+        if how["videos"]:
+            bring_videos(target, source, skipped, how["videos"])
+        summary, folder = make_report(source, skipped, output, forms)
     show_report(summary, folder, as_json=as_json)
 
 
@@ -99,6 +106,21 @@ def make_report(
     show_skipped(skipped)
     folder = output or source / "report"
     return report_run(source, folder, dict(skipped), forms), folder
+
+
+def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:
+    """The videos of failed episodes, or of all, that are not on this machine yet."""
+    from comborun.remote.fetch import fetch_files
+    from comborun.reporter.collect import collect_run
+
+    records = collect_run(source, dict(skipped)).records
+    named = (record.extra.get("video") for record in records if which == "all" or not record.success)
+    missing = {PurePosixPath(video) for video in named if isinstance(video, str) and not (source / video).exists()}
+    wanted = {path for path in missing if path.parts[:1] == ("sessions",)}
+    if not wanted or target.transport.host == LOCAL:
+        return
+    with click.progressbar(length=len(wanted), label=f"{several(len(wanted), 'video')}", file=sys.stderr) as bar:
+        fetch_files(target.transport, target.directory, source, wanted, lambda come: bar.update(come - bar.pos))
 
 
 def show_skipped(skipped: Sequence[Skipped]) -> None:

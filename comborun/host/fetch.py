@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CHUNK = 1 << 20
+_ASKED = re.compile(r"sessions/[A-Za-z0-9_-]+/attempt-[0-9]{1,9}/out/.+")
+"""what may be asked for by name: a video"""
 _LOG_MOST = 1 << 20
 """bytes of the log of a failure, whose last lines the report shows"""
 _GROW = re.compile(r".*\.jsonl|dispatch/(journal|usage\.tsv)", re.DOTALL)
@@ -73,6 +75,9 @@ class Answer:
         self._add(*FETCHED, *sorted(name for name in os.listdir(".") if re.fullmatch(r"plan-[0-9]{1,9}\.json", name)))
         for name in _sessions():
             self._attempts(name)
+        for path, how in self._again.items():
+            if how == "whole" and _ASKED.fullmatch(path) and ".." not in path.split("/"):
+                self._result(path)
         self._add(*FETCHED_STATE, *done)
         more = self._choose()
         gone = [path for path in self._have if path not in self._found]

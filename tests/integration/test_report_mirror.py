@@ -13,7 +13,7 @@ from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
 from comborun.cli.options import Target
-from comborun.cli.report import make_report
+from comborun.cli.report import bring_videos, make_report
 from comborun.cli.status import Shown, monitor, status, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
@@ -78,7 +78,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_linked_results_give_the_same_make_report_the_host_and_on_any_laptop(
+def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, here = make_report(*Target(LocalTransport(), ID, str(run)).bring(), tmp_path / "on the host")
@@ -155,3 +155,23 @@ def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, c
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:
     with pytest.raises(HostError, match="connection was lost"):
         make_report(*Target(Laptop(CUT), ID, str(run)).bring())
+
+
+def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(run: Path, data: Path) -> None:
+    output = run / "sessions/stairs_flat/attempt-1/out"
+    films = {name: name.encode() * 1_500_000 for name in ("v0.mp4", "v1.mp4", "v9.mp4")}
+    for name, content in films.items():
+        (output / name).write_bytes(content)
+    (output / "episodes.jsonl").write_text("".join(row(n, n != 1, video=f"v{n}.mp4") for n in range(4)))
+    (run / "sessions/stairs_flat/attempt-1/videos.tsv").write_text(
+        "".join(f"{len(content)}\tok\tout/{name}\n" for name, content in films.items())
+    )
+    target = Target(Laptop(), ID, str(run))
+    source, skipped = target.bring()
+    assert not list(source.rglob("*.mp4"))
+    for _ in range(2):  # the second time nothing is missing
+        bring_videos(target, source, skipped, "failed")
+        (brought,) = source.rglob("*.mp4")
+        assert (brought.name, brought.read_bytes()) == ("v1.mp4", films["v1.mp4"])
+    bring_videos(target, source, skipped, "all")
+    assert sorted(path.name for path in source.rglob("*.mp4")) == ["v0.mp4", "v1.mp4"]
