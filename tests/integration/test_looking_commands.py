@@ -128,13 +128,17 @@ def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_ow
 
 
 def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=1)), "--multiplexer", "screen")
+    gate = desk.home / "gate"
+    desk.combo("launch", desk.grid(command=evaluate(gate=gate)), "--multiplexer", "screen")
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
     assert desk.combo("attach", "maze_good", "--show").stdout.startswith("tail ")
     assert " screen -U -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
-    followed = desk.combo("attach", "maze_good")
-    assert "no read-only view" in followed.stderr
-    assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
+    following = desk.start("attach", "maze_good")
+    assert following.stdout
+    assert "no read-only view" in following.stdout.readline()
+    gate.touch()
+    followed = [line for line in following.communicate(timeout=30)[0].splitlines() if line.startswith("episode ")]
+    assert [line.split(":")[0] for line in followed] == [f"episode {i}" for i in range(4)]
 
 
 def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
@@ -158,16 +162,13 @@ def test_logs_waits_for_a_session_that_is_queued_and_shows_it_from_its_first_lin
     assert [line.split(":")[0] for line in shown] == [f"episode {number}" for number in range(4)]
 
 
-def test_logs_without_a_session_follow_all_of_them_each_line_with_its_session(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    shown = desk.combo("logs", "-f", "-n", 1).stdout.splitlines()
+def test_logs_without_a_session_follow_all_of_them_each_line_with_its_session(ended: Desk) -> None:
+    shown = ended.combo("logs", "-f", "-n", 1).stdout.splitlines()
     assert {line.split()[0] for line in shown} == {"maze_good", "field_good", "maze_poor", "field_poor"}
     assert all("episode 3" in line for line in shown)
 
 
-def test_a_window_is_not_opened_where_there_is_no_terminal(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-    refused = desk.combo("attach", "maze_good")
+def test_a_window_is_not_opened_where_there_is_no_terminal(running: Desk) -> None:
+    refused = running.combo("attach", "maze_good")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "needs a terminal" in refused.stderr

@@ -9,14 +9,12 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
 
 from comborun.judging import RetryRule
-from comborun.monitor.classify import classify
 from comborun.monitor.lines import bar, host_facts, host_lines
-from comborun.monitor.observe import History
 from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import MOST_ROWS
@@ -39,21 +37,9 @@ def many(count: int) -> RunStatus:
     return status_of(a_view(plan), an_answer(*ended))
 
 
-def finished() -> RunStatus:
-    plan = a_plan([a_session("act", name) for name in ("grass", "stairs")], after=True)
-    ended = [Seen(session.name).ended(records=100, successes=91, ended=NOW - 9) for session in plan.sessions]
-    after = Seen("after", started=NOW - 8).ended("exited", "none", code=2, note="report.py: no such file")
-    return status_of(a_view(plan), an_answer(*ended, after, done={"at": 1}))
-
-
 def away() -> RunStatus:
     link = Link(False, since=NOW + 40, lasting=40, last_seen=52, failures=3, complaint="timed out after 10 s")
     return replace(busy(), link=link)
-
-
-def gone() -> RunStatus:
-    plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
-    return status_of(a_view(plan), an_answer(Seen("grass_act", counts=(3, 3), log=b"\r 3%\r"), dispatcher=None))
 
 
 def troubled() -> RunStatus:
@@ -79,12 +65,6 @@ def troubled() -> RunStatus:
     return status_of(a_view(plan), an_answer(*seen, host=(*HOST, *header)))
 
 
-def long_names() -> RunStatus:
-    plan = a_plan([a_session("a policy of many words", f"a scene with a long name {number}") for number in range(3)])
-    seen = Seen(plan.sessions[1].name, counts=(62, 55), log=b"episode 61\n")
-    return status_of(a_view(plan), an_answer(seen))
-
-
 def granted(each: str) -> RunStatus:
     """A busy box whose sessions hold a GPU each."""
     status = busy(FOUR_GPUS)
@@ -93,27 +73,16 @@ def granted(each: str) -> RunStatus:
     return replace(status, sessions=sessions)
 
 
-ONE_GPU = a_host("42188 81559 97")
 FOUR_GPUS = a_host("30105 32607 100", "2 32607 0", "17001 32607 61", "  ")
 SCENES = {
     "busy-40": lambda: picture(busy(), 40),
     "busy-80": lambda: picture(busy(), 80),
-    "busy-120": lambda: picture(busy(), 120),
-    "busy-200": lambda: picture(busy(), 200),
     "busy-120-colour": lambda: picture(busy(), 120, colour=True),
-    "busy-12-high": lambda: picture(busy(), 120, height=12),
     "many-80": lambda: picture(many(130), 80),
-    "finished-100": lambda: picture(finished(), 100),
     "unreachable-100-colour": lambda: picture(away(), 100, colour=True),
-    "dispatcher-gone-80": lambda: picture(gone(), 80),
-    "long-names-40": lambda: picture(long_names(), 40),
-    "gpu-80": lambda: picture(busy(ONE_GPU), 80),
-    "gpu-unknown-100": lambda: picture(busy(a_host(" 81559 ", disk=31)), 100),
     "gpus-120": lambda: picture(busy(FOUR_GPUS), 120),
-    "gpus-15-high": lambda: picture(busy(FOUR_GPUS), 120, height=15),
     "granted-80": lambda: picture(granted("0 1 2 3 0 1 2 "), 80),
     "troubled-160": lambda: picture(troubled(), 160),
-    "unseen-80": lambda: picture(classify(a_busy_run()[0], History()), 80),
 }
 
 
@@ -122,13 +91,12 @@ def test_the_picture_is_the_golden_one(scene: str) -> None:
     assert SCENES[scene]() == (GOLDEN / f"{scene}.txt").read_text()
 
 
-@pytest.mark.parametrize("width", range(40, 201))
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = picture(busy(), width).splitlines()
-    assert max(map(len, lines)) <= width
-    assert len([line for line in lines if line.lstrip("●◇◐✗·✓ ").startswith(("pi0.5", "act  "))]) <= 16
+def test_no_line_is_wider_than_the_terminal() -> None:
+    for width in (*range(40, 120, 3), 200):
+        assert max(map(len, picture(busy(), width).splitlines())) <= width
 
 
+@settings(max_examples=30)
 @given(st.integers(6, 60), st.sampled_from([50, 100, 200]))
 def test_no_picture_is_higher_than_the_terminal_and_every_session_is_in_it(height: int, width: int) -> None:
     for status in (many(60), busy()):
@@ -185,14 +153,12 @@ def test_a_bar_has_its_width_and_is_full_only_when_all_is_done(done: int, planne
     ("seconds", "short", "long"),
     [
         (-3, "0 s", "0 s"),
-        (0.4, "0 s", "0 s"),
         (59.4, "59 s", "59 s"),
         (60, "1 min", "1 min 00 s"),
         (725, "12 min", "12 min 05 s"),
         (3599.6, "1.0 h", "1 h 00 min"),
         (11_100, "3.1 h", "3 h 05 min"),
         (97_200, "27.0 h", "27 h 00 min"),
-        (354_240, "4.1 d", "4 d 02 h"),
         (1e15, "999 d", "11574074074 d 01 h"),
     ],
 )
@@ -296,9 +262,7 @@ def test_no_line_is_wider_than_the_terminal_and_there_are_two_at_most(
 @pytest.mark.parametrize(
     ("part", "whole", "text"),
     [
-        (0, 80 * GIB, "0/80.0 GiB"),
         (2 * MIB, 80 * GIB, "2.00 MiB/80.0 GiB"),
-        (8 * GIB, 80 * GIB, "8.00/80.0 GiB"),
         (31 * GIB, 4 * (GIB << 10), "31.0 GiB/4.00 TiB"),
         (999 * GIB, 1023 * GIB, "999/1023 GiB"),
     ],
