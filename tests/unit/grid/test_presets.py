@@ -1,10 +1,11 @@
-"""Presets: data that is checked, laid below grids, and turned into the golden scripts."""
+"""Presets: data that is checked, laid below grids, and turned into the golden commands."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,15 @@ from comborun.script import server_script, session_data, session_script
 from comborun.servers import instances
 
 CHECKOUT = Path(__file__).parents[3]
-GOLDEN = CHECKOUT / "tests" / "golden" / "presets"
+GOLDEN = CHECKOUT / "tests" / "golden" / "presets.txt"
 DOCUMENT = (CHECKOUT / "docs" / "presets.md").read_text()
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
-SERVERS = ("gr00t-server", "openpi-server", "vllm")
-PROGRAMS = [name for name in NAMES if name not in SERVERS]
+SERVED = {
+    "vllm": "{model: Qwen/Qwen2.5-VL-7B-Instruct}",
+    "gr00t-server": "{model: ~/ckpt/n1, tag: gr1}",
+    "openpi-server": "{config: pi05_libero, directory: ~/ckpt/pi05}",
+}
+PROGRAMS = [name for name in NAMES if name not in SERVED]
 HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2, 3), "5.2", "3.4", "4.9", ())
 MINE = """\
 about: {summary: mine, starter: 'policies: [a]', unpaired: it ignores seeds, defaults: {policy: {size: 3}}}
@@ -80,17 +85,27 @@ def test_its_starter_is_a_good_grid_without_a_warning(name: str) -> None:
     assert len(grid.combos) >= 2
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_script_of_its_first_session_is_the_golden_one(name: str) -> None:
-    text = session_script(sessions(parse_grid(starter(name), Path("/grids/grid.yaml")))[0])
-    golden = GOLDEN / f"{name}.sh"
+def test_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> None:
+    found, scripts = {}, []
+    for name in PROGRAMS:
+        first = sessions(parse_grid(starter(name), Path("/grids/grid.yaml")))[0]
+        found[name] = first.command
+        scripts.append(session_script(first))
+    for name, attributes in SERVED.items():
+        text = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {server.it.url} {episodes} {output_dir}\n"
+        entry = f"servers:\n  it: {{preset: {name}, attributes: {attributes}}}\n"
+        grid = parse_grid(text + entry, Path("grid.yaml"))
+        assert grid.warnings == ()
+        (one,) = instances(lay_out(grid, HERE))
+        found[name] = one.server.command
+        scripts.append(server_script(one))
+    assert sorted(found) == NAMES
+    commands = "".join(f"{name}: {' '.join(words)}\n" for name, words in sorted(found.items()))
     if os.environ.get("COMBORUN_GOLDEN") == "write":
-        golden.write_text(text)
-    assert text == golden.read_text()
-
-
-def test_no_golden_script_is_left_over() -> None:
-    assert sorted(path.stem for path in GOLDEN.glob("*.sh")) == NAMES
+        GOLDEN.write_text(commands)
+    assert commands == GOLDEN.read_text()
+    for script in scripts:
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 @given(
@@ -191,28 +206,6 @@ def test_a_server_is_no_preset_of_a_grid() -> None:
         parse_grid("preset: vllm\npolicies: [a]\nenvironments: [x]\n", Path("grid.yaml"))
     with pytest.raises(UserError, match="is a model server"):
         starter("vllm")
-
-
-SERVED = {
-    "vllm": "model: Qwen/Qwen2.5-VL-7B-Instruct",
-    "gr00t-server": "{model: ~/ckpt/n1, tag: gr1}",
-    "openpi-server": "{config: pi05_libero, directory: ~/ckpt/pi05}",
-}
-
-
-@pytest.mark.parametrize("name", SERVERS)
-def test_the_script_of_a_server_is_the_golden_one(name: str) -> None:
-    attributes = SERVED[name] if SERVED[name].startswith("{") else f"{{{SERVED[name]}}}"
-    text = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {server.it.url} {episodes} {output_dir}\n"
-    text += f"servers:\n  it: {{preset: {name}, "
-    grid = parse_grid(text + f"attributes: {attributes}}}\n", Path("grid.yaml"))
-    assert grid.warnings == ()
-    (one,) = instances(lay_out(grid, HERE))
-    script = server_script(one)
-    path = GOLDEN / f"{name}.sh"
-    if os.environ.get("COMBORUN_GOLDEN") == "write":
-        path.write_text(script)
-    assert script == path.read_text()
 
 
 def test_a_server_preset_is_laid_below_an_entry_of_servers_and_told_with_its_place() -> None:
