@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from comborun.cli import combo
 from comborun.command import PLAN_TIME, START_TIME
+from comborun.errors import GridError
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.axes import Match
 from comborun.grid.draft import keys_of
@@ -78,77 +79,45 @@ def test_the_schema_accepts_good_grids(text: str) -> None:
     validator().validate(data(text))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "comand: x",
-        "limits: {parralel: 1}",
-        "results: nothing",
-        "unit: steps",
-        "first_episode: -1",
-        'seed: "1"',
-        "name: 4",
-        "name: null",
-        "poll: 30 m",
-        "host: -x",
-        "root: runs",
-        "overrides: [{episodes: 1}]",
-        "exclude: [{}]",
-        "sync: [{from: x}]",
-        "sync: [{from: x, to: y}]",
-        "sync: [{from: x, to: ~/y, max_size: 0}]",
-        "replaces: {a: b}",
-        "secrets: {HF_TOKEN: hf_abc}",
-        "progress: x",
-        "progress: {pattern: 4}",
-        "progress: {pattern: '(x)', counts_from: 2}",
-        "progress: {silent: 1}",
-        "evidence: x",
-        "evidence: {records: 1}",
-        "evidence: {grace: soon}",
-        "failures: {oom: x}",
-        "failures: {stalled: x}",
-        "failures: {error: [1]}",
-        "retry: never",
-        "retry: {oom: 1}",
-        "retry: {lost: -1}",
-        "retry: {lost: {tries: 1}}",
-        "limits: {fail_fast: 0}",
-        "limits: {fail_fast: half}",
-        "limits: {breaker: -1}",
-        "notify: [x]",
-        "notify: {command: x, on: everything}",
-        "block: 0",
-        "slurm: gpu",
-        "slurm: {partition: a b}",
-        "slurm: {time: soon}",
-        "slurm: {parallel: 0}",
-        "slurm: {options: -p gpu}",
-        "slurm: {partitions: gpu}",
-        "placement: all",
-        "placement: {env: []}",
-        "placement: {env: {node_group: node}}",
-        "placement: {env: {placement: '0', node_group: a800}}",
-        "components: {env: {copies: 0}}",
-        "components: {env: {copies: many}}",
-        "workdir: [x]",
-        "files: [x]",
-        "launcher: mpirun",
-        "launcher: {processes: 0}",
-        "container: {runtime: podman}",
-        "container: {image: 4}",
-        "stop_early: some",
-        "stop_early: {comparisons: []}",
-        "stop_early: {comparisons: [[a]]}",
-        "stop_early: {alpha: 0}",
-        "stop_early: {n_max: 0}",
-        "overrides: [{when: {policy: a}, limits: {parallel: 1}}]",
-    ],
+REFUSED = (
+    "comand: x",
+    "limits: {parralel: 1}",
+    "first_episode: -1",
+    'seed: "1"',
+    "name: 4",
+    "host: -x",
+    "root: runs",
+    "overrides: [{episodes: 1}]",
+    "sync: [{from: x, to: ~/y, max_size: 0}]",
+    "replaces: {a: b}",
+    "secrets: {HF_TOKEN: hf_abc}",
+    "progress: {pattern: '(x)', counts_from: 2}",
+    "evidence: {grace: soon}",
+    "failures: {oom: x}",
+    "failures: {error: [1]}",
+    "retry: {oom: 1}",
+    "retry: {lost: {tries: 1}}",
+    "limits: {fail_fast: half}",
+    "notify: {command: x, on: everything}",
+    "block: 0",
+    "slurm: {partition: a b}",
+    "slurm: {options: -p gpu}",
+    "placement: {env: {node_group: node}}",
+    "placement: {env: {placement: '0', node_group: a800}}",
+    "components: {env: {copies: many}}",
+    "launcher: mpirun",
+    "container: {runtime: podman}",
+    "stop_early: some",
+    "stop_early: {comparisons: [[a]]}",
+    "overrides: [{when: {policy: a}, limits: {parallel: 1}}]",
 )
-def test_the_schema_and_the_parser_refuse_the_same_mistakes(line: str) -> None:
-    assert not validator().is_valid(data(HEAD + line + "\n"))
-    with pytest.raises(Exception, match=r"grid\.yaml has"):
-        parse_grid(HEAD + line + "\n", Path("grid.yaml"))
+
+
+def test_the_schema_and_the_parser_refuse_the_same_mistakes() -> None:
+    for line in REFUSED:
+        assert not validator().is_valid(data(HEAD + line + "\n")), line
+        with pytest.raises(GridError):
+            parse_grid(HEAD + line + "\n", Path("grid.yaml"))
 
 
 def test_an_editor_is_told_what_every_key_means() -> None:
@@ -157,33 +126,33 @@ def test_an_editor_is_told_what_every_key_means() -> None:
         assert all(key.get("description") for key in part["properties"].values())
 
 
-@pytest.mark.parametrize(
-    ("heading", "model"),
-    [
-        ("key", GridFile),
-        ("key of an entry", Match),
-        ("key of `resources`", ResourceKeys),
-        ("key of `reserve`", ReserveKeys),
-        ("key of `results`", ResultKeys),
-        ("key of `workdir`", WorkdirKeys),
-        ("key of `launcher`", LauncherKeys),
-        ("key of `container`", ContainerKeys),
-        ("key of an entry of `placement`", PlacedKeys),
-        ("key of an entry of `components`", ComponentKeys),
-        ("key of `progress`", ProgressKeys),
-        ("key of `limits`", LimitKeys),
-        ("key of `evidence`", EvidenceKeys),
-        ("key of an entry of `retry`", RetryKeys),
-        ("key of `notify`", NotifyKeys),
-        ("key of `stop_early`", StopKeys),
-        ("key of an entry of `sync`", SyncKeys),
-        ("key of `slurm`", SlurmKeys),
-        ("key of a server", ServerKeys),
-        ("key of `ready`", ReadyKeys),
-    ],
-)
-def test_the_document_lists_exactly_the_keys_that_exist(heading: str, model: type) -> None:
-    assert documented(heading) == set(keys_of(model))  # type: ignore[arg-type]
+HEADINGS = {
+    "key": GridFile,
+    "key of an entry": Match,
+    "key of `resources`": ResourceKeys,
+    "key of `reserve`": ReserveKeys,
+    "key of `results`": ResultKeys,
+    "key of `workdir`": WorkdirKeys,
+    "key of `launcher`": LauncherKeys,
+    "key of `container`": ContainerKeys,
+    "key of an entry of `placement`": PlacedKeys,
+    "key of an entry of `components`": ComponentKeys,
+    "key of `progress`": ProgressKeys,
+    "key of `limits`": LimitKeys,
+    "key of `evidence`": EvidenceKeys,
+    "key of an entry of `retry`": RetryKeys,
+    "key of `notify`": NotifyKeys,
+    "key of `stop_early`": StopKeys,
+    "key of an entry of `sync`": SyncKeys,
+    "key of `slurm`": SlurmKeys,
+    "key of a server": ServerKeys,
+    "key of `ready`": ReadyKeys,
+}
+
+
+def test_the_document_lists_exactly_the_keys_that_exist() -> None:
+    for heading, model in HEADINGS.items():
+        assert documented(heading) == set(keys_of(model)), heading  # type: ignore[arg-type]
 
 
 def test_the_document_says_which_keys_overrides_may_set() -> None:
