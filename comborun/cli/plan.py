@@ -26,13 +26,14 @@ from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey, told
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
+from comborun.reporter.comparing.power import answers
 from comborun.rules.names import RUN
 from comborun.script import scripts, server_script
 from comborun.servers import instances
 from comborun.text import MIB, harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from comborun.cli.options import Where
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
     from comborun.remote.transport import Transport
+    from comborun.reporter.comparing.power import Findable
     from comborun.resources import HostFacts
     from comborun.servers import Server
 
@@ -55,14 +57,16 @@ _MOST = 3
 @host_options
 @slurm_option
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
+@click.option("--gap", type=click.FloatRange(0.1, 99), metavar="POINTS", help="Say how many episodes such a gap needs.")
 @json_option
-def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: bool) -> None:
+def plan(grid: Path, where: Where, slurm: bool, script: str | None, gap: float | None, as_json: bool) -> None:
     """Show what a new run would do, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
 
     \b
     combo plan grid.yaml
     combo plan grid.yaml --script stairs_flat
-    combo plan grid.yaml --slurm --host login1      as job arrays on Slurm
+    combo plan grid.yaml --gap 5                how many episodes a gap needs
+    combo plan grid.yaml --slurm --host login1  as job arrays on Slurm
     """
     checked = read_grid(grid)
     shipments = survey(checked.shipped, checked.path.parent)
@@ -76,13 +80,16 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, as_json: boo
     if script:
         click.echo(_script(laid, script), nl=False)
         return
+    power = answers(laid.sessions, gap and gap / 100, sequential=laid.stop_early is not None)
     if as_json:
-        answer(dataclasses.asdict(laid) | ({"expected": dataclasses.asdict(expected)} if expected else {}))
+        expectation = {"expected": dataclasses.asdict(expected)} if expected else {}
+        answer(dataclasses.asdict(laid) | expectation | {"power": power})
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
     if facts.absent:
         warn(complaint(facts.absent, facts.called))
-    _show(laid, shipments, _run_row(transport, checked) | dict(_outlook_rows(expected, checked) if expected else ()))
+    rows = dict(_outlook_rows(expected, checked) if expected else ())
+    _show(laid, shipments, _run_row(transport, checked) | rows | dict(_power_rows(power, gap)))
     refused = show_on_slurm(transport, laid, checked) if slurm else None
     _list(laid)
     for line in placement_lines(laid, facts):
@@ -170,6 +177,26 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told
+
+
+def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tuple[str, str]]:
+    """Nothing where no two policies meet in an environment, or the number of episodes is not known."""
+    if not power:
+        return
+    gaps = (
+        f"{scope} {f'{100 * found:.0f}' if (found := one['would_find']) else 'none'}" for scope, one in power.items()
+    )
+    yield (
+        "would find",
+        f"a gap in points, 4 times in 5: {', '.join(gaps)}" + ("" if gap else " (--gap: for a wanted gap)"),
+    )
+    if gap:
+        counts = (f"{scope} {_count(one['unpaired'])} ({_count(one['paired'])} paired)" for scope, one in power.items())
+        yield f"gap of {gap:g}", f"needs episodes of each combo: {', '.join(counts)}"
+
+
+def _count(episodes: float | None) -> str:
+    return "more than 20,000" if episodes is None else f"{episodes:,}"
 
 
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:

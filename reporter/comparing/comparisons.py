@@ -222,12 +222,12 @@ def comparison_of(environment: str, a: Side, b: Side) -> Comparison:
     """With the adjusted p still those of the comparison alone."""
     starts = pairing(a, b)
     seen = stratum(a, b, paired=starts.paired)
-    p = _p(seen)
+    p = p_of(seen)
     worst = p
     if a.unknown or b.unknown:
         better_a = seen.difference > 0
         filled = stratum(a.filled(success=not better_a), b.filled(success=better_a), paired=starts.paired)
-        worst = max(p, _p(filled)) if (filled.difference > 0) == better_a and filled.difference else 1.0
+        worst = max(p, p_of(filled)) if (filled.difference > 0) == better_a and filled.difference else 1.0
     rate_a, rate_b = rates(a, b, seen.pairs)
     return Comparison(
         environment=environment,
@@ -263,7 +263,7 @@ def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Propo
     return first, second
 
 
-def _p(one: Stratum) -> float:
+def p_of(one: Stratum) -> float:
     return barnard(one.a, one.b) if one.pairs is None else mcnemar(one.pairs.only_a, one.pairs.only_b)
 
 

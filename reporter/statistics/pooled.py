@@ -9,10 +9,10 @@ R. A. Fisher, The Design of Experiments (1935), chapter III; stratified as by N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor, sqrt
+from math import ceil, floor, fsum, sqrt
 from typing import TYPE_CHECKING
 
-from comborun.reporter.statistics.difference import PairCounts, adjusted
+from comborun.reporter.statistics.difference import PairCounts, adjusted, mcnemar
 from comborun.reporter.statistics.means import rate_variance, spread_of_mean
 
 if TYPE_CHECKING:
@@ -83,6 +83,10 @@ def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
     """
     import numpy as np
 
+    pairs = [one.pairs for one in strata if one.pairs]
+    if len(pairs) == len(strata) and len({one.n for one in pairs}) == 1:  # equal weights: all swaps are alike
+        won, lost = (fsum(getattr(one, side) for one in pairs) for side in ("only_a", "only_b"))
+        return max(SMALLEST, mcnemar(won, lost)) if (won - lost) * sign > 0 else 1.0
     ways = [_swaps(one if sign > 0 else Stratum(one.b, one.a, _turned(one.pairs))) for one in strata]
     least = min(unit for _, unit, _ in ways)
     fine = 1 if all(unit < least * 1.0001 for _, unit, _ in ways) else FINE
