@@ -183,16 +183,15 @@ def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tu
     """Nothing where no two policies meet in an environment, or the number of episodes is not known."""
     if not power:
         return
-    gaps = (
-        f"{scope} {f'{100 * found:.0f}' if (found := one['would_find']) else 'none'}" for scope, one in power.items()
-    )
-    yield (
-        "would find",
-        f"a gap in points, 4 times in 5: {', '.join(gaps)}" + ("" if gap else " (--gap: for a wanted gap)"),
-    )
+    found = ", ".join(f"{scope} {_points(one['would_find'])}" for scope, one in power.items())
+    yield "would find", f"a gap in points, 4 times in 5: {found}{'' if gap else ' (--gap: for a wanted gap)'}"
     if gap:
         counts = (f"{scope} {_count(one['unpaired'])} ({_count(one['paired'])} paired)" for scope, one in power.items())
         yield f"gap of {gap:g}", f"needs episodes of each combo: {', '.join(counts)}"
+
+
+def _points(gap: float | None) -> str:
+    return "none" if gap is None else f"{100 * gap:.0f}"
 
 
 def _count(episodes: float | None) -> str:

@@ -17,6 +17,7 @@ from report_runs import RUN, RunDirectory, planned_session, row
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
+from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import Standing, Stopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
@@ -242,3 +243,68 @@ def test_all_that_ran_gives_the_same_decision_as_what_was_stopped(tmp_path: Path
     stopped, whole = (told(stopping_run(tmp_path / str(ran), ran=ran)) for ran in (2, 4))
     assert stopped.comparisons == whole.comparisons
     assert whole.combos[0].not_needed == 0
+
+
+# -- runs that are under way ------------------------------------------------------------------------------------------
+
+
+def unfinished(path: Path, ran: int, *, stopped: bool = False, seeded: bool = True) -> Summary:
+    """Two policies of 40 episodes of which `ran` have run; the good one never fails, the poor one four times in five."""
+    run = RunDirectory(path)
+    for environment in ("stairs", "grass"):
+        for policy in ("good", "poor"):
+            session = run.session(policy, environment, N_MAX)
+            whole = environment == "grass"
+            outcomes = {i: policy == "good" or i % 5 == 4 for i in range(N_MAX if whole else ran)}
+            rows = [row(i, success, **({"seed": 1000 + i} if seeded else {})) for i, success in outcomes.items()]
+            end = {} if whole else {"cause": "stopped", "completeness": "partial"} if stopped else {"end": None}
+            run.attempt(session, "".join(rows), **end)
+    return told(run.write(done=stopped))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_what_is_claimed_of_an_environment_under_way_is_said_so_far(
+    tmp_path: Path, stopped: bool, seeded: bool
+) -> None:
+    summary = unfinished(tmp_path, 30, stopped=stopped, seeded=seeded)
+    by_environment = {one.environment: one for one in summary.comparisons.all}
+    assert by_environment["stairs"].so_far
+    assert by_environment["stairs"].test == "CASM"
+    assert not by_environment["grass"].so_far
+    assert by_environment["grass"].test == ("exact McNemar" if seeded else "Barnard")
+    assert summary.comparisons.overall == ()
+    (so_far,) = [claim for claim in summary.claims.decided if "stairs" in claim]
+    assert so_far.startswith("So far good beats poor in stairs: 11/11 = 100.0 % against 2/11")
+
+
+def test_a_few_episodes_of_a_run_under_way_claim_nothing(tmp_path: Path) -> None:
+    summary = unfinished(tmp_path, 7)
+    assert [claim.split(":")[0] for claim in summary.claims.decided] == ["good beats poor in grass"]
+    assert any(sentence.startswith("Not decided in stairs so far:") for sentence in summary.claims.undecided)
+
+
+def test_an_errored_episode_counts_against_an_early_decision() -> None:
+    records = drawn(1)
+    decided = stand(records)
+    crashed = {decided.episodes[1], decided.episodes[2]}
+    without = [
+        one.but(verdict=Verdict.ERRORED) if one.episode in crashed and one.policy == "good" else one for one in records
+    ]
+    assert (stand(without).pairs > decided.pairs) or stand(without).winner is None
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_whatever_stops_early_is_what_the_report_claims(seed: int) -> None:
+    planned = tuple(PlannedComparison(f"e{index}", "good", "poor", 0, N_MAX) for index in range(6))
+    arms = {}
+    for index, one in enumerate(planned):
+        for policy in ("good", "poor"):
+            records = [record.but(environment=one.environment) for record in drawn(seed * 6 + index, 0.8, 0.45)]
+            arms[policy, one.environment] = _side(records, policy)
+    rule = StopRule(0.05, 6, planned)
+    found = standings(rule, arms)
+    sides = {one.environment: [arms[combo] for combo in one.combos] for one in planned}
+    report = compare(sides, Stopping(rule, found))
+    assert [one.better for one in report.all] == [one.winner for one in found]
