@@ -249,7 +249,7 @@ def test_all_that_ran_gives_the_same_decision_as_what_was_stopped(tmp_path: Path
 
 
 def unfinished(path: Path, ran: int, *, stopped: bool = False, seeded: bool = True) -> Summary:
-    """Two policies of 40 episodes of which `ran` have run; the good one never fails, the poor one four times in five."""
+    """Two policies of 40 episodes of which `ran` have run; the good one never fails, the poor one mostly."""
     run = RunDirectory(path)
     for environment in ("stairs", "grass"):
         for policy in ("good", "poor"):
