@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Mark, Snapshot
 from comborun.plan import Plan, Session
@@ -64,8 +63,8 @@ class RunView:
         return LONG_TAIL if any(one.pattern for one in rules) else TAIL
 
 
-def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> Snapshot:
-    """Look at a run once. Raises HostError when the host can't be reached or gives no answer that can be read."""
+def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> bytes:
+    """Look at a run once. Raises HostError when the host can't be reached or can't answer."""
     asked = ",".join(map(str, known))
     answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=ANSWER_S)
     if answer.code == program.NO_RUN:  # its file system may come back
@@ -74,7 +73,7 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
     if answer.code != 0:
         complaint = answer.complaint.rpartition("\n")[2] or f"exit code {answer.code}"
         raise HostError(f"the probe of {run_dir} on {transport.host} failed: {complaint}")
-    return parse_snapshot(answer.stdout)
+    return answer.stdout
 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:

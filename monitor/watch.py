@@ -17,6 +17,8 @@ from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError
+from comborun.monitor import kept
+from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold, load_run, observe
 from comborun.monitor.screen import Screen
@@ -59,9 +61,13 @@ class Source:
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
-        known = history.known(self.view.sessions)
-        snapshot = observe(self.transport, self.view.directory, known, self.view.tail)
-        return fold(history, snapshot, {session.name: session for session in self.view.plan.sessions})
+        whole = history.snapshot is None or kept.is_due(self.view)
+        known = (History() if whole else history).known(self.view.sessions)
+        answer = observe(self.transport, self.view.directory, known, self.view.tail)
+        told = fold(history, parse_snapshot(answer), {session.name: session for session in self.view.plan.sessions})
+        if whole:
+            kept.keep(self.view, answer)
+        return told
 
     def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
         """The sessions that a person means. Raises UserError for a word that names none."""
@@ -155,6 +161,17 @@ def until_answered(act: Callable[[], T], clock: Clock, settings: Settings, tell:
 def once(source: Source) -> RunStatus:
     """The run as it is now. Raises HostError when the host can't be reached."""
     return classify(source.view, source.fold(History()))
+
+
+def last_seen(kept_look: kept.Kept, complaint: str, clock: Clock) -> RunStatus:
+    """The run as its host last told it here, with the age of that."""
+    view, now = kept_look.view, clock.now()
+    sessions = {session.name: session for session in view.plan.sessions}
+    history = fold(History(), parse_snapshot(kept_look.answer), sessions)
+    age = max(0.0, now - kept_look.at)
+    return classify(
+        view, history, link=Link(reachable=False, since=now, last_seen=age, failures=1, complaint=complaint)
+    )
 
 
 def _until_next(status: RunStatus, settings: Settings, watched: float) -> float:

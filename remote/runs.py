@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 """how the id of every run ends"""
+COMPLETED = ".fetched"
+"""in a mirror: when all was brought"""
 _HOSTS_AT_ONCE = 16
 
 
@@ -246,6 +248,15 @@ def copy_of(host: str, run: str, directory: str) -> Path:
     return mirror_directory(host, run)
 
 
+def age_of_copy(host: str, run: str, directory: str) -> float | None:
+    """Seconds since the records of a run elsewhere were last brought here; None: never, or not whole."""
+    copy = copy_of(host, run, directory)
+    try:
+        return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / "plan-1.json").is_file() else None
+    except OSError:
+        return None
+
+
 def bring(transport: Transport, run: str, directory: str, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
     """Where the records of a run are on this machine, as new as on its host, and what could not be brought here.
 
@@ -256,4 +267,6 @@ def bring(transport: Transport, run: str, directory: str, most: int | None = Non
         return copy, ()
     from comborun.remote.fetch import MOST, fetch
 
-    return copy, fetch(transport, directory, copy, most=MOST if most is None else most).skipped
+    skipped = fetch(transport, directory, copy, most=MOST if most is None else most).skipped
+    (copy / COMPLETED).touch()
+    return copy, skipped

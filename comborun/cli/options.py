@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.terminal import program
-from comborun.errors import UserError
-from comborun.remote.runs import Launch, Run, bring, choose, list_runs, remembered
+from comborun.errors import HostError, UserError
+from comborun.monitor.wording import brief
+from comborun.remote.runs import Launch, Run, age_of_copy, bring, choose, copy_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -53,6 +54,8 @@ class Target:
     directory: str
     options: str = ""
     """what a later command needs to find the host, as it is typed"""
+    away: HostError | None = None
+    """the host does not answer: what is known of the run is what is on this machine"""
 
     def source(self) -> Source:
         """The run, by its newest plan, as it can be looked at."""
@@ -69,7 +72,17 @@ class Target:
         return found.names
 
     def bring(self, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
-        """Where its records are on this machine, as new as on its host, and what could not be brought here."""
+        """Where its records are on this machine, as new as on its host, and what could not be brought here.
+
+        It is said where they are not as new, since the host does not answer. Raises HostError where there are none.
+        """
+        if self.away:
+            age = age_of_copy(self.transport.host, self.run, self.directory)
+            if age is None:
+                raise self.away
+            click.echo(f"! {harmless(self.away.message)}", err=True)
+            click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
+            return copy_of(self.transport.host, self.run, self.directory), ()
         return bring(self.transport, self.run, self.directory, most)
 
     def command(self, verb: str, session: str = "") -> str:
@@ -108,13 +121,23 @@ class Where:
         way = self.way(host)
         return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "")
 
-    def find(self, wanted: str | None) -> Target:
-        """The run that the user means: by id or its beginning, grid, directory; or the newest."""
+    def find(self, wanted: str | None, *, kept: bool = False) -> Target:
+        """The run that the user means: by id or its beginning, grid, directory; or the newest.
+
+        With `kept`, a run that is known here does where its host does not answer.
+        """
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
             return Target(self.connect(), directory.name, str(directory))
         transport = self.connect(_host_of(wanted))
-        run = choose(self.runs(transport), wanted, transport.host)
+        try:
+            run = choose(self.runs(transport), wanted, transport.host)
+        except HostError as error:
+            launches = [one for one in remembered() if one.host == transport.host and _fits(one, wanted)]
+            if not kept or not launches:
+                raise
+            last = launches[-1]
+            return Target(transport, last.run, last.directory, self.options(transport.host), error)
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
@@ -148,9 +171,12 @@ def root_options(command: Command) -> Command:
     return host_options(_ROOT(command))
 
 
-def of_run(command: Command) -> Command:
-    """Gives a command the argument and the options that name a run, as one argument `target`."""
-    with_target = _with_target(command)
+def of_run(command: Command, *, kept: bool = False) -> Command:
+    """Gives a command the argument and the options that name a run, as one argument `target`.
+
+    With `kept` it also gets a run whose host does not answer.
+    """
+    with_target = _with_target(command, kept=kept)
 
     @functools.wraps(command)
     def with_run(*args: Any, run: str | None, wanted: str | None, **others: Any) -> Any:
@@ -166,10 +192,10 @@ def of_run_option(command: Command) -> Command:
     return run_option(root_options(_with_target(command)))
 
 
-def _with_target(command: Command) -> Command:
+def _with_target(command: Command, *, kept: bool = False) -> Command:
     @functools.wraps(command)
     def with_target(*args: Any, where: Where, wanted: str | None, **others: Any) -> Any:
-        return command(*args, target=where.find(wanted), **others)
+        return command(*args, target=where.find(wanted, kept=kept), **others)
 
     return with_target
 
@@ -188,9 +214,9 @@ def _ask(question: str) -> str:
 
 def _host_of(wanted: str | None) -> str | None:
     """The host of a launch from this machine that fits; the last launch when nothing is wanted in particular."""
-    launches = [launch for launch in remembered() if wanted is None or _fits(launch, wanted)]
+    launches = [launch for launch in remembered() if _fits(launch, wanted)]
     return launches[-1].host if launches else None
 
 
-def _fits(launch: Launch, wanted: str) -> bool:
-    return wanted in {launch.grid, launch.directory} or launch.run.startswith(wanted)
+def _fits(launch: Launch, wanted: str | None) -> bool:
+    return wanted is None or wanted in {launch.grid, launch.directory} or launch.run.startswith(wanted)

@@ -81,7 +81,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
-        target = where.find(run)
+        target = where.find(run, kept=True)
         source, skipped = target.bring(_size(how["max_size"]))
         if how["videos"]:
             bring_videos(target, source, skipped, how["videos"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +17,14 @@ from comborun.cli.report import differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
+from comborun.monitor.kept import last_look
 from comborun.monitor.report_file import as_reported
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
-from comborun.monitor.watch import Clock, Settings, once, until_answered, watch
+from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.remote.control import tell_decided
 from comborun.remote.runs import copy_of
+from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
 
@@ -31,6 +36,10 @@ if TYPE_CHECKING:
 
 
 _UNCOUNTED_MOST = 6
+
+
+_MIRROR_S = 60.0
+"""between two fetches while somebody watches"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Shown:
 
 
 @click.command()
-@of_run
+@partial(of_run, kept=True)
 @click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks [60].")
 @click.option("--once", "just_once", is_flag=True, help="Look once, show it, and end.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
@@ -66,11 +75,13 @@ def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     """
     if just_once:
         return _look_once(target, as_json=shown["as_json"])
+    if target.away:
+        raise target.away
     return watch_until_the_end(target, Shown(**shown))
 
 
 @click.command()
-@of_run
+@partial(of_run, kept=True)
 @json_option
 def status(target: Target, as_json: bool) -> int:
     """Show the table of a run once.
@@ -88,7 +99,8 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         source = target.source()
         settings = Settings(shown.interval or source.view.plan.poll)
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
-        ended = watch(source, shown.screen(), Clock(), settings, stop_early)
+        mirror = Mirroring(target) if target.transport.host != LOCAL else None
+        ended = watch(source, shown.screen(), Clock(), settings, stop_early or mirror)
         # a host that went away just when the report was to be made is waited for
         copy = until_answered(target.bring, Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
@@ -135,6 +147,8 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
 
 
 def _look_once(target: Target, *, as_json: bool) -> int:
+    if target.away:
+        return _show_kept(target, target.away, as_json=as_json)
     source = target.source()
     view, seen = source.view, once(source)
     if view.plan.stop_early and seen.recorded and not seen.finished:
@@ -148,6 +162,19 @@ def _look_once(target: Target, *, as_json: bool) -> int:
     return exit_code(seen)
 
 
+def _show_kept(target: Target, away: HostError, *, as_json: bool) -> int:
+    """Show the run as its host last told it, with the age of that. Raises HostError where nothing was kept."""
+    kept = last_look(target.transport.host, target.run, target.directory)
+    if kept is None:
+        raise away
+    seen = last_seen(kept, away.message.split("\n")[0], Clock())
+    if as_json:
+        click.echo(to_json(seen))
+    else:
+        show_once(Console(highlight=False), seen)
+    return away.exit_code
+
+
 def exit_code(seen: RunStatus) -> int:
     """0 unless a session of an ended run did not succeed, or nobody goes on with the run.
 
@@ -157,6 +184,25 @@ def exit_code(seen: RunStatus) -> int:
         return SOME_DID_NOT if seen.abandoned else 0
     sessions = [*seen.proper, *([seen.after] if seen.after else [])]
     return 0 if all(session.done_with for session in sessions) else SOME_DID_NOT
+
+
+class Mirroring:
+    """Brings new records here while somebody watches, so that there is a report when the host is away."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._brought = (-1, -1)
+        self._at = 0.0
+
+    def __call__(self, seen: RunStatus) -> str:
+        """Whatever goes wrong with it leaves the mirror as it is."""
+        ended = sum(one.life is Life.ENDED for one in seen.every)
+        changed = (seen.recorded, ended) != self._brought
+        if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report fetches at the end
+            with suppress(UserError):
+                self._target.bring()
+            self._brought, self._at = (seen.recorded, ended), time.monotonic()
+        return ""
 
 
 class StopEarly:

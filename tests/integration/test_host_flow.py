@@ -156,3 +156,27 @@ def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: D
     expected = far.json("plan", grid)["expected"]
     assert expected["source"] == "calibration"
     assert expected["makespan"] > 0.08 * 400
+
+
+def test_status_runs_and_report_answer_while_the_host_is_away_with_the_age_of_what_they_know(
+    far: Desk, far_host: Sshd, tmp_path: Path
+) -> None:
+    run = far.combo("run", far_grid(far))
+    assert run.returncode == 0, run.stderr
+    answered = far.json("runs")
+    cut = tmp_path / "cut"
+    cut.write_text(re.sub(r"(?m)^(\s*Port) .*$", r"\1 9", far_host.config.read_text()))
+    far.environment["COMBORUN_SSH_CONFIG"] = str(cut)
+    away = far.combo("status", "--json")
+    assert away.returncode == 3
+    told = json.loads(away.stdout)
+    assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
+    assert 0 <= told["last_seen_seconds"] < 60
+    assert "unreachable" in far.combo("status").stdout
+    report = far.combo("report", timeout=90)
+    assert report.returncode == 0, report.stderr
+    assert "the records are as they were brought here" in report.stderr
+    listed = far.json("runs")
+    assert [(one["run"], one["counts"], one["reachable"]) for one in listed if one["host"] == "testbox"] == [
+        (one["run"], one["counts"], False) for one in answered if one["host"] == "testbox"
+    ]

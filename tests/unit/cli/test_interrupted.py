@@ -18,7 +18,7 @@ from comborun.remote.launching import Request
 WHERE = Where()
 
 
-def interrupted(*_: object) -> Any:
+def interrupted(*_: object, **__: object) -> Any:
     raise KeyboardInterrupt
 
 

@@ -209,7 +209,7 @@ PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=Tru
 
 def test_one_round_trip_carries_what_is_known() -> None:
     host = StagedHost([an_answer(Seen("a_b"))])
-    assert observe(host, "~/my runs/r", (0, 2, 0)).attempts[0].session == "a_b"
+    assert parse_snapshot(observe(host, "~/my runs/r", (0, 2, 0))).attempts[0].session == "a_b"
     assert host.asked == [("~/my runs/r", "probe", "0,2,0", "400")]
 
 
