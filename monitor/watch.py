@@ -20,7 +20,7 @@ from comborun.errors import HostError
 from comborun.monitor import kept
 from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
-from comborun.monitor.observe import History, RunView, fold, load_run, observe
+from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
 from comborun.monitor.screen import Screen
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
 from comborun.remote.transport import Transport
@@ -61,13 +61,21 @@ class Source:
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
-        whole = history.snapshot is None or kept.is_due(self.view)
-        known = (History() if whole else history).known(self.view.sessions)
-        answer = observe(self.transport, self.view.directory, known, self.view.tail)
-        told = fold(history, parse_snapshot(answer), {session.name: session for session in self.view.plan.sessions})
-        if whole:
-            kept.keep(self.view, answer)
+        if history.snapshot is None or kept.is_due(self.view):
+            return self._look_at_all(history)
+        told = self._look(history, history.known(self.view.sessions))[0]
+        done = told.snapshot is not None and told.snapshot.done
+        return self._look_at_all(told) if done and kept.is_due(self.view, done=True) else told
+
+    def _look_at_all(self, history: History) -> History:
+        told, answer = self._look(history, History().known(self.view.sessions))
+        kept.keep(self.view, answer)
         return told
+
+    def _look(self, history: History, known: Known) -> tuple[History, bytes]:
+        answer = observe(self.transport, self.view.directory, known, self.view.tail)
+        sessions = {session.name: session for session in self.view.plan.sessions}
+        return fold(history, parse_snapshot(answer), sessions), answer
 
     def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
         """The sessions that a person means. Raises UserError for a word that names none."""
