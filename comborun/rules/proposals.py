@@ -33,7 +33,19 @@ if TYPE_CHECKING:
 
 INDICES = (
     *("episode", "episode_index", "episode_idx", "episode_id", "episode_ix", "global_episode_index", "ep", "ep_idx"),
-    *("ep_id", "episode_num", "episode_number", "trial", "trial_id", "trial_idx", "rollout", "idx", "index", "i"),
+    *(
+        "ep_id",
+        "episode_num",
+        "episode_number",
+        "trial",
+        "trial_id",
+        "trial_idx",
+        "rollout",
+        "idx",
+        "index",
+        "i",
+        "_step",
+    ),
 )
 """how programs call an episode's index"""
 VERDICTS = (
@@ -154,7 +166,9 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
     paths = list(_paths(samples[0])) if samples else []
     for wanted in VERDICTS:
         for path, value in paths:
-            if path.rpartition(".")[2].lower() == wanted and (isinstance(value, bool) or value in (0, 1)):
+            if path.replace("/", ".").rpartition(".")[2].lower() == wanted and (
+                isinstance(value, bool) or value in (0, 1)
+            ):
                 yield {"success": path}
                 return
     if any(isinstance(value, float) for _, value in paths):

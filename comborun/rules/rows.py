@@ -86,7 +86,8 @@ class Rows:
             return
         number = self.taken if self.ordered else order_of(value, order, self.identity)
         if len(self.samples) < SAMPLES and isinstance(value, dict):
-            self.samples.append(value)
+            numbered = number is not None and not self.ordered
+            self.samples.append({**value, self.identity.episode.name: number} if numbered else value)
         try:
             if self._jobs and isinstance(value, dict):
                 own, number = self._jobs.place(value)

@@ -171,18 +171,18 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.countable = bool(files.rows) or not files.foreign
     counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
     if counts.why and (not counts.verdicts or outside):
-        counts.why += _advice(files, identity, span, told)
+        keys = proposed(files, identity, span, told)
+        counts.why += f": `{line(keys)}` counts them" if keys else ""
     if not counts.countable:
         path, kind = files.foreign[0]
         counts.why = counts.why or f"{path}: {kind}, which is counted when the run is reported"
     return counts
 
 
-def _advice(files: Files, identity: Identity, span: Span, told: Verdicts) -> str:
-    """The line for the grid that would make more of it count, where there is one."""
+def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] = ()) -> dict[str, str]:
+    """What to write in `results` for more to count; `seen` are the indices of all records."""
     samples = next((rows.samples for _, rows in files.rows if rows.samples), [])
-    keys = propose(samples, identity, span, told)
-    return f": `{line(keys)}` counts them" if keys else ""
+    return propose(samples, identity, span, seen)
 
 
 def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
