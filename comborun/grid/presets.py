@@ -26,6 +26,8 @@ from comborun.text import did_you_mean
 SHIPPED = Path(__file__).parents[1] / "presets"
 SUFFIX = ".yaml"
 ABOUT = "about"
+OWN_NAME = "{name}"
+"""as the default of an attribute: the name of the policy or environment itself"""
 KEYS = (*SettingKeys.model_fields, "retry", "poll")
 """of a grid that a preset may set: what is true of a program wherever it runs"""
 _WHOLE = frozenset({"placement", "progress", "display"})
@@ -262,5 +264,10 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
 
 
 def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
-    """With the attributes that a preset gives to every entry that lacks them."""
-    return tuple(entry.model_copy(update={"attributes": {**defaults, **entry.attributes}}) for entry in entries)
+    """With what a preset says of attributes that are not given."""
+
+    def attributes(entry: AxisEntry) -> dict[str, str]:
+        told = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
+        return {**told, **entry.attributes}
+
+    return tuple(entry.model_copy(update={"attributes": attributes(entry)}) for entry in entries)
