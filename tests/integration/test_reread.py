@@ -69,3 +69,12 @@ def test_a_session_that_runs_is_counted_by_the_new_reading_from_the_next_look_on
     gate.touch()
     until(lambda: counted(desk)[:2] == ("succeeded", 4), "its session ends", 30)
     assert starts(run) == 1
+
+
+def test_a_smoke_test_that_failed_for_its_reading_passes_without_running_again(desk: Desk) -> None:
+    assert desk.combo("run", desk.grid(**ONE, results="{episode: step}"), "--smoke", "1").returncode == 1
+    (run,) = desk.runs
+    assert starts(run) == 1
+    mended = desk.combo("run", desk.grid(**ONE), "--smoke", "1")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert starts(run) == 2  # the smoke test has not run again, and the combo has run once
