@@ -60,6 +60,25 @@ def test_run_on_a_host_ends_in_a_report_on_the_laptop(far: Desk, far_host: Sshd)
     assert not (run / "report").exists(), "nothing but the run is left on the host"
 
 
+def test_a_combo_is_tried_on_the_host_and_results_that_were_not_found_there_are_read_again(
+    far: Desk, far_host: Sshd
+) -> None:
+    wrong = {"policies": "[good]", "environments": "[maze]", "results": '{files: "*.json"}'}
+    tried = far.json("try", far_grid(far, **wrong))
+    assert '`results: {files: "**/*.jsonl"}` counts them' in tried["why"]
+    assert tried["folder"].startswith(str(far_host.user.home))
+    assert not far_runs(far_host)
+
+    assert far.combo("run", far_grid(far, **wrong)).returncode == 1
+    mended = far.combo("run", far_grid(far, **{**wrong, "results": '{files: "**/*.jsonl"}'}))
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    (run,) = far_runs(far_host)
+    assert [path.parent.name for path in run.glob("sessions/*/attempt-*/begin")] == ["attempt-1"]
+    folder = re.search(r"Report: (.*)", mended.stdout)
+    assert folder
+    assert json.loads(Path(folder[1], "final_benchmark_report.json").read_text())["totals"]["completed"] == 4
+
+
 def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) -> None:
     after = """bash -c 'cat "$1"/*.jsonl > "$1"/all.txt; echo once >> "$1"/count' x {results_dir}"""
     launched = far.json("launch", far_grid(far, pace="0.2", after=after))
