@@ -106,6 +106,8 @@ def rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
     unnamed = (("policy", context.policy, found[0]), ("environment", context.environment, found[1]))
     told = {key: name for key, own, name in unnamed if own is None and name}
     _take_entries(reading, stream, context, lambda row: {**told, **row} if told and isinstance(row, dict) else row)
+    if context.identity.episode.word and any(record.seed is None for record in reading.records):
+        reading.unpaired = "its rows hold no index and are numbered in the order in which they were written"
 
 
 def _take_entries(reading: Reading, stream: BinaryIO, context: Context, shape: Shape) -> None:

@@ -117,3 +117,18 @@ def test_with_the_line_that_is_proposed_both_count_every_episode(tmp_path: Path,
     assert (judged.counts.records, judged.counts.verdicts, counts.completed) == (10, 10, 10)
     assert judged.completeness is completeness is Completeness.COMPLETE
     assert judged.counts.successes == counts.successes
+
+
+def test_rows_that_are_numbered_by_their_lines_pair_nothing_unless_they_have_seeds(tmp_path: Path) -> None:
+    for seeded in (False, True):
+        run = RunDirectory(tmp_path / str(seeded))
+        session = run.session("mason", "stairs", count=3, results=ResultRules(files=("*.jsonl",), episode="line"))
+        run.attempt(session)
+        run.write()
+        output = run.path / RUN.attempt(session.name, 1).output
+        output.mkdir(parents=True, exist_ok=True)
+        rows = [{"success": True, "seed": at} if seeded else {"success": True} for at in range(3)]
+        (output / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        collected = collect_run(run.path)
+        assert [record.episode for record in collected.records] == [0, 1, 2]
+        assert bool(collected.unpaired) is not seeded
