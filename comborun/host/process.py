@@ -131,17 +131,16 @@ def identity() -> tuple[str, str, str]:
 
 def marker_of(pid: int) -> str | None:
     """`run/session/attempt` of a process; empty where it has none, or is another user's; None: it is not there."""
+    return variable(pid, "COMBORUN_SESSION")
+
+
+def variable(pid: object, name: str) -> str | None:
+    """What a process was started with as the value of a variable; see `marker_of`."""
     environment = read(f"{pid}/environ")
     if not environment and not os.path.exists(f"/proc/{pid}"):
         return None
-    _, found, rest = (b"\0" + environment).partition(b"\0COMBORUN_SESSION=")
+    _, found, rest = (b"\0" + environment).partition(f"\0{name}=".encode())
     return os.fsdecode(rest.partition(b"\0")[0]) if found else ""
-
-
-def environment(pid: object) -> dict[str, str]:
-    """The variables that a process was started with; none where they can't be read."""
-    found = (os.fsdecode(entry).partition("=") for entry in read(f"{pid}/environ").split(b"\0"))
-    return {name: value for name, is_there, value in found if is_there}
 
 
 def carries(pid: int, marker: str) -> bool:
@@ -215,7 +214,7 @@ def _prctl(option: int, value: bytes | int) -> None:
     try:
         import ctypes
 
-        library = ctypes.CDLL(None, use_errno=True)
+        library = ctypes.pythonapi  # it is loaded already, and so is all of libc
         argument = ctypes.c_char_p(value) if isinstance(value, bytes) else ctypes.c_ulong(value)
         library.prctl(option, argument, 0, 0, 0)
     except (ImportError, OSError, AttributeError):

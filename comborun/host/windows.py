@@ -14,7 +14,12 @@ import math
 import os
 import time
 
-from comborun.host import children, files, process
+from comborun.host import (
+    children,
+    files,
+    process,
+    watch,  # noqa: F401  every supervisor needs it a second after its start
+)
 from comborun.host import session as supervision
 from comborun.host.queue import STARTING
 
@@ -152,8 +157,9 @@ def _supervise(words: list[str], window: str) -> None:
         fd = os.open(f"/proc/{window}/fd/1", os.O_WRONLY | os.O_NOCTTY)
         os.dup2(fd, 1)
         os.close(fd)
-    found = process.environment(window)
-    os.environ.update({name: found[name] for name in _OF_WINDOW if name in found})
+    for name in _OF_WINDOW:
+        if value := process.variable(window, name):
+            os.environ[name] = value
     supervision.supervise(words)
 
 
