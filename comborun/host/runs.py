@@ -3,7 +3,7 @@
     runs list ROOT...            the runs, oldest first, for each root
     runs policies                which files are policies; standard input has the patterns and what is left out, as JSON
     runs abandon DIRECTORY       nobody wants this run of a calibration or a try any more: the next one removes it
-    runs abandoned ROOT          the runs of which that is noted
+    runs abandoned ROOT          the runs of which that is noted and that have not ended; those that have are removed
     runs discard DIRECTORY       remove a run of a calibration or a try
 
 Each answers with one JSON document.
@@ -140,5 +140,10 @@ def abandon(directory: str) -> None:
 
 
 def abandoned(root: str) -> list[str]:
+    """Those that have to be ended first; what has ended is removed."""
     marks = glob.glob(f"{glob.escape(home(root))}/{_MARK}*")
-    return [f"{home(root)}/{os.path.basename(mark)[len(_MARK) :]}" for mark in sorted(marks)]
+    left = [f"{home(root)}/{os.path.basename(mark)[len(_MARK) :]}" for mark in sorted(marks)]
+    for directory in left:
+        if os.path.exists(f"{directory}/dispatch/done"):
+            discard(directory)
+    return [directory for directory in left if os.path.exists(directory)]
