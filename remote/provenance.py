@@ -26,7 +26,11 @@ def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> d
         "grid_sha256": hashlib.sha256(grid.text.encode("utf-8", "surrogateescape")).hexdigest(),
         "commit": _git(folder, "rev-parse", "HEAD"),
         "uncommitted": _changed(folder, "--untracked-files=no"),
-        "host": {"name": facts.host, **{key: getattr(facts, key) for key in _OF_HOST}},
+        "host": {
+            "name": facts.host,
+            **{key: getattr(facts, key) for key in _OF_HOST},
+            "cards": [card.name for card in facts.cards],
+        },
         "preset": {"name": preset.name, "sha256": preset.digest} if preset else None,
         "sync": [_shipped(shipment) for shipment in shipments],
     }

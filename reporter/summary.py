@@ -11,6 +11,7 @@ from comborun.reporter.comparing.comparisons import Comparisons, compare
 from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
+from comborun.reporter.counting.arms import differences
 from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
 from comborun.reporter.counting.measures import MetricMean, time_field
 from comborun.reporter.counting.quality import Finding, Quality, quality
@@ -77,6 +78,8 @@ class Summary:
     quality: Quality
     provenance: Mapping[str, str]
     canary: Canary | None = None
+    differences: tuple[str, ...] = ()
+    """sentences: what differed between the policies besides themselves"""
 
     @property
     def axes(self) -> Axes | None:
@@ -157,6 +160,7 @@ def summarize(collected: Collected) -> Report:
         quality=quality(collected, counted, warnings),
         provenance=collected.provenance,
         canary=collected.canary,
+        differences=differences(collected),
     )
     return Report(summary, tuple(record for combo in counted for record in combo.accepted))
 

@@ -28,6 +28,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *_episodes(summary),
         *_early(summary),
         *_sessions(summary),
+        *summary.differences,
         *_times(summary),
     )
 

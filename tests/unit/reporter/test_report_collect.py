@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from report_runs import RUN, RunDirectory, row
+from recorded import record
+from report_runs import RUN, START, RunDirectory, row
 
 from comborun.again.resumption import Rejected
 from comborun.errors import UserError
@@ -83,6 +84,25 @@ def test_what_the_manifest_says_of_the_origin_is_kept_flat(tmp_path: Path) -> No
     }
     run.put(RUN.manifest, "{")
     assert collect_run(tmp_path).provenance == {}
+
+
+def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy, gpu, host in (("flat", 0, "node1"), ("rough", 1, "node1")):
+        session = run.session(policy, "stairs")
+        run.attempt(session, row(0))
+        begin = record(attempt=1, started=START, pid=77, boot="b", host=host, multiplexer="tmux", gpus=gpu)
+        run.put(RUN.attempt(session.name, 1).begin, begin)
+    run.write()
+    assert summarize(collect_run(tmp_path)).summary.differences == ()
+    origin = {"uncommitted": True, "host": {"gpus": [0, 1], "cards": ["NVIDIA H100", "NVIDIA A100"]}}
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": origin}))
+    cards, code = summarize(collect_run(tmp_path)).summary.differences
+    assert "same GPU models: flat on NVIDIA H100; rough on NVIDIA A100." in cards
+    assert "uncommitted changes" in code
+    same = {"host": {"gpus": [0, 1], "cards": ["NVIDIA H100", "NVIDIA H100"]}}
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": same}))
+    assert summarize(collect_run(tmp_path)).summary.differences == ()
 
 
 def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
