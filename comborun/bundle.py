@@ -101,8 +101,7 @@ def queue(plan: Plan) -> str:
         row(
             name=session.name,
             flag=session.flag,
-            gpus=session.gpus,
-            **asdict(session.request),
+            **{**asdict(session.request), "gpus": session.gpus, "alone": None},
             servers=[name for name, _ in session.servers],
             kind=kind(session),
         )

@@ -25,19 +25,8 @@ from comborun.judging import (
 )
 from comborun.placement import Component
 from comborun.policy_files import PolicyFiles
-from comborun.resources import (
-    BARE,
-    NO_RESERVE,
-    NOTHING,
-    Around,
-    BashWord,
-    Display,
-    Engine,
-    PinMode,
-    Request,
-    Reserve,
-    Slurm,
-)
+from comborun.resources import BARE, NO_RESERVE, NOTHING, Around, BashWord, Display, Engine, PinMode, Reserve, Slurm
+from comborun.rules.placement import Request
 from comborun.servers import Server
 from comborun.stopping import StopRule
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
+from comborun.rules.placement import Request
 from comborun.text import MIB
 
 BashWord = NewType("BashWord", str)
@@ -19,29 +20,8 @@ PinMode = Literal["cvd", "device-arg", "both", "none"]
 PIN_MODES: tuple[PinMode, ...] = get_args(PinMode)
 
 
-@dataclass(frozen=True)
-class Request:
-    """Beside the number of GPUs. 0 and empty: not said. None of it is a part of the work."""
-
-    gpu_memory: int = 0
-    """MiB, on each GPU that the session is granted"""
-    cpus: int = 0
-    """cores"""
-    memory: int = 0
-    """MiB of main memory"""
-    tokens: tuple[str, ...] = ()
-    """names of what only one session on the host may have: clean words"""
-    group: str = ""
-    """the environment, as a clean word, where the caps below are said"""
-    per_gpu: int = 0
-    """sessions of the group on one GPU, at most"""
-    per_host: int = 0
-    """sessions of the group on the host, at most"""
-    only: tuple[int, ...] = ()
-    """the very GPUs that it has to get; empty: any"""
-
-
 NOTHING = Request()
+"""beside the number of GPUs, which changes the work"""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from comborun.resources import NOTHING, BashWord, PinMode, Request
+from comborun.resources import NOTHING, BashWord, PinMode
+from comborun.rules.placement import Request
 from comborun.rules.records import render
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ def table(plan: Plan) -> str:
             name=one.name,
             kind=one.server.name,
             gpu=one.gpu,
-            gpus=one.server.gpus,
-            **{**asdict(one.server.request), **({} if one.gpu is None else {"only": [one.gpu]})},
+            **{**asdict(one.server.request), "gpus": one.server.gpus, "alone": None}
+            | ({} if one.gpu is None else {"only": [one.gpu]}),
             restarts=one.server.restarts,
         )
         for one in instances(plan)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.planner.packing import Capacity, Task, beside_servers, capacity, fits, play
-from comborun.resources import Request
+from comborun.rules.placement import Request
 from comborun.work import combo_of
 
 if TYPE_CHECKING:

@@ -36,8 +36,9 @@ from comborun.grid.values import (
     VariableName,
 )
 from comborun.judging import ResultRules, WatchRules
-from comborun.resources import PinMode, Request
+from comborun.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.placement import Request
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from comborun.grid import Axis, Combo, Grid
     from comborun.planner.knowledge import Knowledge
-    from comborun.resources import HostFacts, Request
+    from comborun.resources import HostFacts
+    from comborun.rules.placement import Request
     from comborun.servers import Server
 
 _SHORT_MINUTES = 5

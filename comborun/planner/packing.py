@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.resources import NOTHING, Request
+from comborun.resources import NOTHING
 from comborun.rules import placement
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line, Stagger
-from comborun.rules.placement import HEADROOM, Lack, Room, grantable
+from comborun.rules.placement import HEADROOM, Lack, Request, Room, grantable
 from comborun.text import MIB
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Task:
     @cached_property
     def asked(self) -> placement.Request:
         """In the words of the host's rules."""
-        return placement.Request(gpus=self.gpus, **vars(self.request))
+        return replace(self.request, gpus=self.gpus)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Request:
     """what the two caps count: sessions of it on a GPU, and on the host"""
     per_gpu: int = 0
     per_host: int = 0
-    only: Gpus = ()
+    only: tuple[int, ...] = ()
     """no other GPUs will do"""
     alone: bool = False
     """it has its GPUs to itself, whatever it says of their memory"""

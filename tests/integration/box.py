@@ -29,7 +29,8 @@ from recorded import record
 from comborun.attempt import Begin, End
 from comborun.page import Page
 from comborun.remote.program import library_files
-from comborun.resources import NOTHING, BashWord, Display, Request
+from comborun.resources import NOTHING, BashWord, Display
+from comborun.rules.placement import Request
 from comborun.rules.records import parse
 from comborun.script import FRONT
 

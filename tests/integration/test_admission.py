@@ -15,7 +15,7 @@ import pytest
 from box import Box, Script, bash, make_box, until
 from nvidia import Gpus, uuid
 
-from comborun.resources import Request
+from comborun.rules.placement import Request
 
 HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
 

@@ -10,7 +10,7 @@ from nvidia import Gpus
 
 from comborun.forecast.outlook import bound
 from comborun.planner.packing import Capacity, Task, play
-from comborun.resources import Request
+from comborun.rules.placement import Request
 
 
 def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:

@@ -15,7 +15,7 @@ from nvidia import Gpus
 from recorded import record
 
 from comborun.attempt import Begin, End
-from comborun.resources import Request
+from comborun.rules.placement import Request
 from comborun.rules.records import parse
 
 SERVER = """

@@ -13,7 +13,8 @@ from comborun.command import fill
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
 from comborun.planner import session_digest
-from comborun.resources import Display, Request
+from comborun.resources import Display
+from comborun.rules.placement import Request
 from comborun.work import episodes_of, minus
 
 

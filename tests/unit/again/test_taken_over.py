@@ -9,7 +9,8 @@ from test_amend import OTHER, amended, plan, session
 from comborun.again.notes import taken_over
 from comborun.judging import DEFAULT_RETRY, ProgressRules, ResultRules, WatchRules
 from comborun.plan import Limits
-from comborun.resources import Request, Reserve
+from comborun.resources import Reserve
+from comborun.rules.placement import Request
 
 
 def test_the_same_is_not_told() -> None:

@@ -17,7 +17,8 @@ from comborun.monitor.document import to_json
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.status import RunStatus
-from comborun.resources import Request, Slurm
+from comborun.resources import Slurm
+from comborun.rules.placement import Request
 from comborun.rules.words import Life, Outcome
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

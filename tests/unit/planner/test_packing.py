@@ -14,7 +14,8 @@ from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
 from comborun.planner.packing import Capacity, Task, capacity, fits, play
-from comborun.resources import Card, HostFacts, Request
+from comborun.resources import Card, HostFacts
+from comborun.rules.placement import Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 
