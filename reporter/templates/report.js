@@ -32,7 +32,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   search.placeholder = "Filter rows";
   search.setAttribute("aria-label", `Filter rows: ${table.caption.innerText}`);
   search.addEventListener("input", () => {
-    const words = search.value.toLowerCase().split(/\\s+/);
+    const words = search.value.toLowerCase().split(/\s+/);
     groups.forEach((group) => {
       const text = group.textContent.toLowerCase();
       group.hidden = !words.every((word) => text.includes(word));
