@@ -159,7 +159,7 @@ def python(text: str, **options: object) -> Script:
 
 def _row(name: str, script: Script) -> str:
     """Its row of queue.jsonl."""
-    return record(name=name, gpus=script.gpus, **asdict(script.request))
+    return record(name=name, **{**asdict(script.request), "gpus": script.gpus, "alone": None})
 
 
 @dataclass
