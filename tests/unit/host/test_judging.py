@@ -278,3 +278,24 @@ def test_which_files_a_pattern_means(tmp_path: Path, pattern: str, wanted: list[
         (tmp_path / name).touch()
     (tmp_path / "l").symlink_to("d")
     assert globs.found(str(tmp_path), [pattern]) == wanted
+
+
+def test_documents_and_lines_of_a_log_are_counted_while_they_are_written(tmp_path: Path) -> None:
+    pattern = r"Episode (?P<episode>\d+): (?P<verdict>\w+)"
+    at = attempt(tmp_path, files=["*.json"], source="log", pattern=pattern)
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    Path(at.log).write_text("Episode 0: success\nEpisode 1: fa")
+    assert (watched.look().records, watched.look().successes) == (1, 1)
+    with Path(at.log).open("a") as log:
+        log.write("il\n")
+    episodes = [{"episode": index, "success": True} for index in (2, 3)]
+    write(at, json.dumps({"episodes": episodes[:1]}), "r.json")
+    assert watched.look().records == 3
+    write(at, json.dumps({"episodes": episodes}), "r.json")
+    counts = watched.look()
+    assert (counts.records, counts.successes, counts.failures) == (4, 3, 1)
+    write(at, json.dumps({"episodes": episodes})[:-5], "r.json")
+    assert watched.look().records == 2
+    write(at, json.dumps({"episodes": [*episodes, {"note": "x" * (5 << 20)}]}), "r.json")
+    assert watched.count().records == 2
+    assert watched.count(over=True).records == 4
