@@ -22,6 +22,8 @@ def monitor() -> None:
 
 
 def _run(command: str = "") -> None:
+    if sys.platform == "win32":
+        sys.exit("comborun needs a Unix: on Windows, install WSL (wsl --install) and use it in there")
     code = 130
     try:
         import signal

@@ -114,7 +114,7 @@ def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
 def _ends(directory: Path) -> Iterator[tuple[str, End]]:
     """Of every attempt that did work and ended by itself, with the key of its session's work."""
     try:
-        plan = _newest_plan(directory)
+        plan = newest_plan(directory)
     except (OSError, ValueError):
         return  # a plan of another version says nothing
     for session in plan.sessions:
@@ -128,7 +128,8 @@ def _ends(directory: Path) -> Iterator[tuple[str, End]]:
                 yield pace_key(session), end
 
 
-def _newest_plan(directory: Path) -> Plan:
+def newest_plan(directory: Path) -> Plan:
+    """The plan of a run whose folder, or a copy of it, is here. Raises OSError or ValueError where it can't be read."""
     numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
     path = directory / f"plan-{max(numbers)}.json"
     if path.stat().st_size > _LARGEST:

@@ -15,7 +15,7 @@ import click
 
 from comborun.attempt import SLURM
 from comborun.cli.logs import print_log
-from comborun.cli.options import Target, of_run_option
+from comborun.cli.options import Target, of_run_option, sessions_argument
 from comborun.errors import UserError
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[SESSION]")
+@sessions_argument("words", metavar="[SESSION]")
 @of_run_option
 @click.option("--all", "tiled", is_flag=True, help="A tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Let keys through: Ctrl-C then reaches the program.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option
+from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.explain import server_names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@sessions_argument("sessions", metavar="[SESSION]...")
 @repeatable()
 @of_run_option
 @click.option("--failed", is_flag=True, help="All that failed, are partial or were lost.")

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import click
 
-from comborun.cli.options import Target, json_option, of_run_option
+from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import answer, program, wrapped
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
@@ -19,7 +19,7 @@ from comborun.text import harmless
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, required=True, metavar="SESSION")
+@sessions_argument("sessions", required=True, metavar="SESSION")
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, of_run_option
+from comborun.cli.options import Target, of_run_option, sessions_argument
 from comborun.errors import UserError
 from comborun.remote.logs import Log, follow, latest, rank_log
 from comborun.rules.names import RunLayout
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@sessions_argument("sessions", metavar="[SESSION]...")
 @of_run_option
 @click.option("-f", "--follow", "on", is_flag=True, help="Go on as the log grows; wait for a session that is queued.")
 @click.option("-n", "--lines", default=20, show_default=True, type=click.IntRange(min=0), help="Lines from the end.")

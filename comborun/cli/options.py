@@ -35,11 +35,33 @@ SLOTS = click.IntRange(1, 999_999)
 grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
-_RUN_ARGUMENT = click.argument("run", required=False, metavar="[RUN]")
-run_option = click.option("--run", "wanted", metavar="RUN", help="The run; the newest by default.")
+
+
+def _offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What completes a word: looked up when a shell asks, since it needs the plan."""
+
+    def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+        from comborun.cli import completion
+
+        words: list[str] = getattr(completion, what)(ctx, param, begun)
+        return words
+
+    return offer
+
+
+sessions_argument = functools.partial(click.argument, nargs=-1, shell_complete=_offers("sessions"))
+_RUN_ARGUMENT = click.argument("run", required=False, metavar="[RUN]", shell_complete=_offers("runs"))
+run_option = click.option(
+    "--run", "wanted", metavar="RUN", shell_complete=_offers("runs"), help="The run; the newest by default."
+)
 _ROOT = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 _HOST = (
-    click.option("--host", metavar="H", help="An ssh alias, user@host:port, or `local`; remembered from the launch."),
+    click.option(
+        "--host",
+        metavar="H",
+        shell_complete=_offers("hosts"),
+        help="An ssh alias, user@host:port, or `local`; remembered from the launch.",
+    ),
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )

@@ -26,7 +26,6 @@ from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey, told
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
-from comborun.reporter.comparing.power import answers
 from comborun.rules.names import RUN
 from comborun.script import scripts, server_script
 from comborun.servers import instances
@@ -80,7 +79,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, gap: float |
     if script:
         click.echo(_script(laid, script), nl=False)
         return
-    power = answers(laid.sessions, gap and gap / 100, sequential=laid.stop_early is not None)
+    power = _power(laid, gap)
     if as_json:
         expectation = {"expected": dataclasses.asdict(expected)} if expected else {}
         answer(dataclasses.asdict(laid) | expectation | {"power": power})
@@ -177,6 +176,18 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told
+
+
+def _power(laid: Plan, gap: float | None) -> Mapping[str, Findable]:
+    """What the comparisons can find. Empty where the program has no scipy, unless that was asked for."""
+    try:
+        from comborun.reporter.comparing.power import answers
+
+        return answers(laid.sessions, gap and gap / 100, sequential=laid.stop_early is not None)
+    except ModuleNotFoundError:
+        if gap:
+            raise
+        return {}
 
 
 def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tuple[str, str]]:

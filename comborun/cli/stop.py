@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.control import check_no_servers
-from comborun.cli.options import Target, Where, json_option, root_options, run_option
+from comborun.cli.options import Target, Where, json_option, root_options, run_option, sessions_argument
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
 from comborun.errors import HostError, UserError
 from comborun.monitor.watch import once
@@ -56,7 +56,7 @@ class _Order:
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[RUN] [SESSION]...")
+@sessions_argument("words", metavar="[RUN] [SESSION]...")
 @run_option
 @root_options
 @click.option("--policy", metavar="P", help="Only sessions of this policy.")

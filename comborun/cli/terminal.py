@@ -29,6 +29,7 @@ _HINTS = {
     errno.EMFILE: "too many files are open: ulimit -n",
     errno.ENAMETOOLONG: "write a shorter path",
 }
+_OF_REPORT = {"matplotlib", "numpy", "scipy"}
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
@@ -54,7 +55,7 @@ def guarded(command: click.Command) -> int:
     except BrokenPipeError:  # the reader of our output has gone: `combo logs | head`
         _discard_output()
         return 0
-    except (OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
+    except (ModuleNotFoundError, OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
         told = _as_user_error(error)
         if told is None:
             raise
@@ -72,6 +73,9 @@ def _discard_output() -> None:
 def _as_user_error(error: Exception) -> UserError | None:
     """What of this machine, or of a file that is not ours, an error tells of; None for a bug of ours."""
     match error:
+        case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _OF_REPORT:
+            hint = "pip install 'comborun[report]', or in a checkout: uv tool install '.[report]'"
+            return UserError(f"this needs {name}, which the launcher alone does without", hint)
         case OSError(filename=None):
             hint = _HINTS.get(error.errno or 0, "is it this machine's network, its disk, or a limit? ulimit -a")
             return UserError(f"operating system error: {error.strerror or error}", hint)

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,3 +173,20 @@ def test_a_window_is_not_opened_where_there_is_no_terminal(running: Desk) -> Non
     refused = running.combo("attach", "maze_good")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "needs a terminal" in refused.stderr
+
+
+def test_a_shell_completes_commands_runs_and_sessions(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+
+    def offered(*words: str) -> set[str]:
+        asked = {"_COMBO_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(words), "COMP_CWORD": str(len(words) - 1)}
+        combo = str(Path(sys.executable).with_name("combo"))
+        done = subprocess.run(
+            [combo], env=desk.environment | asked, capture_output=True, text=True, check=False, cwd=desk.home
+        )
+        return {line.partition(",")[2] for line in done.stdout.splitlines()}
+
+    assert "status" in offered("combo", "sta")
+    assert offered("combo", "logs", "maze") == {"maze_good", "maze_poor"}
+    assert offered("combo", "status", "lit") == {desk.runs[-1].name}
+    assert "_COMBO_COMPLETE" in desk.combo("completion", "zsh").stdout

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from box import until
 from desk import CHECKOUT, Desk, desk
 
 __all__ = ["desk"]
@@ -96,3 +97,33 @@ def test_a_grid_goes_to_its_report_where_there_is_no_checkout(installed: Desk) -
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert installed.report()["totals"]["completed"] == 16
     assert (installed.runs[-1] / "report/report.html").stat().st_size > 10_000
+
+
+_GONE = """
+import sys
+
+
+class Gone:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"numpy", "scipy", "matplotlib"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Gone())
+"""
+
+
+def test_the_launcher_works_without_what_a_report_needs_and_a_report_says_how_to_get_it(desk: Desk) -> None:
+    (desk.home / "sitecustomize.py").write_text(_GONE)
+    desk.environment["PYTHONPATH"] = str(desk.home)
+    grid = desk.grid(environments="[maze]")
+    for words in (("check", grid), ("plan", grid), ("launch", grid, "--smoke", "1")):
+        done = desk.combo(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    until((desk.runs[-1] / "dispatch/done").exists, "the run has ended")
+    for command in ("status", "runs", "resume", "explain maze_good", "logs maze_good", "stop"):
+        done = desk.combo(*command.split())
+        assert done.returncode == 0, (command, done.stderr)
+    refused = desk.combo("report")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "comborun[report]" in refused.stderr
