@@ -1,0 +1,58 @@
+"""What `results` says of the fields of rows: read from the grid, and laid out for each combo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import GridError
+from comborun.grid import parse_grid
+from comborun.grid.results import rules_of
+from comborun.judging import ResultRules
+
+HEAD = """
+policies: {mason: {kind: rough}, smith: {kind: smooth}}
+environments: {stairs: {task: Stairs-v0}, grass: }
+episodes: 3
+command: run {policy} {environment} {episodes} {output_dir}
+"""
+
+
+def rules(results: str) -> list[ResultRules]:
+    return [rules_of(combo) for combo in parse_grid(f"{HEAD}results: {results}\n", Path("grid.yaml")).combos]
+
+
+@pytest.mark.parametrize("results", ["{policy: kind}", "{policy: {values: {mason: rough, smith: smooth}}}"])
+def test_rows_may_name_a_policy_by_an_attribute_or_by_a_word_of_their_own(results: str) -> None:
+    told = [json.loads(one.policy) for one in rules(results)]
+    assert told == [{"field": "policy", "any_of": [kind]} for kind in ("rough", "rough", "smooth", "smooth")]
+
+
+def test_what_no_attribute_is_called_is_a_field() -> None:
+    assert {one.policy for one in rules("{policy: checkpoint}")} == {"checkpoint"}
+    assert {one.environment for one in rules("{environment: ignore}")} == {"ignore"}
+
+
+def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
+    (told, *_) = rules("{success: {field: return, at_least: 200}, episode: {field: ep, from: 1}}")
+    assert json.loads(told.success) == {"field": "return", "at_least": 200.0}
+    assert json.loads(told.episode) == {"field": "ep", "from": 1}
+    assert json.loads(rules("{success: {equals: solved, any_of: [goal]}}")[0].success) == {"any_of": ["goal", "solved"]}
+
+
+@pytest.mark.parametrize(
+    ("results", "piece"),
+    [
+        ("{environment: {attribute: task}}", "environment `grass` has no attribute `task`"),
+        ("{success: {field: return, atleast: 3}}", "unknown key `atleast`"),
+        ("{success: {field: return, at_least: many}}", "`many` is no number"),
+        ("{pattern: '(?P<episode>x)'}", "`pattern` is for records in the log"),
+        ("{from: log, pattern: 'x(y)'}", "names no group"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(results: str, piece: str) -> None:
+    with pytest.raises(GridError) as refused:
+        rules(results)
+    assert piece in str(refused.value)
