@@ -47,6 +47,10 @@ class StopRule:
     family: int
     """comparisons that the report prints, those of environments without the rule among them"""
     comparisons: tuple[PlannedComparison, ...]
+    futility: float = 0.0
+    """a gap: a comparison ends undecided once it is not likely to find even that one; 0: never"""
+    width: float = 0.0
+    """a comparison ends undecided once the interval of its difference is no wider; 0: never"""
 
     @property
     def environments(self) -> frozenset[str]:
@@ -62,7 +66,8 @@ class StopRule:
     def from_data(cls, data: Any) -> Self:
         """Raises KeyError, TypeError or ValueError for what is none."""
         planned = tuple(PlannedComparison(**entry) for entry in data["comparisons"])
-        return cls(float(data["alpha"]), int(data["family"]), planned)
+        ends = (float(data.get(name, 0)) for name in ("futility", "width"))
+        return cls(float(data["alpha"]), int(data["family"]), planned, *ends)
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -80,6 +85,8 @@ class StopRequest:
     """None: all of them"""
     n_max: int | None
     """None: as many pairs as there are planned episodes"""
+    futility: float = 0.0
+    width: float = 0.0
 
 
 def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
@@ -93,7 +100,8 @@ def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
         if (planned := _planned(request, environment, (a, b), sessions)) is not None
     )
     others = (len(_policies(environment, sessions)) for environment in environments if environment not in stopping)
-    return StopRule(request.alpha, len(comparisons) + sum(n * (n - 1) // 2 for n in others), comparisons)
+    family = len(comparisons) + sum(n * (n - 1) // 2 for n in others)
+    return StopRule(request.alpha, family, comparisons, request.futility, request.width)
 
 
 def _pairs(request: StopRequest, environment: str, sessions: Sequence[Session]) -> Iterable[tuple[str, str]]:

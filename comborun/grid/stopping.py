@@ -53,6 +53,17 @@ def _alpha(tree: object) -> float:
     return value
 
 
+def _gap(tree: object) -> float:
+    text = scalar_of(tree).text
+    try:
+        value = float(text)
+    except ValueError:
+        raise UserError(f"`{text}` is no number", "a difference of success rates, such as 0.1") from None
+    if not 0 < value < 1:
+        raise UserError(f"`{text}` is no difference of success rates", "above 0 and below 1, such as 0.1")
+    return value
+
+
 def _comparisons(tree: object) -> tuple[tuple[str, str], ...] | None:
     """None for `all`."""
     if isinstance(tree, Scalar):
@@ -72,6 +83,7 @@ def _pair(tree: object) -> tuple[str, str]:
     return a, b
 
 
+_GAP: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _PAIR: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}
 _PAIRS: Schema = {"anyOf": [{"const": ALL}, {"type": "array", "minItems": 1, "items": _PAIR}]}
 _SHARDS: Schema = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_SHARDS}, {"const": AUTO}]}
@@ -89,10 +101,13 @@ class StopKeys(Keys):
     )
     n_max: Positive | None = key("pairs of a comparison, at most; else all episodes")
     environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("where it holds; else everywhere")
+    futility: Annotated[float, Reads(_gap, _GAP)] = key("a gap: give up where even it is unlikely to be found", 0.0)
+    width: Annotated[float, Reads(_gap, _GAP)] = key("end where the difference's interval is no wider", 0.0)
 
     @property
     def request(self) -> StopRequest:
-        return StopRequest(self.alpha, self.comparisons, self.environments, self.n_max)
+        more = self.n_max, self.futility, self.width
+        return StopRequest(self.alpha, self.comparisons, self.environments, *more)
 
 
 StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]

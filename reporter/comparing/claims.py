@@ -138,7 +138,7 @@ def _unknown(one: Comparison, causes: Causes) -> str:
 def _undecided(group: EnvironmentComparisons) -> str:
     found = tuple(one for one in group.comparisons if not one.decided)
     pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
-    return f"Not decided in {group.environment}{' so far' * found[0].so_far}: {pairs}. {_limit(group)}"
+    return f"Not decided in {group.environment}{' so far' * group.so_far}: {pairs}. {_limit(group)}"
 
 
 def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
@@ -151,7 +151,9 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
 def _limit(group: EnvironmentComparisons) -> str:
     """What these many episodes could have shown, so that nobody takes `not decided` for `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
-        return f"Tested after every pair, up to {max(planned)} of them; not decided does not mean equal."
+        given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
+        ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
+        return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
     gap, n = group.detectable.in_family, group.detectable.n
     if gap is None:
         return f"With {several(n, 'episode')} and this many comparisons, no difference at all could have been found."

@@ -180,6 +180,10 @@ class EnvironmentComparisons:
     of the pairs are compared, and where they are too many"""
     detectable: Detectable
 
+    @property
+    def so_far(self) -> bool:
+        return any(one.so_far for one in self.comparisons)
+
 
 @dataclass(frozen=True)
 class Comparisons:

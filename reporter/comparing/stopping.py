@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, outcomes, pairs_in_order, sides_of
-from comborun.reporter.statistics.sequential import decide, decide_both, interval_after_stopping
+from comborun.reporter.statistics.sequential import (
+    Decision,
+    decide,
+    decide_both,
+    interval_after_stopping,
+    pointless_after,
+)
 from comborun.rules.words import Cause, Outcome
 from comborun.stopping import StopRequest, StopRule, stop_rule
 from comborun.work import Spans, combo_of, minus, spans, union, within
@@ -68,11 +74,11 @@ class Standing:
 def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[Standing, ...]:
     """One for each comparison of the rule. What an arm has no verdict of must be final: not run again. Each side of a
     comparison may spend its share of two-sided `alpha`."""
+    return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
+
+
+def _standing(planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool) -> Standing:
     level = rule.alpha / 2 / max(1, rule.family)
-    return tuple(_standing(planned, level, arms, alike=alike) for planned in rule.comparisons)
-
-
-def _standing(planned: PlannedComparison, level: float, arms: Mapping[Combo, Arm], *, alike: bool) -> Standing:
     a, b = (arms.get(combo) for combo in planned.combos)
     if a is None or b is None:
         return Standing(planned)
@@ -80,7 +86,11 @@ def _standing(planned: PlannedComparison, level: float, arms: Mapping[Combo, Arm
     for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
     for_b = outcomes(a.filled(success=True), b.filled(success=False), episodes)
     decision = decide_both(for_a, for_b, planned.n_max, level)
-    completed = decide(outcomes(a, b, episodes), planned.n_max, level)
+    went = outcomes(a, b, episodes)
+    ended = pointless_after(went[: decision.pairs], (planned.n_max, level), rule.futility, rule.width)
+    if ended is not None and not (decision.winner and ended == decision.pairs):
+        decision = Decision(ended, 0, final=True)
+    completed = decide(went[: decision.pairs], planned.n_max, level)
     names = {1: planned.a, -1: planned.b}
     return Standing(
         planned,

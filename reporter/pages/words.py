@@ -81,7 +81,7 @@ def _early(summary: Summary) -> Iterator[str]:
     if found:
         spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
         yield (
-            f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} decided before the last pair"
+            f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} over before the last pair"
             f" of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
         )
 

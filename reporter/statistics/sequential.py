@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from math import sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from comborun.reporter.statistics.difference import PairCounts, bonett_price
-from comborun.reporter.statistics.proportion import Interval
+from comborun.reporter.statistics.proportion import Interval, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +28,11 @@ TOLERANCE = 1e-15
 STOPPED_CONFIDENCE = 0.985
 """of the Bonett-Price interval; after a stop that the data chose it covers 95 %. Found by simulation with up to 100
 pairs that went alike, apart or independently (benchmarks/claims.py), so it is no guarantee"""
+
+
+FEWEST_PAIRS = 20
+"""before a test may be given up"""
+UNLIKELY = 0.1
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,36 @@ def decide_both(for_a: Sequence[int], for_b: Sequence[int], n_max: int, alpha: f
     found = [one for side, seen in ((1, for_a), (-1, for_b)) if (one := decide(seen, n_max, alpha)).winner == side]
     pairs = min(len(for_a), n_max)
     return min(found, key=lambda one: one.pairs, default=Decision(pairs, 0, final=pairs == n_max))
+
+
+def pointless_after(outcomes: Sequence[int], decision: tuple[int, float], futility: float, width: float) -> int | None:
+    """After how many pairs a test of at most n_max at `alpha` (`decision`) may end undecided; None: not yet. Either
+    neither policy is likely to be claimed if its gap is `futility`, or the interval of the difference is no wider than
+    `width`. What a test gives up cannot make a false claim, so its size stays.
+
+    Conditional power by the normal approximation: K. K. G. Lan, R. Simon, M. Halperin, Sequential Analysis 1 (1982).
+    """
+    wins = losses = 0
+    for pairs, outcome in enumerate(outcomes if futility or width else (), 1):
+        wins, losses = wins + (outcome > 0), losses + (outcome < 0)
+        if pairs < FEWEST_PAIRS:
+            continue
+        low, high = interval_after_stopping(PairCounts(pairs - wins - losses, wins, losses, 0))
+        if high - low <= width:
+            return pairs
+        if futility and _conditional_power((abs(wins - losses), wins + losses, pairs), decision, futility) < UNLIKELY:
+            return pairs
+    return None
+
+
+def _conditional_power(seen: tuple[int, int, int], decision: tuple[int, float], gap: float) -> float:
+    """Of the policy that is ahead: `seen` are its lead, the pairs that went differently, and all pairs."""
+    (lead, different, pairs), (n_max, alpha) = seen, decision
+    left = n_max - pairs
+    rate = max((different + 1) / (pairs + 2), gap)
+    needed = -quantile(alpha) * sqrt(different + left * rate) - lead - left * gap
+    spread = sqrt(left * (rate - gap * gap))
+    return 1 - NormalDist().cdf(needed / spread) if spread else float(needed <= 0)
 
 
 def interval_after_stopping(pairs: PairCounts) -> Interval:

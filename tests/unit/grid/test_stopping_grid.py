@@ -39,6 +39,18 @@ def test_the_rule_is_in_the_manifest_with_all_that_the_report_will_print_as_its_
     assert StopRule.from_data(json.loads(manifest(laid, {}))["stop_early"]) == rule
 
 
+def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None:
+    laid = plan(HEAD + RANGED + "block: 5\nstop_early: {comparisons: all, futility: 0.2, width: 0.3}\n")
+    assert laid.stop_early is not None
+    assert (laid.stop_early.futility, laid.stop_early.width) == (0.2, 0.3)
+    data = json.loads(manifest(laid, {}))["stop_early"]
+    assert StopRule.from_data(data) == laid.stop_early
+    older = StopRule.from_data({key: value for key, value in data.items() if key not in {"futility", "width"}})
+    assert (older.futility, older.width) == (0.0, 0.0)
+    text = STOP.replace("stop_early: all", "stop_early: {comparisons: all, futility: 2}")
+    assert "`2` is no difference of success rates" in mistakes(text)
+
+
 def test_policies_that_do_not_meet_are_not_compared() -> None:
     text = STOP.replace("stop_early: all", "stop_early: all\nexclude: [{policy: b, environment: x}]")
     rule = plan(text).stop_early

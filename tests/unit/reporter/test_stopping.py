@@ -129,6 +129,18 @@ def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None
     assert stand(records).unpaired == "initial states (init_hash) differ (episode 0)"
 
 
+def test_a_comparison_is_given_up_where_the_grid_says_so_and_nobody_wins() -> None:
+    records = drawn(4, 0.5, 0.5)
+    (combo, other) = merge(records, {})
+    arms = {combo.key: arm(combo), other.key: arm(other)}
+    (given_up,) = standings(replace(RULE, futility=0.2), arms)
+    assert (given_up.winner, given_up.final, given_up.stopped_early) == (None, True, True)
+    (comparison,) = Stopping(RULE, (given_up,)).comparisons("stairs", [*arms.values()])
+    assert (comparison.better, comparison.rate_a.n) == (None, given_up.pairs)
+    (as_before,) = standings(RULE, arms)
+    assert as_before.pairs == N_MAX
+
+
 def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_over() -> None:
     third = PlannedComparison("stairs", "good", "third", 0, N_MAX)
     rule = StopRule(0.05, 2, (PLANNED, third))
@@ -212,7 +224,7 @@ def test_one_number_alone_is_called_planned_after_an_early_stop(tmp_path: Path) 
     words = sentences(told(stopping_run(tmp_path)))
     assert "All 2 combos are complete: 40 of 40 planned episodes have a verdict." in words
     assert (
-        "1 of 1 comparison decided before the last pair of episodes; 40 of the grid's 80 episodes were not needed and"
+        "1 of 1 comparison over before the last pair of episodes; 40 of the grid's 80 episodes were not needed and"
         " are planned no more."
     ) in words
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.reporter.statistics.difference import PairCounts
-from comborun.reporter.statistics.sequential import decide, decide_both, interval_after_stopping
+from comborun.reporter.statistics.sequential import decide, decide_both, interval_after_stopping, pointless_after
 
 OUTCOMES = st.lists(st.sampled_from((-1, 0, 1)), max_size=60)
 
@@ -132,3 +132,34 @@ def test_the_interval_after_a_stop_covers_whatever_joins_the_episodes(p: float, 
         low, high = interval_after_stopping(PairCounts(used.count(0), used.count(1), used.count(-1), 0))
         covered += low <= p - q <= high
     assert covered / runs >= 0.95 - 3 * (0.95 * 0.05 / runs) ** 0.5
+
+
+@pytest.mark.parametrize(("p", "q", "mean_pairs", "power"), [(0.5, 0.5, 73, 0.025), (0.7, 0.5, 59, 0.728)])
+def test_giving_up_saves_pairs_of_equal_policies_at_the_cost_of_little_power(
+    p: float, q: float, mean_pairs: float, power: float
+) -> None:
+    """Without giving up it is 97.6 and 66 pairs, and a power of .749."""
+    runs, used, claims = 400, 0, 0
+    for seed in range(runs):
+        outcomes = pairs(p, q, 100, seed)
+        decision = decide(outcomes, 100, 0.025)
+        ended = pointless_after(outcomes[: decision.pairs], (100, 0.025), 0.2, 0.0)
+        used += ended or decision.pairs
+        claims += ended is None and decision.winner == 1
+    assert used / runs == pytest.approx(mean_pairs, abs=6)
+    assert claims / runs == pytest.approx(power, abs=0.05)
+
+
+def test_a_wanted_width_ends_a_test_as_soon_as_its_interval_is_narrow() -> None:
+    outcomes = pairs(0.6, 0.5, 400, 3)
+    ended = pointless_after(outcomes, (400, 0.025), 0.0, 0.25)
+    assert ended is not None
+
+    def width(count: int) -> float:
+        used = outcomes[:count]
+        low, high = interval_after_stopping(PairCounts(used.count(0), used.count(1), used.count(-1), 0))
+        return high - low
+
+    assert width(ended) <= 0.25 < width(ended - 1)
+    assert pointless_after(outcomes, (400, 0.025), 0.0, 0.0) is None
+    assert pointless_after(outcomes[:19], (400, 0.025), 0.9, 0.9) is None
