@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
@@ -23,12 +24,15 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
 from comborun.monitor.screen import Screen
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
-from comborun.remote.transport import Transport
+from comborun.remote.transport import LOCAL, Transport
+from comborun.rules.names import RUN
 from comborun.rules.words import Life
 
 SHORTEST_S = 2.0
 """between two looks, unless the interval is shorter"""
 _TICK_S = 1.0
+_END_LOOK_S = 0.1
+"""between two looks at a file of this machine"""
 _LAST_RETRY_S = 60.0
 _MOST_DOUBLINGS = 10
 T = TypeVar("T")
@@ -58,6 +62,11 @@ class Source:
 
     transport: Transport
     view: RunView
+
+    def end(self) -> Path | None:
+        """The file that tells of the end of a run that is on this machine and goes on."""
+        done = Path(self.view.directory, RUN.done)
+        return done if self.transport.host == LOCAL and not done.exists() else None
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
@@ -148,7 +157,7 @@ def watch(
             if status.finished:
                 break
             redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
-            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, redraw)
+            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, redraw, source.end())
     finally:
         screen.close()
     return status
@@ -204,12 +213,14 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     return replace(memory, link=link, lost=lost)
 
 
-def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None) -> None:
-    """Let time pass; `tick` is called about once a second on the way."""
+def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None, end: Path | None = None) -> None:
+    """Let time pass, until the file `end` is there; `tick` is called about once a second on the way."""
     deadline = clock.elapsed() + seconds
-    while (left := deadline - clock.elapsed()) > 0:
-        clock.sleep(min(_TICK_S, left))
-        if tick and clock.elapsed() < deadline:
+    ticked = clock.elapsed()
+    while (left := deadline - clock.elapsed()) > 0 and not (end and end.exists()):
+        clock.sleep(min(_END_LOOK_S if end else _TICK_S, left))
+        if tick and ticked + _TICK_S <= clock.elapsed() < deadline:
+            ticked = clock.elapsed()
             tick()
 
 

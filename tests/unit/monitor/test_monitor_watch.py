@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,19 @@ def test_it_looks_once_per_interval_until_all_has_ended() -> None:
     assert [shown.finished for shown in screen.seen] == [False, False, True]
     assert clock.passed == 120
     assert screen.closed == 1
+
+
+def test_the_end_of_a_run_on_this_machine_is_seen_at_once(tmp_path: Path) -> None:
+    class Ending(HandClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if self.passed > 5:
+                (tmp_path / "dispatch/done").touch()
+
+    (tmp_path / "dispatch").mkdir()
+    view, clock = replace(VIEW, directory=str(tmp_path)), Ending()
+    watch(Source(StagedHost([GOES_ON, HAS_ENDED], "local"), view), Pictures(), clock, Settings(60))
+    assert 5 < clock.passed < 6
 
 
 def test_it_asks_only_for_what_it_does_not_know() -> None:
