@@ -122,7 +122,7 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
 def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_own(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30), limits="{parallel: 1}")
     desk.combo("launch", grid)
-    until(lambda: list(desk.runs[-1].glob("sessions/field_good/attempt-1")), "the next window is opened ahead")
+    until(lambda: list(desk.runs[-1].glob("dispatch/window-*")), "the next window is opened ahead")
     waiting = desk.combo("logs", "field_good")
     assert waiting.returncode == 2
     assert "has not started yet" in waiting.stderr
