@@ -88,6 +88,7 @@ REFUSED = (
     "host: -x",
     "root: runs",
     "overrides: [{episodes: 1}]",
+    "sync: [{from: x}]",
     "sync: [{from: x, to: ~/y, max_size: 0}]",
     "replaces: {a: b}",
     "secrets: {HF_TOKEN: hf_abc}",
@@ -108,6 +109,7 @@ REFUSED = (
     "launcher: mpirun",
     "container: {runtime: podman}",
     "stop_early: some",
+    "stop_early: {comparisons: []}",
     "stop_early: {comparisons: [[a]]}",
     "overrides: [{when: {policy: a}, limits: {parallel: 1}}]",
 )

@@ -65,6 +65,12 @@ def troubled() -> RunStatus:
     return status_of(a_view(plan), an_answer(*seen, host=(*HOST, *header)))
 
 
+def long_names() -> RunStatus:
+    plan = a_plan([a_session("a policy of many words", f"a scene with a long name {number}") for number in range(3)])
+    seen = Seen(plan.sessions[1].name, counts=(62, 55), log=b"episode 61\n")
+    return status_of(a_view(plan), an_answer(seen))
+
+
 def granted(each: str) -> RunStatus:
     """A busy box whose sessions hold a GPU each."""
     status = busy(FOUR_GPUS)
@@ -80,6 +86,7 @@ SCENES = {
     "busy-120-colour": lambda: picture(busy(), 120, colour=True),
     "many-80": lambda: picture(many(130), 80),
     "unreachable-100-colour": lambda: picture(away(), 100, colour=True),
+    "long-names-40": lambda: picture(long_names(), 40),
     "gpus-120": lambda: picture(busy(FOUR_GPUS), 120),
     "granted-80": lambda: picture(granted("0 1 2 3 0 1 2 "), 80),
     "troubled-160": lambda: picture(troubled(), 160),
