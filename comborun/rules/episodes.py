@@ -22,8 +22,6 @@ DIGITS_LIMIT = 4300
 HEAD = 1 << 16
 """bytes from the beginning of a file that tell its format"""
 _HEAD_LINES = 100
-DOCUMENT_MOST = 4 << 20
-"""bytes of a document of no known format that are looked at to say what it is"""
 
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
 ROW_FORMATS = (JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from comborun.reporter.adapters import names
 from comborun.reporter.adapters.rates import agrees, count
 from comborun.reporter.adapters.reading import UNNAMED, RefusedFileError, RejectKind
-from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME
-from comborun.rules.fields import MISSING, NO_VERDICTS, integer
+from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole
+from comborun.rules.fields import MISSING, NO_VERDICTS, TORN, RefusedError, integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -191,17 +191,11 @@ def _text(stream: BinaryIO) -> str:
 
 def _object(stream: BinaryIO) -> dict[str, Any]:
     """The JSON object that a whole file is."""
-    text = _text(stream)
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]")):
-            raise RefusedFileError("half-written JSON: being written, or cut off", RejectKind.TORN) from error
-        raise RefusedFileError(f"not JSON: {error.msg} in line {error.lineno}") from error
-    except RecursionError as error:
-        raise RefusedFileError("nested too deeply") from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise RefusedFileError("not JSON: a number too long") from error
+        value = decode_whole(_text(stream))
+    except RefusedError as refused:
+        torn = refused.reason == TORN
+        raise RefusedFileError(str(refused), RejectKind.TORN if torn else RejectKind.UNREADABLE) from refused
     if not isinstance(value, dict):
         raise RefusedFileError("not a JSON object", RejectKind.NOT_A_RECORD)
     return value
