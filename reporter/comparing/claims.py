@@ -144,7 +144,9 @@ def _undecided(group: EnvironmentComparisons) -> str:
 def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
     if not numbers:
         return f"{one.a} and {one.b}"
-    p = "" if one.bounded else f", Holm p {p_value(one.worst_holm)}"
+    p = "" if one.bounded else f", Holm p {p_value(one.p_holm)}"
+    if any(one.unknown) and not one.bounded:
+        p += f" ({p_value(one.worst_holm).removeprefix('= ')} with episodes without a verdict against it)"
     return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
 
 
