@@ -30,7 +30,7 @@ def proposed(sentence):
     ("name", "text", "line"),
     [
         ("r.json", '[{"episode": 0, "success": true}, {"episode": 1, "success": false}]', 'files: "**/*.json"'),
-        ("r.json", '{"all": [{"ep": 1, "success": true}, {"ep": 2, "success": false}]}', "{field: ep, from: 1}"),
+        ("r.json", '{"all": [{"ep": 1, "success": true}, {"ep": 2, "success": false}]}', 'files: "**/*.json"'),
         ("r.csv", "reward,frames\n0.5,3\n0.25,4\n", 'files: "**/*.csv", episode: line, success: none'),
         ("r.ndjson", '{"episode": 0, "solved": true}\n{"episode": 1, "solved": false}\n', "success: solved"),
     ],
