@@ -83,9 +83,10 @@ def _chosen(
     running |= {one.name: one for one in status.servers if one.alive}
     if len(names) > 1:
         names = tuple(name for name in names if name in running) or names
-    if len(names) > 1:
+    first, *others = names
+    if others:
         raise UserError(f"{' '.join(words)} is {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
-    return names[0], running.get(names[0])
+    return first, running.get(first)
 
 
 def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, write: bool) -> list[str]:
