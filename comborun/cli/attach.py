@@ -77,16 +77,15 @@ def _chosen(
     target: Target, source: Source, words: tuple[str, ...], *, write: bool
 ) -> tuple[str, SessionStatus | Server | None]:
     """The session that is meant, of several the one that runs; and how it stands, None where nothing of it runs."""
-    names = target.sessions(source, words, guess=not write)
+    names = list(target.sessions(source, words, guess=not write))
     status = once(source)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
     running |= {one.name: one for one in status.servers if one.alive}
     if len(names) > 1:
-        names = tuple(name for name in names if name in running) or names
-    first, *others = names
-    if others:
+        names = [name for name in names if name in running] or names
+    if len(names) > 1:
         raise UserError(f"{' '.join(words)} is {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
-    return first, running.get(first)
+    return names[0], running.get(names[0])
 
 
 def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, write: bool) -> list[str]:
