@@ -54,9 +54,10 @@ old_pythons() {
       continue
     fi
     folder=$checkout/.venv/hosts-$version
-    if ! [ -x "$folder/bin/pytest" ]; then
+    if ! "$folder/bin/python" -c 'import hypothesis, numpy, xdist' 2>/dev/null; then
       "$python" -m venv "$folder"
-      "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check 'pytest>=8.3' 'pytest-xdist>=3.6'
+      "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check hypothesis numpy \
+        'pytest>=8.3' 'pytest-xdist>=3.6'
     fi
     step "rules and host under Python $version" travelling_tests "$folder" -n 4 ||
       step "rules and host under Python $version: what failed beside others" travelling_tests "$folder" --last-failed

@@ -104,8 +104,8 @@ def test_a_command_that_leaves_nothing_needs_no_search():
 
 def test_a_double_fork_without_the_marker_in_its_environment_is_still_ours():
     command = (
-        "if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n"
-        '            os.execve("/bin/sleep", ["sleep", "600"], {})\n        os._exit(0)'
+        "child = os.fork()\n    if child == 0:\n        os.setsid()\n        if os.fork() == 0:\n"
+        '            os.execve("/bin/sleep", ["sleep", "600"], {})\n        os._exit(0)\n    os.waitpid(child, 0)'
     )
     text = "left = remains.find()\nprint(len(left), remains.end(0.2, 5), remains.find())"
     assert run(REMAINS.format(command=command) + text) == "1 (1, []) []\n"
