@@ -259,6 +259,7 @@ def test_a_supervisor_that_can_not_be_ended_is_named_too(box: Box) -> None:
 
 def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(81559)
     box.environment["COMBORUN_GPU_BACK_S"] = "0"
     box.plan({f"env_{n}": bash("sleep 600", gpus=1) for n in ("one", "two")}, gpus="0", per_gpu=2)
     box.start()
@@ -274,10 +275,12 @@ def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) 
 
 
 def test_memory_of_gpus_that_nobody_can_ask_about_is_unknown(box: Box, tmp_path: Path) -> None:
-    Gpus(box, tmp_path / "bin")
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(81559)
     box.plan({"env_one": bash("sleep 600", gpus=1)}, gpus="0")
     box.start()
     box.begun("env_one")
+    gpus.fault("fail")
     stopped = box.stop()
     assert stopped.returncode == 0
     assert "GPU memory: unknown whether all of it came back" in stopped.stdout
