@@ -256,7 +256,8 @@ def test_a_smoke_test_without_a_record_halts_the_run_until_a_person_lets_it_go_o
     box.write("dispatch/queue.jsonl", ROWS)
     box.start()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    assert box.fields("dispatch/hold")["why"] == "the smoke test left no record: env_two_smoke"
+    why = box.fields("dispatch/hold")["why"]
+    assert ("env_one_smoke" in why, "env_two_smoke" in why) == (False, True)
     assert box.begin("env_one") is None
     box.program("control", "resume")
     box.start()
