@@ -47,7 +47,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     assert '"GET / HTTP/1.1" 200' in desk.combo("logs", "tiny").stdout
     assert not alive(begin.pid)
     assert desk.json("status")["servers"][0]["state"] == "ended"
-    assert "the server (tiny) is ! ended" in desk.combo("explain", "tiny").stdout
+    assert desk.json("explain", "tiny")["state"] == "ended"
     other = desk.grid(**{**more, "servers": "{tiny: {command: 'other {port}'}}", "episodes": "5"})
     refused = desk.combo("launch", other, "--changed", "rerun")
     assert "`tiny` is defined otherwise than in the run" in refused.stderr
