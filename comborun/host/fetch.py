@@ -169,7 +169,7 @@ class Answer:
 def _tells_of_a_failure(at: str) -> bool:
     """Whether the log of an attempt is of a failure, and short enough to go along."""
     log = f"{at}/log"
-    failed = "class" in files.read(f"{at}/end")
+    failed = bool(files.read(f"{at}/end").get("class"))
     return failed and os.path.isfile(log) and os.path.getsize(log) <= _LOG_MOST
 
 

@@ -235,9 +235,12 @@ def test_the_manifest_names_the_preset_and_its_digest(runs: dict[str, Path]) -> 
     assert len(provenance["preset.sha256"]) == 64
 
 
-def test_a_copy_of_a_run_has_the_logs_that_are_results(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_copy_of_a_run_has_the_logs_that_are_results_or_tell_of_a_failure(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
     assert collected(mirror_of(runs["openpi"], tmp_path)) == collected(runs["openpi"])
-    assert not list(mirror_of(runs["lerobot"], tmp_path).glob("sessions/*/attempt-1/log"))
+    logs = mirror_of(runs["lerobot"], tmp_path).glob("sessions/*/attempt-1/log")
+    assert {log.parts[-3] for log in logs} == {"libero_goal_killed"}
 
 
 def test_only_what_lacks_episodes_would_be_run_again(runs: dict[str, Path]) -> None:
