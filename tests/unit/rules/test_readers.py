@@ -50,7 +50,7 @@ def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> Non
 def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
     rows = read(episodes.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
     assert list(told(rows).values()) == TEN
-    assert rows.samples[3] == {"return": 52.0, "length": 52, "success": True}
+    assert rows.samples[3] == {"episode": 3, "return": 52.0, "length": 52, "success": True}
 
 
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
