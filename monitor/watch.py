@@ -10,7 +10,6 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -140,22 +139,27 @@ def watch(
     """Show the run until it has finished; the last status.
 
     `heed` gets the status after each look that the host answered, and says why `stop_early` can decide nothing, if that
-    is so. It may talk to the host: a HostError of it is the link's affair, and the next look will tell of that.
+    is so. It may talk to the host, for as long as a look may: after a HostError of it the next look does not wait.
     """
-    memory, begun = _Memory(), clock.elapsed()
+    memory, begun, at_once = _Memory(), clock.elapsed(), False
     try:
         while True:
             source, memory = _look(source, memory, clock)
             status = memory.status(source.view, clock)
             screen.show(status)
+            was_at_once, at_once = at_once, False
             if heed and status.link.reachable:
-                with suppress(HostError):
+                try:
                     memory = replace(memory, undecided=heed(status))
+                except HostError:
+                    at_once = not was_at_once
                 if memory.undecided != status.undecided:
                     status = memory.status(source.view, clock)
                     screen.show(status)
             if status.finished:
                 break
+            if at_once:
+                continue
             redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
             _wait(_until_next(status, settings, clock.elapsed() - begun), clock, redraw, source.end())
     finally:

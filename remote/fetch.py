@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.mirror import Draft, Held, Mirror, Piece, Skipped, parse_answer, request
+from comborun.remote.mirror import Draft, Held, Mirror, OccupiedError, Piece, Skipped, parse_answer, request
 from comborun.rules.names import RUN
 from comborun.text import GIB, MIB, clean
 
@@ -39,6 +40,15 @@ _TIMEOUT_S = 300.0
 _OVERHEAD = 32 * MIB
 """what an answer may hold besides: names"""
 _TRIES = 3
+_WATCHED_S = 10.0
+"""after which a fetch for somebody who watches stops, with at least one file"""
+_WATCHED_ANSWER_S = 20.0
+"""the deadline of an answer to it: a host that is gone must not be noticed later than by a look"""
+_WATCHED_LIMIT = LIMIT // 32
+"""bytes of files in its first answer; twice as many in the next, unless that one took long"""
+_QUICK_S = 2.0
+_SHARED_S = 1.0
+"""how long it waits for another fetch into the same mirror"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,20 @@ def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMI
         return _Fetching(transport, run_dir, copy, limit, most).finish()
 
 
+def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | None:
+    """The same for somebody who watches: it takes seconds, and the next one goes on; None where there is more to bring.
+
+    It does not wait for another fetch into the same mirror: that one brings the same.
+    """
+    copy = Mirror(mirror)
+    try:
+        with copy.locked(_SHARED_S):
+            fetching = _Fetching(transport, run_dir, copy, _WATCHED_LIMIT, MOST)
+            return fetching.hurry()
+    except OccupiedError:
+        return None
+
+
 def fetch_files(
     transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], told: Callable[[int], None]
 ) -> Fetched:
@@ -94,6 +118,7 @@ class _Fetching:
         self._run_dir = run_dir
         self._mirror = mirror
         self._limit = limit
+        self._timeout = _TIMEOUT_S
         self._most = most
         self._held = mirror.inventory()
         self._size = sum(max(_BLOCK, held.size) for held in self._held.values())
@@ -111,12 +136,31 @@ class _Fetching:
         """files that are no results"""
         self.told: Callable[[int], None] = lambda _: None
 
+    def hurry(self) -> Fetched | None:
+        """Bring what comes in a few seconds, but a whole file at least; None where there is more."""
+        self._timeout = _WATCHED_ANSWER_S
+        begun = asked = time.monotonic()
+        try:
+            while self._round():
+                now = time.monotonic()
+                if self._files and now > begun + _WATCHED_S:
+                    return None
+                if now < asked + _QUICK_S:
+                    self._limit = min(LIMIT, 2 * self._limit)
+                asked = now
+        finally:
+            self._drop()
+        return self._fetched()
+
     def finish(self) -> Fetched:
         try:
             while self._round():
                 self.told(self._files)
         finally:
             self._drop()
+        return self._fetched()
+
+    def _fetched(self) -> Fetched:
         why = "it kept changing while it was copied"
         restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
         return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless))
@@ -154,7 +198,7 @@ class _Fetching:
             self._run_dir,
             str(self._limit),
             stdin=request(self._held, {**self._missing, **dict(self._again())}, part),
-            timeout=_TIMEOUT_S,
+            timeout=self._timeout,
             limit=self._limit + _OVERHEAD,
             python=program.of_run(self._run_dir),
         )

@@ -193,6 +193,10 @@ class Draft:
         self._path.unlink(missing_ok=True)
 
 
+class OccupiedError(UserError):
+    """Another fetch holds the mirror."""
+
+
 class Mirror:
     """One copy. Use it under `locked()`."""
 
@@ -201,13 +205,15 @@ class Mirror:
         self._inside: set[Path] = set()
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Alone with the mirror. Raises UserError when another fetch does not let go of it, or nobody can write."""
+    def locked(self, patience: float = _WAIT_S) -> Iterator[None]:
+        """Alone with the mirror. Raises OccupiedError when another fetch holds it longer than `patience` seconds, and
+        UserError when nobody can write there.
+        """
         with _explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / _LOCK).open("ab")
         with lock:
-            _acquire(lock.fileno(), self.directory)
+            _acquire(lock.fileno(), self.directory, time.monotonic() + patience)
             with _explained(self.directory):
                 yield
 
@@ -253,14 +259,13 @@ def _put_aside(place: Path) -> None:
     place.rename(place.with_name(f".was-{place.name}-{secrets.token_hex(3)}"))
 
 
-def _acquire(descriptor: int, directory: Path) -> None:
-    deadline = time.monotonic() + _WAIT_S
+def _acquire(descriptor: int, directory: Path, deadline: float) -> None:
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise UserError(f"another fetch holds {directory}", "wait for it, or end it") from None
+                raise OccupiedError(f"another fetch holds {directory}", "wait for it, or end it") from None
             time.sleep(0.05)
 
 

@@ -267,6 +267,19 @@ def bring(transport: Transport, run: str, directory: str, most: int | None = Non
         return copy, ()
     from comborun.remote.fetch import MOST, fetch
 
-    skipped = fetch(transport, directory, copy, most=MOST if most is None else most).skipped
+    fetched = fetch(transport, directory, copy, most=MOST if most is None else most)
     (copy / COMPLETED).touch()
-    return copy, skipped
+    return copy, fetched.skipped
+
+
+def bring_some(transport: Transport, run: str, directory: str) -> tuple[Path, tuple[Skipped, ...]] | None:
+    """The same within seconds, for somebody who watches; None where the rest is left to the next time."""
+    copy = copy_of(transport.host, run, directory)
+    if transport.host == LOCAL:
+        return copy, ()
+    from comborun.remote.fetch import fetch_some
+
+    if not (fetched := fetch_some(transport, directory, copy)):
+        return None
+    (copy / COMPLETED).touch()
+    return copy, fetched.skipped

@@ -14,7 +14,7 @@ import click
 from comborun.cli.terminal import program
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
-from comborun.remote.runs import Launch, Run, age_of_copy, bring, choose, copy_of, list_runs, remembered
+from comborun.remote.runs import Launch, Run, age_of_copy, bring, bring_some, choose, copy_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -106,6 +106,10 @@ class Target:
             click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
         return bring(self.transport, self.run, self.directory, most)
+
+    def bring_some(self) -> tuple[Path, tuple[Skipped, ...]] | None:
+        """The same while somebody watches the host: what comes in seconds; None where that is not all."""
+        return bring_some(self.transport, self.run, self.directory)
 
     def command(self, verb: str, session: str = "") -> str:
         """A command about this run, or about a session of it, as the user can type it."""

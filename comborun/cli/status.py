@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -195,13 +194,19 @@ class Mirroring:
         self._at = 0.0
 
     def __call__(self, seen: RunStatus) -> str:
-        """Whatever goes wrong with it leaves the mirror as it is."""
+        """Whatever goes wrong with it leaves the mirror as it is. Raises HostError: the link may be the reason."""
         ended = sum(one.life is Life.ENDED for one in seen.every)
         changed = (seen.recorded, ended) != self._brought
         if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report fetches at the end
-            with suppress(UserError):
-                self._target.bring()
-            self._brought, self._at = (seen.recorded, ended), time.monotonic()
+            try:
+                if self._target.bring_some():
+                    self._brought = seen.recorded, ended
+            except HostError:
+                raise
+            except UserError:  # no room here, say: the report tells of it
+                self._brought = seen.recorded, ended
+            finally:
+                self._at = time.monotonic()
         return ""
 
 
@@ -222,7 +227,9 @@ class StopEarly:
         if seen.recorded == self._recorded:
             return self._undecided
         try:
-            decided = self._decide()
+            decided = self._decide(whole=seen.finished)
+            if decided is None:
+                return self._undecided
             queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
             names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
             if names or lines != self._told:
@@ -253,10 +260,14 @@ class StopEarly:
         if self._undecided:
             click.echo(f"! {harmless(self._undecided)}", err=True)
 
-    def _decide(self) -> Stopping:
+    def _decide(self, *, whole: bool = False) -> Stopping | None:
+        """None while not all records are here: the next look goes on."""
         from comborun.reporter.comparing.stopping import decide_run
 
-        source, skipped = self._target.bring()
+        brought = self._target.bring() if whole else self._target.bring_some()
+        if not brought:
+            return None
+        source, skipped = brought
         decided = decide_run(source, dict(skipped))
         self._undecided = undecided_sentence(decided.standings)
         return decided

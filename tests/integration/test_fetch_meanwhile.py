@@ -14,7 +14,10 @@ from fetched_run import Link, Run, contents, get, mirror, run
 from prefaced import Prefaced
 
 from comborun.errors import HostError
-from comborun.remote.fetch import Fetched
+from comborun.monitor.observe import ANSWER_S
+from comborun.remote import fetch as fetching
+from comborun.remote.fetch import Fetched, fetch_some
+from comborun.remote.mirror import Mirror
 from comborun.remote.transport import Completed
 
 __all__ = ["mirror", "run"]
@@ -79,6 +82,43 @@ def test_a_limit_is_kept_by_asking_again_and_a_big_file_comes_in_parts(run: Run,
     with (run.path / "sessions/e_q/attempt-1/out/big.jsonl").open("ab") as file:
         file.write(big)
     assert get(run, mirror, limit=64_000) == Fetched(1, 300_000, 0)
+    assert contents(mirror) == run.files()
+
+
+def test_who_watches_waits_seconds_for_records_and_each_time_brings_more(
+    run: Run, mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.attempt("e_q", {"big.jsonl": os.urandom(600_000), "next.jsonl": os.urandom(600_000)})
+    monkeypatch.setattr(fetching, "_WATCHED_S", 0.0)
+    monkeypatch.setattr(fetching, "_QUICK_S", 0.0)
+    times = 0
+    while fetch_some(Link(), str(run.path), mirror) is None:
+        held = len(contents(mirror))
+        times += 1
+        assert times < 20
+    assert times > 1
+    assert held < len(contents(mirror)), "the last one brought the rest"
+    assert contents(mirror) == run.files()
+
+
+def test_who_watches_gives_up_an_answer_as_soon_as_a_look_would(run: Run, mirror: Path) -> None:
+    patience: list[float] = []
+
+    class Slow(Link):
+        def run(self, script: str, *args: str, **options: Any) -> Completed:
+            patience.append(options["timeout"])
+            return super().run(script, *args, **options)
+
+    assert fetch_some(Slow(), str(run.path), mirror)
+    assert max(patience) <= ANSWER_S
+
+
+def test_who_watches_leaves_the_mirror_to_a_fetch_that_goes_on(run: Run, mirror: Path) -> None:
+    link = Link()
+    with Mirror(mirror).locked():
+        assert fetch_some(link, str(run.path), mirror) is None
+    assert not link.sent
+    assert fetch_some(link, str(run.path), mirror)
     assert contents(mirror) == run.files()
 
 

@@ -241,6 +241,24 @@ def test_what_can_not_be_decided_is_shown_at_once_and_while_the_host_is_away() -
     assert [status.undecided for status in screen.seen] == ["", "", *["stop_early can't decide"] * 3, ""]
 
 
+def test_a_host_that_went_away_while_heed_asked_it_is_looked_at_at_once() -> None:
+    def lost(_: RunStatus) -> str:
+        raise HostError("gpubox did not answer in time")
+
+    _, screen, clock = play(GOES_ON, CUT, HAS_ENDED, heed=lost)
+    assert [shown.link.reachable for shown in screen.seen] == [True, False, True]
+    assert clock.passed == 2, "it waits a little after it is known, and not before"
+
+
+def test_what_heed_can_not_ask_of_a_host_that_is_there_does_not_make_the_looks_a_rush() -> None:
+    def refused(_: RunStatus) -> str:
+        raise HostError("gpubox can't write")
+
+    _, screen, clock = play(*[GOES_ON] * 4, HAS_ENDED, heed=refused)
+    assert len(screen.seen) == 5
+    assert clock.passed == 120
+
+
 # When to look next
 
 PAIR = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
