@@ -50,6 +50,8 @@ def test_a_smoke_test_is_meant_by_its_own_name_only() -> None:
     plan = a_plan([replace(FLAT, name="stairs_flat_smoke", flag="smoke"), FLAT])
     assert meant(plan, "flat", "stairs") == ("stairs_flat",)
     assert meant(plan, "stairs_flat_smoke") == ("stairs_flat_smoke",)
+    replaced = a_plan([replace(FLAT, flag="dropped"), plan.sessions[0]])
+    assert meant(replaced, "flat", "stairs") == ("stairs_flat_smoke",), "what was replaced is not meant besides"
 
 
 def test_a_model_server_has_a_name_too() -> None:
