@@ -18,7 +18,7 @@ from comborun.host.refusal import USAGE, Refusal, answer
 from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "unknown", "cpus", "host_memory", "token", "cap"))
-"""reasons that only the end of other sessions can remove. A loading model server is not one: it may fail soon"""
+"""reasons that the end of other sessions, or an answer of nvidia-smi, removes. A loading model server may fail soon"""
 _SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 

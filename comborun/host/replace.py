@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LADDER = ((signal.SIGINT, "INT", 20.0), (signal.SIGTERM, "TERM", 10.0))
 _CLOSED_S = 3.0
 _SHELL = re.compile(r"(-|.*/)?(bash|zsh|fish|sh|dash|ksh|tcsh|csh)", re.DOTALL)
-_SCRIPT = re.compile(r".*/sessions/.*/session\.sh", re.DOTALL)
+_SCRIPT = re.compile(r".*/(sessions/.*/session|lib/window)\.sh", re.DOTALL)
 
 
 class Found:

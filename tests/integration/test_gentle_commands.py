@@ -20,6 +20,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "attach": ("maze_good",),
     "calibrate": (GRID, "--most", "1"),
     "check": (GRID,),
+    "clean": ("--older", "0", "--yes"),
+    "completion": ("bash",),
     "doctor": ("--host", "local"),
     "drain": (),
     "canary": (),
@@ -41,6 +43,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "schema": (),
     "slots": ("1",),
     "status": (),
+    "try": (GRID,),
 }
 """command -> words after which it does what it does"""
 WATCHING = ("calibrate", "monitor", "run")
@@ -72,6 +75,7 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
         assert calls[name].stdout
         assert calls[name].stdout.readline()
         calls[name].send_signal(signal.SIGINT)
+    calls["try"].send_signal(signal.SIGINT)  # it shows all at its end
     said = {name: ended(call) for name, call in calls.items()}
     assert not [role for pid, role in there.items() if not alive(pid)], said
     assert processes(run) == there

@@ -132,7 +132,6 @@ def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_repor
     watched = far.combo("monitor", "--interval", "0.3")
     assert watched.returncode == 0, watched.stdout + watched.stderr
     assert (far_host.user.home / "cut").exists()
-    assert re.search(r"! unreachable since [0-9:]+ \(.+\); the report follows when the host answers\n", watched.stderr)
     folder = re.search(r"Report: (.*)", watched.stdout)
     assert folder
     document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())

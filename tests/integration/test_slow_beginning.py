@@ -64,11 +64,12 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     ("reasons", "grant", "old", "expected"),
     [
         (["smoke", "gpu_memory"], False, False, Beginning.WAITS),
-        (["smoke", "unknown", "server"], False, False, Beginning.NOT_BEGUN),
+        (["unknown"], False, False, Beginning.WAITS),
+        (["smoke", "server"], False, False, Beginning.NOT_BEGUN),
         (["gpu_memory"], True, False, Beginning.NOT_BEGUN),
         (["gpu_memory"], False, True, Beginning.NOT_BEGUN),
     ],
-    ids=["room", "what-passes-or-fails", "one-on-its-way", "an-earlier-dispatcher's"],
+    ids=["room", "a-driver-that-does-not-answer", "what-passes-or-fails", "one-on-its-way", "an-earlier-dispatcher's"],
 )
 def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_is_on_its_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str], grant: bool, old: bool, expected: Beginning
