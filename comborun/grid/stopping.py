@@ -42,25 +42,25 @@ def _shards(tree: object) -> ShardCount:
     return value
 
 
-def _alpha(tree: object) -> float:
+def _number(tree: object, example: str) -> float:
     text = scalar_of(tree).text
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        raise UserError(f"`{text}` is no number", "the chance of any wrong claim, such as 0.05") from None
+        raise UserError(f"`{text}` is no number", example) from None
+
+
+def _alpha(tree: object) -> float:
+    value = _number(tree, "the chance of any wrong claim, such as 0.05")
     if not 0 < value <= 0.5:
-        raise UserError(f"`{text}` is no chance of error to accept", "above 0 and at most 0.5, mostly 0.05")
+        raise UserError(f"`{value:g}` is no chance of error to accept", "above 0 and at most 0.5, mostly 0.05")
     return value
 
 
 def _gap(tree: object) -> float:
-    text = scalar_of(tree).text
-    try:
-        value = float(text)
-    except ValueError:
-        raise UserError(f"`{text}` is no number", "a difference of success rates, such as 0.1") from None
+    value = _number(tree, "a difference of success rates, such as 0.1")
     if not 0 < value < 1:
-        raise UserError(f"`{text}` is no difference of success rates", "above 0 and below 1, such as 0.1")
+        raise UserError(f"`{value:g}` is no difference of success rates", "above 0 and below 1, such as 0.1")
     return value
 
 
