@@ -101,7 +101,7 @@ def queue(plan: Plan) -> str:
         row(
             name=session.name,
             flag=session.flag,
-            **{**asdict(session.request), "gpus": session.gpus, "alone": None},
+            **asdict(session.resources),
             servers=[name for name, _ in session.servers],
             kind=kind(session),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -92,6 +92,11 @@ class Session:
     def episodes(self) -> range:
         """The indices of its planned episodes (or steps)."""
         return range(self.first, self.first + self.count)
+
+    @property
+    def resources(self) -> Request:
+        """All that it asks of its host."""
+        return replace(self.request, gpus=self.gpus)
 
 
 @dataclass(frozen=True)

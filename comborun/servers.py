@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.resources import NOTHING, BashWord, PinMode
@@ -86,6 +86,11 @@ class Server:
     digest: str = ""
     """of what it runs: a part of the work of every session that asks it"""
 
+    @property
+    def resources(self) -> Request:
+        """All that it asks of its host."""
+        return replace(self.request, gpus=self.gpus)
+
 
 def variable(name: str, field: str = "") -> str:
     """The environment variable of a server's field; without one the beginning of all three."""
@@ -107,6 +112,12 @@ class Instance(NamedTuple):
     """whose sessions it serves; None: it is the only one"""
     server: Server
 
+    @property
+    def request(self) -> Request:
+        """All that it asks of its host."""
+        asked = self.server.resources
+        return asked if self.gpu is None else replace(asked, only=(self.gpu,))
+
 
 def instances(plan: Plan) -> Iterator[Instance]:
     """Everything that runs, in the plan's order."""
@@ -125,8 +136,7 @@ def table(plan: Plan) -> str:
             name=one.name,
             kind=one.server.name,
             gpu=one.gpu,
-            **{**asdict(one.server.request), "gpus": one.server.gpus, "alone": None}
-            | ({} if one.gpu is None else {"only": [one.gpu]}),
+            **asdict(one.request),
             restarts=one.server.restarts,
         )
         for one in instances(plan)
@@ -135,4 +145,6 @@ def table(plan: Plan) -> str:
 
 def row(**fields: Any) -> str:
     """A record of a table; what is not said is left out."""
-    return render((key, value) for key, value in fields.items() if value not in (None, "", (), []))
+    return render(
+        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
+    )

@@ -14,7 +14,7 @@ from comborun.errors import UserError
 from comborun.forecast.calibration import Measured, Step
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.knowledge import granted
-from comborun.planner.packing import Task, capacity, fits
+from comborun.planner.packing import fits, stage
 from comborun.text import shortened
 from comborun.work import combo_of
 
@@ -133,13 +133,13 @@ def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
 
     `before` is the host when the calibration began: what others have taken since is no measure of the host.
     """
-    tasks = [Task.of(session) for session in plan.sessions]
-    count, lack = fits(tasks, capacity(plan, host))
-    then, _ = fits(tasks, capacity(plan, before))
-    if count < min(then, len(tasks)):
+    requests = [session.resources for session in plan.sessions]
+    count, lack = fits(requests, stage(plan, host))
+    then, _ = fits(requests, stage(plan, before))
+    if count < min(then, len(requests)):
         now = f"{_told(lack)} allow {count} at once now, and allowed {then} when the calibration began"
         return f"the host has changed meanwhile: {now}; calibrate again when it is as it will be"
-    return "" if count >= len(tasks) else f"{count} at once is what {_told(lack)} allow"
+    return "" if count >= len(requests) else f"{count} at once is what {_told(lack)} allow"
 
 
 def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:

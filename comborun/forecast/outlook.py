@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.planner.packing import Capacity, Task, beside_servers, capacity, fits, play
-from comborun.rules.placement import Request
+from comborun.planner.packing import Job, Stage, beside_servers, fits, play, stage
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge
     from comborun.resources import HostFacts
+    from comborun.rules.placement import Request, Room
     from comborun.work import Combo
 
 PARALLEL = "limits.parallel"
@@ -62,22 +62,21 @@ class Outlook:
 def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
     """Of `plan`, which lay_out has made of the other three."""
     sessions = [one for one in plan.sessions if one.flag != "dropped"]
-    tasks, room = [Task.of(one) for one in sessions], capacity(plan, host)
-    beside = beside_servers(room)
+    jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
+    beside = beside_servers(on)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
-    possible = [task for task in tasks if _possible(task, room)]
-    timeless = [replace(task, seconds=1.0) for task in possible]
-    first = play(timeless, replace(room, stagger=0.0))
+    possible = [job for job in jobs if _possible(job.request, on)]
+    first = play([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
-    whole = not unknown and len(possible) == len(tasks)
+    whole = not unknown and len(possible) == len(jobs)
     return Outlook(
         at_once=first.most,
         limited=slots if first.short_of == "slots" else first.short_of,
-        caps=tuple(_caps(*_usual(tasks), beside, slots)),
-        never=tuple(one.name for one, task in zip(sessions, tasks, strict=True) if not _possible(task, room)),
-        makespan=play(tasks, room).makespan if whole else None,
-        bound=bound(tasks, beside) if whole else None,
+        caps=tuple(_caps(_usual(jobs), beside, slots)),
+        never=tuple(one.name for one in sessions if not _possible(one.resources, on)),
+        makespan=play(jobs, on).makespan if whole else None,
+        bound=bound(jobs, beside) if whole else None,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
         source=known.source,
@@ -86,16 +85,17 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     )
 
 
-def _usual(tasks: Sequence[Task]) -> tuple[int, Request]:
+def _usual(jobs: Sequence[Job]) -> Request:
     """The request that most make."""
-    return Counter(task.kind for task in tasks).most_common(1)[0][0]
+    return Counter(job.request for job in jobs).most_common(1)[0][0]
 
 
-def _possible(task: Task, room: Capacity) -> bool:
-    return fits([task], replace(room, slots=1))[0] == 1
+def _possible(request: Request, on: Stage) -> bool:
+    return fits([request], replace(on, slots=1))[0] == 1
 
 
-def _caps(gpus: int, asked: Request, room: Capacity, slots: str) -> Iterator[str]:
+def _caps(asked: Request, on: Stage, slots: str) -> Iterator[str]:
+    room, gpus = on.room, asked.gpus
     if asked.cpus and room.cpus is not None:
         yield f"CPUs: {room.cpus // asked.cpus} at once"
     if asked.memory and room.memory is not None:
@@ -112,11 +112,12 @@ def _caps(gpus: int, asked: Request, room: Capacity, slots: str) -> Iterator[str
         yield f"per_host of {asked.group}: {asked.per_host} at once"
     for token in asked.tokens:
         yield f"`{token}`: 1 at once"
-    yield f"{slots}: {room.slots} at once"
+    yield f"{slots}: {on.slots} at once"
 
 
-def _per_gpu(room: Capacity, memory: int) -> str:
-    counts = {gpu: None if free is None else free // memory for gpu, free in room.gpus.items()}
+def _per_gpu(room: Room, memory: int) -> str:
+    frees = {gpu: room.gpu_memory.get(gpu) for gpu in room.gpus}
+    counts = {gpu: None if free is None else free // memory for gpu, free in frees.items()}
     if len(set(counts.values())) == 1:
         (count,) = set(counts.values())
         return "not known, since nvidia-smi doesn't tell" if count is None else f"{count} per GPU"
@@ -142,45 +143,44 @@ def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
             yield f"{key} {least}{f' to {most}' if most > least else ''}{unit}"
 
 
-def bound(tasks: Sequence[Task], room: Capacity) -> Bound:
+def bound(jobs: Sequence[Job], on: Stage) -> Bound:
     """The longest session, or the largest over all resources of demand x time / capacity."""
-    found = [Bound(max((task.seconds for task in tasks), default=0.0), "the longest session")]
-    found.append(Bound(sum(task.seconds for task in tasks) / max(1, room.slots), "sessions at once"))
+    room = on.room
+    found = [Bound(max((job.seconds for job in jobs), default=0.0), "the longest session")]
+    found.append(Bound(sum(job.seconds for job in jobs) / max(1, on.slots), "sessions at once"))
     if room.cpus:
-        found.append(Bound(sum(task.seconds * task.request.cpus for task in tasks) / room.cpus, "CPUs"))
+        found.append(Bound(sum(job.seconds * job.request.cpus for job in jobs) / room.cpus, "CPUs"))
     if room.memory:
-        found.append(Bound(sum(task.seconds * task.request.memory for task in tasks) / room.memory, "memory"))
-    found += _gpu_bounds(tasks, room)
-    found += _shared_bounds(tasks)
+        found.append(Bound(sum(job.seconds * job.request.memory for job in jobs) / room.memory, "memory"))
+    found += _gpu_bounds(jobs, room)
+    found += _shared_bounds(jobs)
     return max(found, key=lambda one: one.seconds)
 
 
-def _shared_bounds(tasks: Sequence[Task]) -> list[Bound]:
+def _shared_bounds(jobs: Sequence[Job]) -> list[Bound]:
     """Of tokens, which one session has at a time, and of groups with a cap on the host."""
     seconds: defaultdict[str, float] = defaultdict(float)
-    for task in tasks:
-        asked = task.request
+    for length, asked in jobs:
         for token in asked.tokens:
-            seconds[f"`{token}`"] += task.seconds
+            seconds[f"`{token}`"] += length
         if asked.per_host:
-            seconds[f"per_host of {asked.group}"] += task.seconds / asked.per_host
+            seconds[f"per_host of {asked.group}"] += length / asked.per_host
     return [Bound(total, of) for of, total in seconds.items()]
 
 
-def _gpu_bounds(tasks: Sequence[Task], room: Capacity) -> list[Bound]:
-    asking = [task for task in tasks if task.gpus]
+def _gpu_bounds(jobs: Sequence[Job], room: Room) -> list[Bound]:
+    asking = [job for job in jobs if job.request.gpus]
     if not asking or not room.gpus:
         return []
     found: list[Bound] = []
     places = room.per_gpu * len(room.gpus)
     if places:
-        found.append(Bound(sum(task.seconds * task.gpus for task in asking) / places, "sessions on a GPU"))
+        found.append(Bound(sum(length * asked.gpus for length, asked in asking) / places, "sessions on a GPU"))
     else:
-        alone = sum(task.seconds * task.gpus for task in asking if not task.request.gpu_memory)
+        alone = sum(length * asked.gpus for length, asked in asking if not asked.gpu_memory)
         found.append(Bound(alone / len(room.gpus), "GPUs"))
-    memory = [free for free in room.gpus.values() if free is not None]
-    total = sum(memory)
-    if len(memory) == len(room.gpus) and total:
-        demand = sum(task.seconds * task.gpus * task.request.gpu_memory for task in asking)
+    total = sum(room.gpu_memory.values())
+    if all(gpu in room.gpu_memory for gpu in room.gpus) and total:
+        demand = sum(length * asked.gpus * asked.gpu_memory for length, asked in asking)
         found.append(Bound(demand / total, "GPU memory"))
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.planner.knowledge import granted
-from comborun.planner.packing import Task, capacity, fits
+from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     Without a host (a cluster decides) as many run at once as the grid says, and nobody knows how many else.
     """
     plan = replace(plan, sessions=filled(plan.sessions, known, plan))
-    if host:
-        slots = fits([Task.of(session) for session in plan.sessions], capacity(plan, host))[0] or 1
-    else:
-        slots = grid.limits.parallel or 1
+    slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
     settings = {combo.session: combo.settings for combo in grid.combos}
     numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
     numbers |= _automatic(plan.sessions, settings, known, slots)

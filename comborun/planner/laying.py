@@ -14,7 +14,7 @@ from comborun.judging import NO_PROGRESS, ProgressRules
 from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
-from comborun.planner.packing import Task, capacity, check_fit, fits
+from comborun.planner.packing import at_once, check_fit
 from comborun.planner.placing import gpus_counted, hydra_overrides, with_components
 from comborun.planner.program import around_of, common_variables, variables_of, work_folder
 from comborun.planner.ranges import digest_of, session_digest
@@ -193,8 +193,8 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
     """Each session with as many threads as it has cores: those it asks for, or its share when as many run as can.
     Ranks of a launcher share them."""
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
-    fitting = fits([Task.of(session) for session in plan.sessions], capacity(plan, host))[0]
-    share = max(1, plan.cpus // max(1, min(fitting or plan.limits.parallel, plan.limits.parallel)))
+    fitting = at_once(plan, host) or plan.limits.parallel
+    share = max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
 
     def threads(session: Session) -> int:
         wish = wished[session.policy, session.environment]

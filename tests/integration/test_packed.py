@@ -9,15 +9,15 @@ from box import Box, bash
 from nvidia import Gpus
 
 from comborun.forecast.outlook import bound
-from comborun.planner.packing import Capacity, Task, play
-from comborun.rules.placement import Request
+from comborun.planner.packing import Job, Stage, play
+from comborun.rules.placement import Request, Room
 
 
 def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
     chance = random.Random(5)
-    tasks = sorted(
+    jobs = sorted(
         (
-            Task(
+            Job(
                 seconds=chance.choice([0.8, 1.5, 2.5]),
                 request=Request(
                     cpus=chance.choice([1, 1, 2, 3]),
@@ -28,17 +28,17 @@ def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
             )
             for number in range(16)
         ),
-        key=lambda task: -task.seconds,
+        key=lambda job: -job.seconds,
     )
-    room = Capacity(slots=5, cpus=6)
-    foreseen = play(tasks, room)
-    sessions = {f"s_{place}": bash(f"sleep {task.seconds}", request=task.request) for place, task in enumerate(tasks)}
-    box.run(sessions, parallel=room.slots, policy={"cpus": room.cpus})
+    on = Stage(Room(cpus=6), slots=5)
+    foreseen = play(jobs, on)
+    sessions = {f"s_{place}": bash(f"sleep {job.seconds}", request=job.request) for place, job in enumerate(jobs)}
+    box.run(sessions, parallel=on.slots, policy={"cpus": on.room.cpus})
 
     starts = {name: box.begun(name).started for name in sessions}
     ends = {name: box.ended(name).ended for name in sessions}
     took = max(ends.values()) - min(starts.values())
-    assert bound(tasks, room).seconds <= foreseen.makespan <= took
+    assert bound(jobs, on).seconds <= foreseen.makespan <= took
     moments = sorted(starts.values())
     most = max(sum(starts[name] <= moment < ends[name] for name in sessions) for moment in moments)
     assert most == foreseen.most
@@ -47,9 +47,9 @@ def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
 def test_the_real_dispatcher_chooses_among_unequal_gpus_as_the_play_does(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(10000, 35000)
-    tasks = [Task(1.0, 1, Request(gpu_memory=size)) for size in (8000, 30000)]
-    foreseen = play(tasks, Capacity(slots=4, gpus={0: 10000, 1: 35000}))
-    sessions = {f"s_{place}": bash("sleep 1", gpus=1, request=task.request) for place, task in enumerate(tasks)}
+    jobs = [Job(1.0, Request(1, gpu_memory=size)) for size in (8000, 30000)]
+    foreseen = play(jobs, Stage(Room((0, 1), gpu_memory={0: 10000, 1: 35000}), slots=4))
+    sessions = {f"s_{place}": bash("sleep 1", gpus=1, request=job.request) for place, job in enumerate(jobs)}
     box.plan(sessions, gpus="0,1")
     box.start()
     box.await_done(40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from comborun.forecast.outlook import bound, outlook
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
-from comborun.planner.packing import Capacity, Task, capacity, fits, play
+from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
 from comborun.resources import Card, HostFacts
-from comborun.rules.placement import Request
+from comborun.rules.placement import Request, Room
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 
@@ -23,6 +24,11 @@ GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {p
 def host(*cards: Card, cpus: int = 64, memory: int = 256 << 30, available: int | None = None) -> HostFacts:
     gpus = tuple(card.index for card in cards)
     return HostFacts("h", "h", cpus, memory, gpus, "5", "3", "", (), cards=cards, available=available)
+
+
+def gpus(memory: dict[int, int | None], stagger: float = 0.0) -> Stage:
+    known = {gpu: mib for gpu, mib in memory.items() if mib is not None}
+    return Stage(Room(tuple(memory), gpu_memory=known), 8, stagger)
 
 
 def laid(text: str, on: HostFacts, known: Knowledge = NOTHING_KNOWN) -> Plan:
@@ -35,7 +41,7 @@ def test_a_job_of_39_gib_counts_once_whether_it_runs_already_or_not(total: int, 
     text = "resources: {gpus: 1, gpu_memory: 4.5 GiB}\nreserve: {gpu_memory: 39 GiB}\nlimits: {parallel: 64}\n"
     on = host(Card(0, "GPU-0", "H100", total, used))
     plan = laid(text, on)
-    assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on)) == (fitting, "GPU memory")
+    assert fits([one.resources for one in plan.sessions], stage(plan, on)) == (fitting, "GPU memory")
     assert f"GPU memory: {fitting} per GPU" in outlook(plan, parse_grid(GRID + text, Path("g")), on, NOTHING_KNOWN).caps
 
 
@@ -43,15 +49,15 @@ def test_a_session_that_says_no_memory_has_its_gpu_alone_unless_the_grid_says_ho
     on = host(*(Card(index, "", "", 80000, 0) for index in range(2)))
     for text, fitting in (("", 2), ("limits: {per_gpu: 3}\n", 6)):
         plan = laid("resources: {gpus: 1}\n" + text, on)
-        assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on))[0] == fitting
+        assert at_once(plan, on) == fitting
 
 
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
-    small, large = (Task(5, 1, Request(gpu_memory=size)) for size in (8000, 30000))
-    room = Capacity(slots=8, gpus={0: 10000, 1: 35000})
+    small, large = (Job(5, Request(1, gpu_memory=size)) for size in (8000, 30000))
+    room = gpus({0: 10000, 1: 35000})
     assert play([small, large], room).ends == (5, 10)  # the small one is where the large one has to go
     assert play([large, small], room).ends == (5, 5)
-    assert play([small] * 3, Capacity(slots=8, gpus={0: 20000, 1: None})).most == 3
+    assert play([small] * 3, gpus({0: 20000, 1: None})).most == 3
 
 
 def test_main_memory_of_others_counts_by_use_or_reserve() -> None:
@@ -59,23 +65,23 @@ def test_main_memory_of_others_counts_by_use_or_reserve() -> None:
     for available, fitting in ((None, 7), (100 << 30, 7), (45 << 30, 4)):
         on = host(memory=100 << 30, available=available)
         plan = laid(text, on)
-        assert fits([Task.of(one) for one in plan.sessions], capacity(plan, on))[0] == fitting
+        assert at_once(plan, on) == fitting
 
 
 def test_one_that_does_not_fit_lets_those_behind_it_pass() -> None:
-    tasks = [Task(4, request=Request(cpus=3)), Task(4, request=Request(cpus=3)), Task(2, request=Request(cpus=1))]
-    played = play(tasks, Capacity(slots=8, cpus=4))
+    tasks = [Job(4, Request(cpus=3)), Job(4, Request(cpus=3)), Job(2, Request(cpus=1))]
+    played = play(tasks, Stage(Room(cpus=4), 8))
     assert played.ends == (4, 8, 2)
     assert (played.most, played.short_of) == (2, "CPUs")
 
 
 def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() -> None:
-    tasks = [Task(10, 1, Request(gpu_memory=4)) for _ in range(4)]
-    room = Capacity(slots=8, gpus={0: 100, 1: 100}, stagger=3)
+    tasks = [Job(10, Request(1, gpu_memory=4)) for _ in range(4)]
+    room = gpus({0: 100, 1: 100}, stagger=3)
     assert play(tasks, room).ends == (10, 10, 13, 13)
-    beside = Capacity(slots=8, gpus={0: 10}, servers=(Task(0, 1, Request(gpu_memory=5)),))
+    beside = replace(gpus({0: 10}), servers=(Request(1, gpu_memory=5),))
     assert play(tasks, beside).most == 1
-    assert play([Task(1, 1, Request(gpu_memory=6))], beside).makespan == math.inf
+    assert play([Job(1, Request(1, gpu_memory=6))], beside).makespan == math.inf
 
 
 def test_what_servers_hold_is_in_no_cap_that_a_plan_tells() -> None:
@@ -98,6 +104,7 @@ def test_what_servers_hold_is_in_no_cap_that_a_plan_tells() -> None:
 
 REQUESTS = st.builds(
     Request,
+    gpus=st.integers(0, 2),
     cpus=st.integers(0, 6),
     memory=st.sampled_from([0, 10, 40]),
     gpu_memory=st.sampled_from([0, 20, 45]),
@@ -105,16 +112,16 @@ REQUESTS = st.builds(
     group=st.just("g"),
     per_host=st.sampled_from([0, 0, 3]),
 )
-TASKS = st.lists(st.builds(Task, st.integers(1, 30).map(float), st.integers(0, 2), REQUESTS), min_size=1, max_size=25)
+JOBS = st.lists(st.builds(Job, st.integers(1, 30).map(float), REQUESTS), min_size=1, max_size=25)
 
 
-@given(TASKS)
-def test_no_play_ends_before_the_bound_and_one_after_another_is_never_sooner(tasks: list[Task]) -> None:
-    room = Capacity(slots=6, cpus=8, memory=100, gpus={0: 100, 1: 100})
-    played = play(tasks, room)
-    assert bound(tasks, room).seconds <= played.makespan * (1 + 1e-9)
-    assert played.makespan <= sum(task.seconds for task in tasks)
-    assert played.most <= room.slots
+@given(JOBS)
+def test_no_play_ends_before_the_bound_and_one_after_another_is_never_sooner(jobs: list[Job]) -> None:
+    on = Stage(Room((0, 1), cpus=8, memory=100, gpu_memory={0: 100, 1: 100}), 6)
+    played = play(jobs, on)
+    assert bound(jobs, on).seconds <= played.makespan * (1 + 1e-9)
+    assert played.makespan <= sum(job.seconds for job in jobs)
+    assert played.most <= on.slots
 
 
 def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
