@@ -16,6 +16,7 @@ from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
 from comborun.remote.grids import with_policies
 from comborun.remote.host import ask, check
+from comborun.remote.preflight import complaint, question
 from comborun.remote.publish import Draft, publish
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
@@ -85,8 +86,10 @@ def bench_for(
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))
-    facts = ask(transport, grid.secrets, grid.host_python)
+    facts = ask(transport, grid.secrets, grid.host_python, question(grid, local=transport.host == LOCAL))
     check(facts)
+    if facts.absent:
+        progress.warn(complaint(facts.absent, facts.called))
     plan = lay_out(uncut(grid), facts, digest_of(shipments))
 
     def ready(root: str) -> None:

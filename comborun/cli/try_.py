@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from comborun.monitor.lastline import indented
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief
 from comborun.remote.grids import read_grid
+from comborun.rules.fields import NO_VERDICTS
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from comborun.monitor.trying import Tried
 
 _FILES_SHOWN = 8
+_PROPOSED = re.compile(r": `(results: .*?)` counts them")
 
 
 @click.command("try")
@@ -80,11 +83,21 @@ def _show(tried: Tried, grid: Path) -> None:
     _show_files(tried)
     style = STYLES[end.outcome]
     click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
-    if end.counts.why:
-        click.echo(wrapped(harmless(end.counts.why), "  "))
-    if "success: none" in end.counts.why:
-        click.echo(wrapped("or a verdict from a number: `success: {field: NAME, at_least: NUMBER}`", "  "))
+    _show_why(harmless(end.counts.why))
     click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
+
+
+def _show_why(why: str) -> None:
+    """A line that is proposed stands alone and unbroken, to be copied."""
+    proposed = _PROPOSED.search(why)
+    if not proposed:
+        if why:
+            click.echo(wrapped(why, "  "))
+        return
+    click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
+    click.echo(f"    {click.style(proposed[1], bold=True)}")
+    if rest := why[proposed.end() :].lstrip("; "):
+        click.echo(wrapped(rest, "  "))
 
 
 def _show_files(tried: Tried) -> None:
@@ -103,7 +116,9 @@ def _verdict(tried: Tried) -> str:
     of = f" of {planned}" if planned else ""
     if not counts.records:
         return "no episode counts"
+    noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
+    if tried.session.results.success == NO_VERDICTS:
+        return f"{counts.records}{of} {noun}, by numbers alone"
     verdicts = f"{counts.successes} with success, {counts.failures} without"
     errored = f", {counts.errored} without a verdict" if counts.errored else ""
-    noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
     return f"{counts.records}{of} {noun}: {verdicts}{errored}"

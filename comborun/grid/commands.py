@@ -193,7 +193,8 @@ def _use_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         )
     if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
         message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
-        yield draft.at_value(use.path, message, "have the program write there, or say `results: none`")
+        hint = "have the program write there; `results: {from: log}` reads what it prints, and `results: none` nothing"
+        yield draft.at_value(use.path, message, hint)
     if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
         message = f"`command`: {match.group()} stays as it is: no shell reads the command"
         hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"

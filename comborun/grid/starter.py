@@ -28,12 +28,12 @@ environments: [friction, grass, boulder, stairs]
 episodes: 100                       # of every combo
 seed: 1000
 
-# Split once, as a shell would; then {...} is filled in. No shell reads it: pipes and && go into setup.
+# Your program with its own flags. Split once, as a shell would; then {...} is filled in. No shell reads it.
 command: >-
   python evaluate.py --policy {policy} --checkpoint {policy.checkpoint} --env {environment}
   --episodes {episodes} --seed {seed} --output-dir {output_dir}
-# workdir: ~/my_project             # where it runs on the host
-# setup: |                          # bash, before the command
+# workdir: ~/my_project             # where it runs; on this machine this file's folder unless given
+# setup: |                          # bash, before the command; or `setup: source ~/my_venv/bin/activate`
 #   source ~/miniconda3/etc/profile.d/conda.sh
 #   conda activate my_env
 # variables: {PYTHONUNBUFFERED: "1"}
@@ -45,7 +45,8 @@ limits:
   # stagger: 30 s                   # between two starts
   # stall_after: 20 min             # end what makes no progress
 
-# One JSON object a line and an episode, such as {"episode": 0, "success": true, "reward": 1.5}
+# Read unless you say otherwise: one JSON object a line and an episode, such as {"episode": 0, "success": true}.
+# Of other files, and of what is only printed, `combo try` says the line that counts them.
 results: {files: "**/*.jsonl", success: success}
 
 # after: python report.py --input {results_dir}     # once, on the host, when all has ended

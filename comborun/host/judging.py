@@ -28,6 +28,8 @@ PLANNED = "{episodes}"
 """in a line that is evidence: how many the attempt had to make"""
 READ_ANEW_MOST = 1 << 20
 """bytes of results that are read for one question while a supervisor counts them anyway"""
+_WHY_MOST = 1200
+"""characters: a proposed pattern for a log is long, and useless when it is cut"""
 READ_FILES_MOST = 2000
 """files that are looked at for one question"""
 _NAMES = ("policy", "environment")
@@ -347,7 +349,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("peak_memory_kib", ending.peak_memory_kib or None),
         ("note", records.clean(f"{ending.note}{judged.flaws}".strip())),
     ]
-    told += [(key, records.clean(str(value)) if key == "why" else value) for key, value in counts.items()]
+    told += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
     return told + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 

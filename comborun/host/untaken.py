@@ -8,7 +8,7 @@ from itertools import islice
 from comborun.host.results import Folder, holds
 from comborun.rules import episodes, globs, tally
 from comborun.rules.fields import Identity
-from comborun.rules.proposals import line, propose
+from comborun.rules.proposals import advice, propose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,14 @@ _FILES_MOST = 200
 """that are looked at"""
 _LOG_MOST = 4 << 20
 _NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
+_SCORE = r".*?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d+(?:\.\d+)?)"
+_WORD = r".*?\b(?P<verdict>(?:not? (?:an? )?|un)?(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
 LOG_PATTERNS = (
     _NUMBER + r".*?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
-    _NUMBER + r".*?\b(?P<verdict>success|succeeded|successful|solved|passed|fail|failed|failure|unsolved|timeout)\b",
+    _NUMBER + _SCORE + _WORD,
+    _NUMBER + _WORD,
     r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
-    _NUMBER + r".*?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d+(?:\.\d+)?)",
+    _NUMBER + _SCORE,
 )
 """lines as programs print them for each episode"""
 
@@ -62,11 +65,11 @@ def _log(at: AttemptLayout, rules: Rules) -> str:
 def _counts(files: Files, identity: Identity, rules: Rules, keys: dict[str, str], but: str) -> str:
     """That these files hold episodes, if they do by `keys` and what is proposed besides."""
     counts = tally.tally(files, identity, rules.span, over=True)
-    samples = next((rows.samples for _, rows in files.rows if rows.samples), [])
+    samples = tally.samples_of(files)
     seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
     more = propose(samples, identity, rules.span, seen)
     if not (more or counts.verdicts):
         return ""
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
     noun = "episode" if rows.rows == 1 else "episodes"
-    return f"{path}: {rows.rows} {noun}, but {but}: `{line({**keys, **more})}` counts them"
+    return f"{path}: {rows.rows} {noun}, but {but}: {advice({**keys, **more}, samples)}"

@@ -6,6 +6,7 @@ Every proposal was tried on rows of the file itself: more of them count with it,
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 
 from comborun.rules.fields import (
@@ -53,6 +54,7 @@ VERDICTS = (
     *("completed", "passed", "goal_reached", "goal_achieved", "reached_goal", "task_completed", "done_success"),
 )
 """how they call its verdict"""
+_SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _DEPTH = 4
 _FIELDS_MOST = 200
 
@@ -75,9 +77,18 @@ def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterab
     return best or _shifted(identity, span, sorted(seen))
 
 
-def line(keys: Keys) -> str:
-    """As it stands in a grid: `results: {policy: ignore}`."""
-    return f"results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}"
+def advice(keys: Keys, samples: Sequence[Row]) -> str:
+    """The line of the grid: `results: {policy: ignore}`. Where rows hold only numbers, also how one of them decides."""
+    told = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
+    score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
+    by = f"`success: {{field: {score}, at_least: NUMBER}}` in place of `success: {NO_VERDICTS}`"
+    return f"{told}; {by} calls a success what reaches that number" if score else told
+
+
+def _score(samples: Sequence[Row]) -> str:
+    """The field that a threshold is most likely for."""
+    numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
+    return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
 
 
 def _applied(identity: Identity, keys: Keys) -> Identity:

@@ -24,7 +24,8 @@ WHOLE_MOST = 64 << 20
 """bytes of such a file"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
-_BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out", "unsolved"}
+_BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
+_DENIAL = re.compile(r"not? (?:an? )?|un")
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
 VERDICT = "verdict"
 """the group of a pattern with the word that tells how an episode went"""
@@ -176,8 +177,15 @@ class LogPattern(Lines):
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = word in _GOOD if word in _GOOD | _BAD else word
+            row[self.identity.success.name] = _verdict(word)
         return row
+
+
+def _verdict(word: str) -> bool | str:
+    """`not solved` and `unsolved` deny what follows; another word stays as it is, so that `success` may test it."""
+    denial = _DENIAL.match(word)
+    bare = word[denial.end() :] if denial else word
+    return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
 
 
 class Whole:

@@ -63,6 +63,6 @@ def seconds(record: Mapping[str, Any], key: str) -> float | None:
     return float(value) if isinstance(value, str) and _SECONDS.fullmatch(value) else None
 
 
-def clean(text: str) -> str:
-    """One line of at most NOTE_MOST characters, with nothing that moves a cursor."""
-    return _CONTROL.sub(" ", text)[:NOTE_MOST]
+def clean(text: str, most: int = NOTE_MOST) -> str:
+    """One line of at most so many characters, with nothing that moves a cursor."""
+    return _CONTROL.sub(" ", text)[:most]

@@ -18,14 +18,14 @@ from comborun.rules.fields import (
     TORN,
     UNREADABLE,
 )
-from comborun.rules.proposals import line, propose
+from comborun.rules.proposals import advice, propose
 from comborun.rules.records import integer
 from comborun.rules.rows import Refusals, Rows
 from comborun.rules.words import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
     from comborun.rules.fields import Identity, RefusedError
 
@@ -171,18 +171,22 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.countable = bool(files.rows) or not files.foreign
     counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
     if counts.why and (not counts.verdicts or outside):
-        keys = proposed(files, identity, span, told)
-        counts.why += f": `{line(keys)}` counts them" if keys else ""
+        counts.why += proposed(files, identity, span, told)
     if not counts.countable:
         path, kind = files.foreign[0]
         counts.why = counts.why or f"{path}: {kind}, which is counted when the run is reported"
     return counts
 
 
-def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] = ()) -> dict[str, str]:
-    """What to write in `results` for more to count; `seen` are the indices of all records."""
-    samples = next((rows.samples for _, rows in files.rows if rows.samples), [])
-    return propose(samples, identity, span, seen)
+def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] = ()) -> str:
+    """The end of a sentence: what to write in `results` for more to count. `seen` are the indices of all records."""
+    keys = propose(samples := samples_of(files), identity, span, seen)
+    return f": {advice(keys, samples)}" if keys else ""
+
+
+def samples_of(files: Files) -> list[Any]:
+    """Some rows of the first file that has any."""
+    return next((rows.samples for _, rows in files.rows if rows.samples), [])
 
 
 def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:

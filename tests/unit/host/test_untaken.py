@@ -7,8 +7,10 @@ import pytest
 
 from comborun.host.judging import Rules
 from comborun.host.untaken import LOG_PATTERNS, untaken
+from comborun.rules.fields import Identity
 from comborun.rules.names import AttemptLayout
 from comborun.rules.patterns import compiled
+from comborun.rules.readers import LogPattern
 
 TOLD = {"policy": "p", "environment": "e", "files": ["**/*.jsonl"], "source": "output"}
 
@@ -42,14 +44,27 @@ def test_a_file_that_no_pattern_takes_comes_with_the_line_that_counts_it(tmp_pat
 @pytest.mark.parametrize(
     ("lines", "pattern"),
     [
-        (("Episode 0: success (12 s)", "Episode 1: fail"), 1),
         (("[trial #0] done, success=True", "[trial #1] done, success=False"), 0),
-        (("success: True", "success: False"), 2),
-        (("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"), 3),
+        (("Episode 0: return=12.5 -> solved", "Episode 1: return=3 -> not solved"), 1),
+        (("Episode 0: success (12 s)", "Episode 1: fail"), 2),
+        (("success: True", "success: False"), 3),
+        (("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"), 4),
     ],
 )
 def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp_path, lines, pattern):
     assert LOG_PATTERNS[pattern] in proposed(said(tmp_path, {}, "\n".join(("starting", *lines, ""))))
+
+
+@pytest.mark.parametrize("words", ["not solved", "unsolved", "no success", "not a success", "unsuccessful", "failed"])
+def test_a_word_that_is_denied_is_no_success(words):
+    identity = Identity("p", "e", pattern=LOG_PATTERNS[2])
+    entries = LogPattern(identity).feed(f"Episode 3: {words}\nEpisode 4: solved\n".encode())
+    assert [row["success"] for _, row, _, _ in entries] == [False, True]
+
+
+def test_rows_of_numbers_come_with_how_one_of_them_decides(tmp_path):
+    sentence = said(tmp_path, {"r.csv": "rollout,length,reward\n0,5.0,0.5\n1,4.0,0.25\n"})
+    assert "`success: {field: reward, at_least: NUMBER}`" in sentence
 
 
 @pytest.mark.parametrize("pattern", LOG_PATTERNS)
