@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -15,14 +14,14 @@ from rich.text import Text
 from comborun.cli.options import Where, json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, answer
 from comborun.grid import load_grid
-from comborun.remote.doctor.examine import NOTHING_MORE, Examination, examine, wanted_by
-from comborun.remote.doctor.finding import Facts, Finding, Level, size
+from comborun.remote.doctor import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.grids import with_policies
 from comborun.remote.transport import LOCAL
+from comborun.rules.findings import Finding, Level
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: "✓"}
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
@@ -64,14 +63,14 @@ def document(host: str, examination: Examination) -> dict[str, object]:
     return {
         "host": host,
         "healthy": examination.healthy,
-        "findings": [asdict(finding) for finding in examination.findings],
-        "facts": {key: list(values) for key, values in examination.facts.values.items()},
+        "findings": [finding._asdict() for finding in examination.findings],
+        "about": examination.about,
     }
 
 
 def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:
     """The examination as people read it. Commands are never broken: the terminal does that, and they can be copied."""
-    yield _title(host, examination.facts)
+    yield _title(host, examination.about)
     yield Text()
     label = max((len(finding.check) for finding in examination.findings), default=0)
     for finding in examination.findings:
@@ -80,10 +79,10 @@ def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:
     yield _summary(examination)
 
 
-def _title(host: str, facts: Facts) -> Text:
-    memory = facts.number("MemTotal")
-    parts = [facts.one("hostname") if host != facts.one("hostname") else "", facts.one("os")]
-    parts += [f"{facts.one('cpus')} CPUs" if facts.one("cpus") else "", size(memory) if memory else ""]
+def _title(host: str, about: Mapping[str, Any]) -> Text:
+    name, memory = about.get("hostname", ""), about.get("memory_kib")
+    parts = [name if host != name else "", about.get("os", ""), f"{about.get('cpus')} CPUs"]
+    parts += [f"{memory / (1 << 20):.0f} GiB"] if memory else []
     return Text().append(host, "bold").append("  " + ", ".join(part for part in parts if part), "dim")
 
 

@@ -34,3 +34,12 @@ for index, device in enumerate(devices[: count.value]):
 """prints a line for each device: its index, CUDA's number, the GPU's UUID; - is not told"""
 
 COMMAND = (sys.executable, "-I", "-c", PROGRAM)
+
+
+def device(said: str, gpu: str, uuid: str) -> str:
+    """EGL's number for a GPU, from what the program prints; empty where it has none."""
+    for line in said.splitlines():
+        index, cuda, name = [*line.split(), "", "", ""][:3]
+        if name == uuid if uuid and name != "-" else cuda == gpu:
+            return index
+    return ""

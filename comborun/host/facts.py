@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 from comborun.host import machine, preflight, process, secrets
 from comborun.host.incoming import answered
@@ -28,6 +29,9 @@ _MOST = 16384
 """bytes that are kept of what a program says"""
 _ASKED: set[int] = set()
 """pids of the programs that have not answered yet"""
+_ASKING = threading.Lock()
+_OVER = threading.Event()
+"""this process leaves: no further program is started"""
 
 
 def main(arguments: list[str]) -> int:
@@ -63,16 +67,19 @@ def ask(seconds: float, *command: str, errors: bool = False) -> tuple[int, str]:
     """
     with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as output:  # noqa: S108
         try:
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with _ASKING:
+                if _OVER.is_set():
+                    return 124, ""
+                child = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                _ASKED.add(child.pid)
         except OSError as error:
             return 127, str(error)
-        _ASKED.add(child.pid)
         try:
             code = child.wait(seconds)
         except subprocess.TimeoutExpired:  # not waited for: in the kernel nothing ends it
@@ -85,8 +92,12 @@ def ask(seconds: float, *command: str, errors: bool = False) -> tuple[int, str]:
 
 def end_asked() -> None:
     """End the programs that have not answered yet; for a process that leaves before its threads do."""
+    _OVER.set()
+    held = _ASKING.acquire(timeout=1.0)  # a program that a dead file system holds may never have been started
     for pid in tuple(_ASKED):
         process.send_group(pid, signal.SIGKILL)
+    if held:
+        _ASKING.release()
 
 
 def said(*command: str) -> str:

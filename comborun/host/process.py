@@ -126,6 +126,20 @@ def identity() -> tuple[str, str, str]:
     return str(os.getpid()), seen.start if seen else "", boot_id()
 
 
+def owner(path: str) -> str:
+    """The name of the user to whom a process (`/proc/PID`) or a file belongs."""
+    import pwd
+
+    try:
+        uid = os.stat(path).st_uid
+    except OSError:
+        return "?"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 # Markers
 
 

@@ -150,24 +150,18 @@ def bind(cores: str) -> str:
 
 
 def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
-    """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`.
-
-    A device is known by the GPU's UUID, or by CUDA's number for it.
-    """
+    """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`."""
     import subprocess
 
-    from comborun.host.egl import COMMAND
+    from comborun.host import egl
 
     gpu = gpus.partition(",")[0]
     if not gpu:
         return "", "assumed"
     limit = setting("COMBORUN_EGL_S", 10.0)
     try:
-        done = subprocess.run(COMMAND, stdin=-3, stdout=-1, stderr=-3, timeout=limit, check=False)
+        done = subprocess.run(egl.COMMAND, stdin=-3, stdout=-1, stderr=-3, timeout=limit, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return gpu, "assumed"
-    for line in done.stdout.decode("ascii", "replace").splitlines():
-        index, cuda, name = [*line.split(), "", "", ""][:3]
-        if name == uuid if uuid and name != "-" else cuda == gpu:
-            return index, "asked"
-    return gpu, "assumed"
+    found = egl.device(done.stdout.decode("ascii", "replace"), gpu, uuid)
+    return (found, "asked") if found else (gpu, "assumed")

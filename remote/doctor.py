@@ -1,19 +1,19 @@
-"""The doctor: one round trip for the facts, then every check judges them; and which files of a grid it looks at."""
+"""The doctor: one round trip to a host, which looks at itself; and which files of a grid it looks at there."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.doctor import gpus, machine, sessions
-from comborun.remote.doctor.finding import Facts, Finding, Level
 from comborun.remote.preflight import folder_of, question
+from comborun.rules.findings import Finding, Level, graded
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
@@ -21,29 +21,7 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
     from comborun.resources import Display
 
-CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
-    machine.programs,
-    sessions.multiplexers,
-    sessions.logout,
-    sessions.runtime,
-    sessions.start_up,
-    gpus.driver,
-    gpus.memory,
-    gpus.egl,
-    machine.displays,
-    machine.folders,
-    machine.disks,
-    machine.file_system,
-    machine.memory,
-    machine.processors,
-    machine.open_files,
-    machine.processes,
-    machine.proc,
-    sessions.earlier_runs,
-    sessions.leases,
-    sessions.files,
-    machine.clock,
-)
+_XVFB = "Xvfb"
 _TIMEOUT_S = 40.0
 _SCRIPTS = (".sh", ".bash", ".py")
 _MOST_FILES = 500
@@ -52,9 +30,10 @@ _X_SERVERS = "/tmp/.X11-unix"  # noqa: S108  (of the X protocol, wherever TMPDIR
 
 @dataclass(frozen=True)
 class Examination:
-    facts: Facts
     findings: tuple[Finding, ...]
     """the worst first"""
+    about: Mapping[str, Any]
+    """hostname, os, cpus, memory_kib, python, root"""
 
     @property
     def healthy(self) -> bool:
@@ -78,23 +57,37 @@ NOTHING_MORE = Wanted()
 
 
 def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOTHING_MORE) -> Examination:
-    """Look at a host and judge it. Raises HostError when it can't answer."""
+    """Have a host look at itself. Raises HostError when it can't answer."""
     asked = time.time()
     words = (root, ",".join(wanted.programs), *wanted.files)
     python = program.Python(named=wanted.python, roots=(root,))
     done = program.run_packed(transport, "doctor", *words, stdin=wanted.named, timeout=_TIMEOUT_S, python=python)
-    facts = Facts.parse(f"asked={asked}\nanswered={time.time()}\n{done.text}")
-    if not facts.one("end"):
-        raise HostError(f"{transport.host} can't be examined", done.complaint)
-    return Examination(facts, judge(facts))
+    answered = time.time()
+    try:
+        told = json.loads(done.text)
+        findings = [Finding(check, Level(level), *rest) for check, level, *rest in told["findings"]]
+        begin, end = map(float, told["clock"])
+    except (ValueError, TypeError, KeyError):
+        raise HostError(f"{transport.host} can't be examined", done.complaint) from None
+    if len(findings) > 1:  # else its bash is too old for anything else
+        findings.append(clock(asked, begin, end, answered))
+    return Examination(worst_first(findings), told["about"])
 
 
-def judge(facts: Facts) -> tuple[Finding, ...]:
-    """All findings, the worst first, else in the order of the checks. An old bash is the only finding."""
-    findings = [*machine.bash(facts)]
-    if all(finding.level is Level.OK for finding in findings):
-        findings += [finding for check in CHECKS for finding in check(facts)]
+def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: list(Level).index(finding.level)))
+
+
+def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
+    """How far the host's clock is off, as NTP computes it; the way there and back can't be told apart."""
+    off = ((begin - asked) + (end - answered)) / 2
+    doubt = max(0.0, (answered - asked) - (end - begin)) / 2
+    beyond = abs(off) - doubt
+    level = Level.WARNING if beyond > 300 else Level.NOTE if beyond > 2 else Level.OK
+    cost = "times in tables are off by that"
+    cost += "; certificates and make may fail" if level is Level.WARNING else ""
+    text = f"{off:+.2f} s against this machine, ± {doubt:.2f} s"
+    return graded("clock", level, text, cost, "sudo timedatectl set-ntp true")
 
 
 def wanted_by(grid: Grid, *, local: bool) -> Wanted:
@@ -109,7 +102,7 @@ def wanted_by(grid: Grid, *, local: bool) -> Wanted:
             found.update(dict.fromkeys(_placed(_scripts(text), folder)))
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
     found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
-    programs = (machine.XVFB,) if any(display.own for display in displays) else ()
+    programs = (_XVFB,) if any(display.own for display in displays) else ()
     return Wanted(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
 
 

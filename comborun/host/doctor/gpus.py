@@ -1,0 +1,170 @@
+"""GPUs: the driver, who uses which, what a simulator may not find there, and EGL's numbers for them."""
+
+from __future__ import annotations
+
+import re
+
+from comborun.host import egl as numbering
+from comborun.host.doctor.box import Box, hangs, integer, several, size
+from comborun.host.facts import GPU_TABLE
+from comborun.host.process import owner
+from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Sequence
+
+_GPU_COLUMNS = "index,uuid,memory.total,memory.used,driver_version,name"
+_APP_COLUMNS = "gpu_uuid,pid,used_memory,process_name"
+_WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
+_GONE = ("a GPU has fallen off its bus", "what ran on it is gone", "sudo reboot")
+_FAULTS = {
+    "driver/library version mismatch": (
+        "the driver was upgraded while its kernel module stayed loaded",
+        "programs that use a GPU already go on, new ones can't start",
+        "sudo reboot",
+    ),
+    "couldn't communicate with the nvidia driver": (
+        "the driver's kernel module is not loaded",
+        "nothing can use a GPU",
+        "sudo modprobe nvidia",
+    ),
+    "gpu is lost": _GONE,
+    "unable to determine the device handle": _GONE,
+    "no devices were found": ("the driver sees no GPU", "nothing can use a GPU", "lspci | grep -i nvidia"),
+}
+"""what nvidia-smi says, in lower case -> what is so, what it costs, the fix"""
+HANGS = error(
+    "driver",
+    "nvidia-smi hangs",
+    "sessions that ask for GPUs wait for ever; programs that use one may hang too",
+    "sudo dmesg | grep -i xid; sudo reboot",
+)
+_BUSY_MIB = 600
+"""memory that a desktop may hold"""
+
+
+class Gpu:
+    """A row of nvidia-smi. Memory is in MiB; `used` is None when the driver does not tell. Raises ValueError."""
+
+    def __init__(self, row: str) -> None:
+        index, self.uuid, total, used, self.driver, self.name = (field.strip() for field in row.split(",", 5))
+        self.index = int(index)
+        self.total, self.used = integer(total) or 0, integer(used)
+
+
+def gpus_of(rows: str) -> list[Gpu]:
+    """Those of its rows that can be read."""
+    found = []
+    for row in rows.splitlines():
+        try:
+            found.append(Gpu(row))
+        except ValueError:
+            continue
+    return found
+
+
+def driver(box: Box) -> Iterator[Finding]:
+    """The driver, its GPUs, who uses them, and what the kernel says of them."""
+    loaded = re.search(r"\s([0-9]+\.[0-9.]+)", box.read("/proc/driver/nvidia/version").partition("\n")[0])
+    if not box.has("nvidia-smi"):
+        if loaded or box.find("/proc/driver/nvidia/gpus/*/"):
+            found = "there is an NVIDIA driver, but no nvidia-smi on the PATH"
+            cost = "GPUs can't be shared out among sessions"
+            yield error("driver", found, cost, "sudo apt-get install nvidia-utils")
+        else:
+            yield fine("driver", "no NVIDIA GPU here")
+        return
+    code, said = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
+    if code:
+        yield HANGS if hangs(code) else _fault(said[:120], code)
+    else:
+        gpus, users = gpus_of(said), _users(box)
+        yield _versions(box, loaded[1] if loaded else "", gpus)
+        for gpu in gpus:
+            yield from usage(gpu, users.get(gpu.uuid, []))
+    yield from _xids(box)
+
+
+def _xids(box: Box) -> Iterator[Finding]:
+    code, said = box.ask("dmesg")
+    if code:
+        _, said = box.ask("journalctl", "-k", "-q", "-n", "5000", "--no-pager")
+    if faults := [line for line in said.splitlines() if "NVRM: Xid" in line]:
+        found = f"the kernel log has {several(len(faults), 'fault')} of a GPU, the last: {faults[-1][-150:]}"
+        yield warning("xid", found, "what ran on it then was lost, and may be again", "sudo dmesg | grep -i xid")
+
+
+def _fault(said: str, code: int) -> Finding:
+    for sign, (found, cost, fix) in _FAULTS.items():
+        if sign in said.lower():
+            return error("driver", f"{found}: {said}", cost, fix)
+    found = f"nvidia-smi ends with code {code}: {said or 'it says nothing'}"
+    return error("driver", found, "sessions that ask for GPUs can't start", "nvidia-smi")
+
+
+def _versions(box: Box, loaded: str, gpus: Sequence[Gpu]) -> Finding:
+    code, said = box.ask("modinfo", "-F", "version", "nvidia")
+    installed = said.splitlines()[-1] if code == 0 and said else ""
+    if loaded and installed and loaded != installed:
+        cost = 'after the next reload: "Driver/library version mismatch" for every new program'
+        found = f"driver {loaded} is loaded, and {installed} is installed"
+        return warning("driver", found, cost, "sudo reboot  # when nothing runs")
+    return fine("driver", f"{loaded or (gpus[0].driver if gpus else '?')}, {several(len(gpus), 'GPU')}")
+
+
+def _users(box: Box) -> dict[str, list[str]]:
+    """GPU -> `owner: program (pid, memory)`, for each process that the driver names; graphics are not among them."""
+    code, said = box.ask(*GPU_TABLE, f"--query-compute-apps={_APP_COLUMNS}", slow=True)
+    found: dict[str, list[str]] = {}
+    for line in said.splitlines() if code == 0 else ():
+        uuid, pid, used, name = ([field.strip() for field in line.split(",", 3)] + [""] * 3)[:4]
+        if uuid.startswith("GPU-") and pid.isdecimal():
+            mib = integer(used)
+            held = "" if mib is None else f", {size(mib * 1024)}"
+            found.setdefault(uuid, []).append(
+                f"{owner(f'/proc/{pid}')}: {name.rpartition('/')[2] or name} ({pid}{held})"
+            )
+    return found
+
+
+def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
+    """How full a GPU is, and by whom."""
+    check = f"GPU {gpu.index}"
+    if gpu.used is None or not gpu.total:
+        yield warning(check, f"{gpu.name} does not tell how full it is", "it can't be shared safely", "nvidia-smi")
+        return
+    free = gpu.total - gpu.used
+    text = f"{gpu.name}, {size(free * 1024)} of {size(gpu.total * 1024)} free"
+    if gpu.used > _BUSY_MIB:
+        text += f", used by {', '.join(users[:3]) or 'programs that cannot be named'}"
+    level = Level.WARNING if free < 0.1 * gpu.total else Level.NOTE if gpu.used > _BUSY_MIB else Level.OK
+    cost = "simulators that want more than what is free end with out of memory"
+    yield graded(check, level, text, cost, f"use_gpus in the grid, without {gpu.index}")
+    if _WITHOUT_RAY_TRACING.search(gpu.name):
+        cost = "Isaac Sim's cameras and other ray tracing don't start here; headless without cameras does"
+        yield note(check, f"{gpu.name} has no ray tracing cores", cost)
+
+
+def egl(box: Box) -> Iterator[Finding]:
+    """Whether EGL numbers the GPUs as nvidia-smi does; only looked at where there are GPUs."""
+    if not box.has("nvidia-smi"):
+        return
+    code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
+    if code == 0 and (gpus := gpus_of(rows)):
+        code, said = box.ask(*numbering.COMMAND, slow=True)
+        yield numbers(gpus, said if code == 0 else "")
+
+
+def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
+    """`said`: what host/egl.py's program prints."""
+    found = {gpu.index: integer(numbering.device(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
+    other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
+    if all(device is None for device in found.values()):
+        why = "EGL has no device for any GPU" if said else "EGL can't be asked how it numbers the GPUs"
+        cost = "{egl_device} is taken to be the GPU's index; rendering may land on another GPU, or fail"
+        return note("EGL", why, cost, "python3 with ctypes, and libEGL of the driver (libnvidia-gl)")
+    if other:
+        cost = "programs that take CUDA's number for EGL's render on another GPU"
+        return note("EGL", ", ".join(other), cost, 'variables: {MUJOCO_EGL_DEVICE_ID: "{egl_device}"}')
+    return fine("EGL", "numbers the GPUs as nvidia-smi does")

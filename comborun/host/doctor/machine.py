@@ -1,0 +1,274 @@
+"""The machine itself: bash and programs, folders and disks, memory, processors, limits, processes."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import re
+import resource
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+
+from comborun.host import facts, process
+from comborun.host import machine as measured
+from comborun.host.doctor.box import Box, integer, several, size, version
+from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, Sequence
+
+PROGRAMS = (
+    *facts.NEEDED,
+    *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
+)
+"""what scripts on a host call, without which something of them fails"""
+_XVFB = "Xvfb"
+_GIB = 1 << 20
+"""KiB, as the kernel and df count"""
+_REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "9p")
+"""file systems whose other users see a change late, or whose locks depend on a server"""
+_ELSEWHERE = "root: DIR in the grid, with a folder on a local disk"
+DISK_HANGS = ("a file system does not answer: the root's or that of TMPDIR", "what touches it hangs with it", "df -h")
+
+
+def bash(_: Box) -> Iterator[Finding]:
+    found = facts.bash()
+    if version(found) >= (4, 4):
+        yield fine("bash", found)
+        return
+    cost = "no session can start, and nothing else was looked at"
+    yield error("bash", f"bash is {found}; 4.4 is the oldest that works", cost, "sudo apt-get install bash")
+
+
+def programs(box: Box) -> Iterator[Finding]:
+    flaws = {name: facts.lack(name) for name in (*PROGRAMS, *box.programs)}
+    missing = [name for name, flaw in flaws.items() if flaw == name]
+    poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
+    if _XVFB in missing:
+        missing.remove(_XVFB)
+        found = "there is no Xvfb, and the grid says `display: xvfb`"
+        yield error("display", found, "its sessions fail before their command starts", "sudo apt-get install xvfb")
+    if missing:
+        fix = "sudo apt-get install bash coreutils util-linux grep"
+        cost = "sessions can't be started or supervised"
+        yield error("programs", f"not on the PATH: {', '.join(missing)}", cost, fix)
+    if poor:
+        found = f"{', '.join(poor)} can't do what GNU's can (BusyBox?)"
+        yield error("programs", found, "sessions can't be supervised", "sudo apt-get install coreutils")
+    if not missing and not poor:
+        yield fine("programs", "all that sessions need is there")
+
+
+def folders(box: Box) -> Iterator[Finding]:
+    """Room on the disks, and whether runs can live on the root's file system."""
+    at = box.root
+    while at and not os.path.isdir(at):
+        at = os.path.dirname(at.rstrip("/")) if at != "/" else ""
+    disk, tmp = _disk(box, at or "/"), _disk(box, box.temporary)
+    yield from room(box.root, disk)
+    if tmp[-1] != disk[-1]:
+        yield from room(box.temporary, tmp)
+    yield from _root(box.root, at or "/", disk[4])
+    try:
+        with tempfile.TemporaryFile(dir=box.temporary):
+            pass
+    except OSError:
+        found, fix = f"nothing can be written in {box.temporary} (TMPDIR)", "export TMPDIR=~/tmp; mkdir -p ~/tmp"
+        yield error("tmp", found, "no run can be put there", fix)
+
+
+def _disk(box: Box, folder: str) -> Sequence[str]:
+    """Size, free, inodes, free inodes, type, mount point of its file system; in KiB."""
+    code, said = box.ask("df", "-k", "--output=size,avail,itotal,iavail,fstype,target", "--", folder)
+    fields = said.splitlines()[-1].split(maxsplit=5) if code == 0 else []
+    return fields if len(fields) == 6 else ("", "", "", "", "unknown", "")
+
+
+def room(folder: str, disk: Sequence[str]) -> Iterator[Finding]:
+    """Free room and inodes."""
+    total, free, inodes, free_inodes = map(integer, disk[:4])
+    if free is None:
+        return
+    fix = f"du -xh --max-depth=2 {shlex.quote(disk[5])} | sort -h | tail -20"
+    little = free < 10 * _GIB or free < 0.02 * (total or 0)
+    level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
+    cost = "logs, records and videos are cut off when it is full, and no session can start"
+    yield graded("disk", level, f"{size(free)} of {size(total or 0)} free at {folder}", cost, fix)
+    if inodes and free_inodes is not None and free_inodes < max(2000, min(100_000, 0.05 * inodes)):
+        level = Level.ERROR if free_inodes < 2000 else Level.WARNING
+        found = f"{free_inodes} of {inodes} inodes free at {folder}"
+        yield Finding("inodes", level, found, "a disk without inodes is as full as one without room", fix)
+
+
+def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
+    """What it does with real files, in a folder that is removed; `at`: what there is of the root."""
+    try:
+        folder = tempfile.mkdtemp(prefix=".comborun-doctor-", dir=at)
+    except OSError:
+        found = f"nothing can be written {f'in {root}' if at == root else f'where {root} would be made'}"
+        yield error("root", found, "no run can be put there", "combo doctor --root DIR  # and root: DIR in the grid")
+        return
+    try:
+        yield _locking(f"{root} ({kind})", f"{folder}/lock")
+        for what in _impossible(folder):
+            yield error("filesystem", f"{root} ({kind}) can't {what}", "a run needs that", _ELSEWHERE)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    yield from file_system(root, kind)
+
+
+def _locking(root: str, path: str) -> Finding:
+    """Two openings of one file exclude each other, as two processes do."""
+    state = "ignored"
+    with open(path, "w") as one, open(path, "w") as other:
+        try:
+            fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return fine("locks", f"flock works on {root}")
+        except OSError:
+            state = "refused"
+    cost = "two dispatchers could run at once, and sessions be started twice"
+    return error("locks", f"flock is {state} on {root}", cost, _ELSEWHERE)
+
+
+def _impossible(folder: str) -> Iterator[str]:
+    os.mkdir(f"{folder}/a")
+    acts: dict[str, Callable[[], None]] = {
+        "rename a folder": lambda: os.rename(f"{folder}/a", f"{folder}/b"),
+        "make a FIFO": lambda: os.mkfifo(f"{folder}/fifo"),
+        "make a symbolic link": lambda: os.symlink("lock", f"{folder}/link"),
+        "keep the mode of a file": lambda: _keep_mode(f"{folder}/lock"),
+    }
+    for what, act in acts.items():
+        try:
+            act()
+        except OSError:
+            yield what
+
+
+def _keep_mode(path: str) -> None:
+    os.chmod(path, 0o700)
+    if stat.S_IMODE(os.stat(path).st_mode) != 0o700:
+        raise PermissionError(path)
+
+
+def file_system(root: str, kind: str) -> Iterator[Finding]:
+    if kind.startswith(_REMOTE):
+        cost = "other machines see records late, locks depend on its server, and every log line travels"
+        yield warning("filesystem", f"{root} is on {kind}", cost, _ELSEWHERE)
+    elif kind in ("tmpfs", "ramfs"):
+        cost = "runs and results are gone after a restart, and take main memory until then"
+        yield warning("filesystem", f"{root} is on {kind}", cost, _ELSEWHERE)
+
+
+def memory(box: Box) -> Iterator[Finding]:
+    kib = {key: int(value) for key, value in re.findall(r"(?m)^(\w+): +([0-9]{1,18})", box.read("/proc/meminfo"))}
+    total, free = kib.get("MemTotal"), kib.get("MemAvailable")
+    if not total or free is None:
+        return
+    allowed = [limit >> 10 for limit in _group_limits(box, "memory") if limit >> 10 < total]
+    text = f"{size(free)} of {size(total)} available"
+    if allowed:
+        text += f"; a control group allows this user {size(min(allowed))}"
+        free = min(free, *allowed)
+    fix = "ps -eo user,pid,rss,args --sort=-rss | head"
+    little = free < 4 * _GIB or free < 0.05 * total
+    level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
+    yield graded("memory", level, text, "the kernel ends processes when it runs out: simulators first", fix)
+    swap, unused = kib.get("SwapTotal", 0), kib.get("SwapFree", 0)
+    if swap and unused < swap // 10:
+        found = f"{size(swap - unused)} of {size(swap)} swap in use"
+        yield warning("swap", found, "everything is slow while memory is swapped", fix)
+
+
+def _group_limits(box: Box, what: str) -> list[int]:
+    """Limits of `memory` (bytes) or `pids` in the control groups around this process."""
+    path = ""
+    for line in box.read("/proc/self/cgroup").splitlines():
+        if line.startswith("0::") or ":memory:" in line:
+            path = line.split(":", 2)[2]
+    folders_ = (f"/sys/fs/cgroup{path}", "/sys/fs/cgroup", f"/sys/fs/cgroup/memory{path}", "/sys/fs/cgroup/memory")
+    names = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max",)}[what]
+    found = (integer(box.read(f"{folder}/{name}")) for folder in folders_ for name in names)
+    return [limit for limit in found if limit is not None]
+
+
+def load(box: Box) -> Iterator[Finding]:
+    now = re.match(r"[0-9.]+", box.read("/proc/loadavg"))
+    if now:
+        yield busy(float(now[0]), len(measured.cores()))
+
+
+def busy(now: float, cpus: int) -> Finding:
+    text = f"load {now:g} on {several(cpus, 'CPU')}"
+    if now > 1.5 * cpus:
+        cost = "simulators share the CPUs with it: fewer episodes per hour"
+        return warning("load", text, cost, "ps -eo user,pid,pcpu,args --sort=-pcpu | head")
+    return graded("load", Level.NOTE if now > 0.7 * cpus else Level.OK, text, "little is left for simulators", "")
+
+
+def limits(box: Box) -> Iterator[Finding]:
+    """Of this process, and of the control groups around it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield open_files(soft, hard)
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    allowed = [*([] if most == resource.RLIM_INFINITY else [most]), *_group_limits(box, "pids")]
+    yield processes(sum(map(_threads, glob.glob("/proc/[0-9]*/task"))), min(allowed, default=None))
+
+
+def open_files(soft: int, hard: int) -> Finding:
+    at_most, most = ("unlimited" if one == resource.RLIM_INFINITY else str(one) for one in (soft, hard))
+    if at_most == "unlimited" or soft >= 1024:
+        return fine("open files", f"{at_most} at most")
+    level, cost = Level.ERROR if soft < 128 else Level.WARNING, 'simulators end with "too many open files"'
+    return Finding("open files", level, f"{soft} at most, hard limit {most}", cost, f"ulimit -n {most}")
+
+
+def processes(used: int, allowed: int | None) -> Finding:
+    if allowed is None:
+        return fine("processes", f"{used} of any number")
+    left = allowed - used
+    level = Level.ERROR if left < 200 else Level.WARNING if left < 2000 else Level.OK
+    cost = 'sessions die with "can\'t fork": a simulator has hundreds of threads'
+    fix = "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf"
+    return graded("processes", level, f"{used} of {allowed} in use", cost, fix)
+
+
+def _threads(folder: str) -> int:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return 0
+    return status.st_nlink - 2 if status.st_uid == os.getuid() else 0
+
+
+def proc(box: Box) -> Iterator[Finding]:
+    """Can what runs be found again? The sweep needs the environment of our own processes."""
+    mounts = re.search(r"(?m)^\S+ /proc \S+ \S*hidepid=([a-z0-9]+)", box.read("/proc/mounts"))
+    marker = f"comborun-doctor/{os.getpid()}"
+    child = subprocess.Popen(["sleep", "5"], env={**os.environ, "COMBORUN_SESSION": marker}, stdin=subprocess.DEVNULL)
+    readable = process.wait(0.3, lambda: process.carries(child.pid, marker))
+    child.kill()
+    child.wait()
+    yield hidden(mounts[1] if mounts else "", readable=readable)
+
+
+def hidden(hidepid: str, *, readable: bool) -> Finding:
+    fix = "sudo mount -o remount,hidepid=0 /proc"
+    if not readable:
+        cost = "combo stop can't find what has left its session: GPU memory stays taken"
+        return error("proc", f"/proc/PID/environ can't be read{f' (hidepid={hidepid})' if hidepid else ''}", cost, fix)
+    if hidepid in ("4", "ptraceable"):
+        cost = "processes that may not be traced can't be found by combo stop"
+        return warning("proc", f"/proc hides processes (hidepid={hidepid})", cost, fix)
+    if hidepid not in ("", "0", "off"):
+        cost = "the owners of other people's GPU processes can't be named"
+        return note("proc", f"/proc shows only your own processes (hidepid={hidepid})", cost)
+    return fine("proc", "processes can be found by their environment")

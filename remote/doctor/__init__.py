@@ -1,1 +1,0 @@
-"""Problems on a host, what each would cost, and the fix."""

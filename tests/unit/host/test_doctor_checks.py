@@ -1,0 +1,338 @@
+"""What the doctor makes of a machine: every bad case, and what only looks bad."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from pathlib import Path
+
+import pytest
+
+from comborun.host.doctor import Box, gpus, machine, sessions
+from comborun.host.doctor.box import size
+from comborun.rules.findings import Finding, Level
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Answers = Mapping[str, tuple[int, str]]
+    Pretend = Callable[[Mapping[str, str], Answers], "Pretended"]
+
+GIB = 1 << 20
+
+
+class Pretended(Box):
+    """A machine with these files, whose programs answer so; the longest beginning of a command counts."""
+
+    def __init__(self, system: Path, files: Mapping[str, str], answers: Answers) -> None:
+        super().__init__("/home/ada/comborun")
+        self._system = str(system)
+        self.user, self.uid = "ada", 1000
+        self.answers = answers
+        for path, text in files.items():
+            (system / path).parent.mkdir(parents=True, exist_ok=True)
+            (system / path).write_text(text)
+
+    def ask(self, *command: str, slow: bool = False) -> tuple[int, str]:
+        said = " ".join(command)
+        known = [beginning for beginning in self.answers if said.startswith(beginning)]
+        return self.answers[max(known, key=len)] if known else (1, "")
+
+    def has(self, program: str) -> bool:
+        return any(command.split()[0] == program for command in self.answers)
+
+
+@pytest.fixture
+def pretend(tmp_path: Path) -> Pretend:
+    return lambda files, answers: Pretended(tmp_path, files, answers)
+
+
+def bad(found: Iterator[Finding] | Sequence[Finding] | Finding, level: Level, check: str, words: str) -> None:
+    """One problem, that one, with its cost and what to do."""
+    told = [found] if isinstance(found, Finding) else list(found)
+    (one,) = (finding for finding in told if finding.level is not Level.OK)
+    assert (one.level, one.check) == (level, check), one
+    assert re.search(words, one.found), one.found
+    assert one.cost
+    assert one.fix or level is Level.NOTE or check == "runs"
+
+
+def fine(found: Iterator[Finding] | Sequence[Finding] | Finding) -> None:
+    told = [found] if isinstance(found, Finding) else list(found)
+    assert [finding for finding in told if finding.level is not Level.OK] == []
+
+
+# Folders, memory, limits
+
+
+@pytest.mark.parametrize(
+    ("disk", "level", "check", "words"),
+    [
+        ((900 * GIB, GIB // 2, 6000, 5900), Level.ERROR, "disk", "512 MiB of 900 GiB free at /r"),
+        ((100 * GIB, 5 * GIB, 6000, 5900), Level.WARNING, "disk", "5.0 GiB of 100 GiB"),
+        ((900 * GIB, 500 * GIB, 60000000, 1999), Level.ERROR, "inodes", "1999 of 60000000"),
+        ((900 * GIB, 500 * GIB, 60000000, 90000), Level.WARNING, "inodes", "90000"),
+    ],
+)
+def test_a_disk_that_is_nearly_full_is_found(disk: Sequence[int], level: Level, check: str, words: str) -> None:
+    bad(machine.room("/r", [*map(str, disk), "ext4", "/"]), level, check, words)
+
+
+def test_a_disk_that_nobody_knows_and_one_with_room_are_fine() -> None:
+    fine(machine.room("/r", ["-", "-", "-", "-", "unknown", ""]))
+    fine(machine.room("/r", [str(900 * GIB), str(500 * GIB), "0", "0", "btrfs", "/"]))
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "tmpfs"])
+def test_a_root_that_others_see_late_or_that_a_restart_clears_is_told(kind: str) -> None:
+    bad(machine.file_system("/r", kind), Level.WARNING, "filesystem", kind)
+    fine(machine.file_system("/r", "ext4"))
+
+
+def meminfo(free: int = 100 * GIB, swap_free: int = 8 * GIB) -> str:
+    rows = {"MemTotal": 128 * GIB, "MemAvailable": free, "SwapTotal": 8 * GIB, "SwapFree": swap_free}
+    return "".join(f"{key}:   {kib} kB\n" for key, kib in rows.items())
+
+
+GROUP = {"proc/self/cgroup": "0::/user.slice/a\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "level", "check", "words"),
+    [
+        ({"proc/meminfo": meminfo(GIB // 2)}, Level.ERROR, "memory", "512 MiB"),
+        ({"proc/meminfo": meminfo(3 * GIB)}, Level.WARNING, "memory", "3.0 GiB of 128 GiB"),
+        (
+            {"proc/meminfo": meminfo(), **GROUP, "sys/fs/cgroup/user.slice/a/memory.max": f"{2 << 30}\n"},
+            *(Level.WARNING, "memory", "allows this user 2.0 GiB"),
+        ),
+        ({"proc/meminfo": meminfo(swap_free=GIB // 2)}, Level.WARNING, "swap", "7.5 GiB of 8.0 GiB"),
+    ],
+)
+def test_little_memory_is_found(
+    files: Mapping[str, str], level: Level, check: str, words: str, pretend: Pretend
+) -> None:
+    bad(machine.memory(pretend(files, {})), level, check, words)
+
+
+def test_a_limit_of_memory_that_is_none_is_fine(pretend: Pretend) -> None:
+    files = {"proc/meminfo": meminfo(), "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
+    fine(machine.memory(pretend(files, {})))
+
+
+def test_load_open_files_and_processes_are_held_against_what_sessions_need() -> None:
+    fine(machine.busy(3.2, 32))
+    bad(machine.busy(30, 32), Level.NOTE, "load", "load 30")
+    bad(machine.busy(80.5, 32), Level.WARNING, "load", "load 80.5 on 32 CPUs")
+    fine(machine.open_files(resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    bad(machine.open_files(512, 4096), Level.WARNING, "open files", "512 at most, hard limit 4096")
+    bad(machine.open_files(64, resource.RLIM_INFINITY), Level.ERROR, "open files", "64")
+    fine(machine.processes(412, None))
+    bad(machine.processes(412, 1024), Level.WARNING, "processes", "412 of 1024")
+    bad(machine.processes(412, 500), Level.ERROR, "processes", "412 of 500")
+
+
+def test_what_proc_hides_is_told() -> None:
+    fine(machine.hidden("0", readable=True))
+    bad(machine.hidden("4", readable=False), Level.ERROR, "proc", "hidepid=4")
+    bad(machine.hidden("ptraceable", readable=True), Level.WARNING, "proc", "hides processes")
+    bad(machine.hidden("invisible", readable=True), Level.NOTE, "proc", "only your own")
+
+
+# tmux and screen
+
+
+def test_what_keeps_tmux_from_opening_sessions_is_found() -> None:
+    bad(sessions.socket_path(f"/{'x' * 120}/comborun"), Level.ERROR, "tmux", "130 bytes, and 107")
+    bad(sessions.socket_folder("/tmp/t", os.getuid(), 0o755), Level.ERROR, "tmux", "mode 755")
+    bad(sessions.socket_folder("/tmp/t", os.getuid() + 1, 0o700), Level.ERROR, "tmux", f"user {os.getuid() + 1}")
+    fine(sessions.socket_folder("/tmp/t", os.getuid(), 0o700))
+    bad(sessions.server(124, "/s", os.getpid(), there=True), Level.ERROR, "tmux", f"{os.getpid()} does not answer")
+    bad(sessions.server(137, "/s", 0, there=True), Level.ERROR, "tmux", "server does not answer")
+    bad(sessions.server(1, "/s", os.getpid(), there=False), Level.WARNING, "tmux", "socket /s is gone")
+    (left,) = sessions.server(1, "/s", 0, there=True)
+    assert (left.level, "left from a server" in left.found) == (Level.NOTE, True)
+    fine(sessions.server(1, "/s", 0, there=False))
+
+
+def test_an_old_tmux_and_none_at_all_are_found(pretend: Pretend) -> None:
+    bad(sessions.multiplexers(pretend({}, {"tmux -V": (0, "tmux 2.6")})), Level.WARNING, "tmux", "older than 2.7")
+    bad(sessions.multiplexers(pretend({}, {})), Level.ERROR, "tmux", "neither tmux nor screen")
+
+
+def test_trouble_with_screen_is_a_note_where_there_is_tmux() -> None:
+    bad(
+        sessions.screen_folder("4.9", "Cannot make directory '/run/screen'", alone=True),
+        *(Level.WARNING, "screen", "no usable folder"),
+    )
+    bad(
+        sessions.screen_folder("4.9", "Directory '/run/screen' must have mode 777.", alone=False),
+        *(Level.NOTE, "screen", "must have mode 777"),
+    )
+    fine(sessions.screen_folder("4.9", "No Sockets found in /run/screen/S-ada.", alone=False))
+
+
+# Logging out
+
+USER_SLICE = "0::/user.slice/user-1000.slice/user@1000.service/tmux.scope\n"
+SYSTEMD = {"run/systemd/system/x": "", "proc/self/cgroup": "0::/user.slice/user-1000.slice/session-7.scope\n"}
+BELOW = {**SYSTEMD, "proc/self/cgroup": USER_SLICE}
+KILLS = {"loginctl show-session": (0, "KillUserProcesses=yes")}
+LINGERS = {"loginctl show-user 1000": (0, "Linger=yes")}
+
+
+def systemd(version: str = "252 (252.31-1~deb12u1)", **answers: tuple[int, str]) -> Answers:
+    return {"systemctl --version": (0, f"systemd {version}"), **answers}
+
+
+def logind(text: str) -> Mapping[str, str]:
+    return {**SYSTEMD, "etc/systemd/logind.conf": text}
+
+
+@pytest.mark.parametrize(
+    ("files", "answers", "level", "check", "words"),
+    [
+        (SYSTEMD, {**systemd(), **KILLS}, Level.ERROR, "logout", "KillUserProcesses=yes"),
+        (logind("KillUserProcesses=yes\n"), systemd(), Level.ERROR, "logout", "yes in /etc/systemd/logind.conf"),
+        (BELOW, systemd(), Level.ERROR, "logout", "lingering is off"),
+        (BELOW, {**systemd("255 (255.4-1ubuntu8)"), **LINGERS}, Level.WARNING, "logout", "255.4"),
+        (SYSTEMD, {"systemctl": (124, "")}, Level.WARNING, "logout", "systemd does not answer"),
+        (SYSTEMD, {**systemd(), "systemctl is-active": (0, "active")}, Level.NOTE, "oomd", "running"),
+    ],
+)
+def test_what_ends_sessions_at_a_log_out_is_found(
+    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, pretend: Pretend
+) -> None:
+    bad(sessions.logout(pretend(files, answers)), level, check, words)
+
+
+@pytest.mark.parametrize(
+    ("files", "answers"),
+    [
+        ({"proc/1/comm": "bash\n"}, {}),
+        (SYSTEMD, systemd()),
+        (logind("KillExcludeUsers=root ada\n"), {**systemd(), **KILLS}),
+        (logind("KillOnlyUsers=bob eve\n"), {**systemd(), **KILLS}),
+        (BELOW, {**systemd("256 (256.3)"), **LINGERS}),
+        (BELOW, {**systemd("249 (249.11)"), **LINGERS}),
+        ({**BELOW, "var/lib/systemd/linger/ada": ""}, systemd()),
+    ],
+)
+def test_what_only_looks_as_if_a_log_out_ended_sessions_is_fine(
+    files: Mapping[str, str], answers: Answers, pretend: Pretend
+) -> None:
+    fine(sessions.logout(pretend(files, answers)))
+
+
+def test_root_is_spared_by_logind_unless_it_says_otherwise(pretend: Pretend) -> None:
+    box = pretend(SYSTEMD, {**systemd(), **KILLS})
+    box.user, box.uid = "0", 0
+    fine(sessions.logout(box))
+    box = pretend(logind("KillExcludeUsers=ada\n"), {**systemd(), **KILLS})
+    box.user, box.uid = "0", 0
+    bad(sessions.logout(box), Level.ERROR, "logout", "KillUserProcesses")
+
+
+def test_start_up_files_that_print_hang_or_take_long_are_told() -> None:
+    bad(sessions.start("bash started by ssh", 0, 0.1, "Welcome!"), Level.WARNING, "start-up", "ssh prints: Welcome!")
+    bad(sessions.start("bash -l", 0, 0.1, "hi"), Level.NOTE, "start-up", "bash -l prints: hi")
+    bad(sessions.start("an interactive bash", 0, 2.6, ""), Level.NOTE, "start-up", "takes 2.6 s")
+    bad(sessions.start("bash -l", 124, 5.0, ""), Level.WARNING, "start-up", "did not start within")
+    fine(list(sessions.start("bash -l", 0, 0.1, "")))
+
+
+def test_a_runtime_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, pretend: Pretend) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/nonexistent")
+    bad(sessions.runtime(pretend({}, {})), Level.WARNING, "runtime", "can't be used")
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    fine(sessions.runtime(pretend({}, {})))
+
+
+def test_what_a_run_has_been_promised_is_added_up() -> None:
+    first = {"gpu_memory": 4608, "alone": False, "cpus": 8, "memory": 0, "tokens": []}
+    second = {**first, "memory": 12288, "tokens": ["ray"]}
+    told = sessions.promised([{"gpus": [0], "request": first}, {"gpus": [0, 1], "request": second}])
+    assert list(told) == ["GPU 0 9216 MiB", "GPU 1 4608 MiB", "16 cores", "12288 MiB of memory", "ray"]
+    alone = {**first, "gpu_memory": 0, "alone": True, "cpus": 0}
+    assert list(sessions.promised([{"gpus": [1], "request": alone}])) == ["GPU 1 alone"]
+
+
+def test_a_folder_of_leases_that_others_may_write_is_an_error() -> None:
+    uid = os.getuid()
+    fine(sessions.lease_folder("/tmp/x", uid, 0o755))
+    bad(sessions.lease_folder("/tmp/x", uid + 1, 0o755), Level.ERROR, "leases", f"belongs to user {uid + 1}")
+    bad(sessions.lease_folder("/tmp/x", uid, 0o775), Level.ERROR, "leases", "others may write")
+
+
+# GPUs
+
+QUERY = "nvidia-smi --format=csv,noheader,nounits --query-gpu"
+LOADED = {"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun\n"}
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch NVML library version: 535.183"
+SILENT = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure ..."
+LOST = "Unable to determine the device handle for GPU0000:65:00.0: GPU is lost.  Reboot the system"
+XID = "[1.0] NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    ("files", "answers", "level", "check", "words"),
+    [
+        ({}, {QUERY: (124, "")}, Level.ERROR, "driver", "hangs"),
+        ({}, {QUERY: (18, MISMATCH)}, Level.ERROR, "driver", "upgraded"),
+        ({}, {QUERY: (9, SILENT)}, Level.ERROR, "driver", "not loaded"),
+        ({}, {QUERY: (15, LOST)}, Level.ERROR, "driver", "fallen off"),
+        ({}, {QUERY: (6, "No devices were found")}, Level.ERROR, "driver", "sees no GPU"),
+        ({}, {QUERY: (77, "")}, Level.ERROR, "driver", "code 77: it says nothing"),
+        (LOADED, {}, Level.ERROR, "driver", "no nvidia-smi"),
+        (LOADED, {QUERY: (0, ""), "modinfo": (0, "550.90.07\n")}, Level.WARNING, "driver", "535.183.01 is loaded"),
+        (LOADED, {QUERY: (0, ""), "dmesg": (0, XID)}, Level.WARNING, "xid", "1 fault .* 79"),
+    ],
+)
+def test_a_driver_that_does_not_work_is_found(
+    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, pretend: Pretend
+) -> None:
+    bad(gpus.driver(pretend(files, answers)), level, check, words)
+
+
+def test_no_gpu_is_no_trouble(pretend: Pretend) -> None:
+    fine(gpus.driver(pretend({}, {})))
+    fine(list(gpus.egl(pretend({}, {}))))
+
+
+@pytest.mark.parametrize(
+    ("row", "users", "level", "words"),
+    [
+        ("0, GPU-a, 24564, 23564, 535, RTX 4090", [], Level.WARNING, "1000 MiB of 24 GiB free, used by programs"),
+        ("0, GPU-a, 24564, 9000, 535, RTX 4090", ["bob: python3 (77)"], Level.NOTE, r"used by bob: python3 \(77\)"),
+        ("0, GPU-a, 24564, [N/A], 535, RTX 4090", [], Level.WARNING, "does not tell"),
+        ("0, GPU-a, 81559, 4, 535, NVIDIA H100 80GB HBM3", [], Level.NOTE, "no ray tracing"),
+    ],
+)
+def test_how_full_a_gpu_is_and_by_whom_is_told(row: str, users: Sequence[str], level: Level, words: str) -> None:
+    (gpu,) = gpus.gpus_of(row)
+    bad(gpus.usage(gpu, users), level, "GPU 0", words)
+
+
+TWO = gpus.gpus_of("0, GPU-aaaa, 24564, 12, 535, RTX 4090\n1, GPU-bbbb, 24564, 12, 535, RTX 4090\n")
+
+
+def test_egl_that_numbers_gpus_in_another_way_is_told() -> None:
+    fine(gpus.numbers(TWO, "0 0 -\n1 1 -\n2 - -\n"))
+    bad(gpus.numbers(TWO, ""), Level.NOTE, "EGL", "can't be asked")
+    bad(gpus.numbers(TWO, "0 - -\n"), Level.NOTE, "EGL", "no device for any GPU")
+    bad(gpus.numbers(TWO, "0 1 -\n1 0 -\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1, GPU 1 is EGL device 0")
+    bad(gpus.numbers(TWO, "0 0 GPU-bbbb\n1 1 GPU-aaaa\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1")
+
+
+@pytest.mark.parametrize("line", ["", "0", "x, GPU-a, 1, 2, 3, 4", "[Unknown Error]"])
+def test_a_line_about_a_gpu_that_cannot_be_read_is_none(line: str) -> None:
+    assert gpus.gpus_of(line) == []
+
+
+@pytest.mark.parametrize(
+    ("kib", "text"), [(0, "0 KiB"), (9.4, "9 KiB"), (1024, "1.0 MiB"), (2.5 * GIB, "2.5 GiB"), (3 * 2**30, "3.0 TiB")]
+)
+def test_sizes_read_well(kib: float, text: str) -> None:
+    assert size(kib) == text
