@@ -15,7 +15,7 @@ import click
 from link_bed import EPISODES, Bed
 
 from comborun.cli.launch import start_run
-from comborun.cli.options import Where
+from comborun.cli.options import GridChoice, Where
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
 from comborun.remote.launching import Launched, Request
@@ -93,7 +93,7 @@ class Comborun:
         """All that `combo launch` does."""
         where = Through(ALIAS, self.kind, accept_new=False, counting=transport)
         with click.Context(click.Command("launch")):
-            return start_run(grid, where, Request(multiplexer="screen", new=True)).launched
+            return start_run(GridChoice(grid), where, Request(multiplexer="screen", new=True)).launched
 
     def dispatcher(self, directory: str) -> str:
         """Its pid: the host is a folder of this machine."""

@@ -99,7 +99,7 @@ def bench_for(
 
 
 def uncut(grid: Grid) -> Grid:
-    """One session for each combo, in the grid's order."""
+    """One session for each combo and seed, in the grid's order."""
     whole = {"shards": None, "block": None}
     combos = tuple(replace(one, settings=one.settings.model_copy(update=whole)) for one in grid.combos)
     return grid.model_copy(update={"combos": combos, "stop_early": None})
@@ -144,7 +144,7 @@ def _note(bench: Bench, directory: str, verb: str) -> None:
 
 def carry_out(bench: Bench, plan: Plan, look: Callable[[str, History], None]) -> Done:
     """Run `plan` to its end; `look` hears of each look. What is left of an interrupted run is ended."""
-    draft = Draft(plan, bench.grid.text, bench.root, {"comborun": __version__, "tries": True})
+    draft = Draft(plan, bench.grid.record, bench.root, {"comborun": __version__, "tries": True})
     directory = publish(bench.transport, draft, "new").directory
     try:
         bench.ready(directory.rpartition("/")[0])

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from comborun.errors import GridError, HostError, Problem, UserError
-from comborun.grid import Grid, load_grid, parse_grid
+from comborun.grid import Grid, load_grid
 from comborun.page import says_something
 from comborun.planner import absent_gpus
 from comborun.policy_files import Match, named
@@ -24,9 +24,9 @@ _MOST = 2000
 """files that one glob may find"""
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
     """A grid without mistakes. bash reads every `setup` once, without running it. Raises UserError with all of them."""
-    grid = load_grid(path)
+    grid = load_grid(path, given)
     for text in filter(says_something, dict.fromkeys(combo.settings.setup for combo in grid.combos)):
         done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
         if done.code:
@@ -59,7 +59,7 @@ def with_policies(grid: Grid, transport: Transport) -> Grid:
         found = named(matches)
     except UserError as error:
         raise _refused(grid, glob, error.message, error.hint) from None
-    return parse_grid(grid.text, grid.path, found)
+    return grid.with_files(found)
 
 
 def _refused(grid: Grid, glob: PolicyGlob, message: str, hint: str) -> GridError:

@@ -11,7 +11,6 @@ from comborun.again.notes import change_lines, change_notes, cut_kept, policies_
 from comborun.again.reading import reading_lines
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
-from comborun.grid import parse_grid
 from comborun.remote import control, slurm
 from comborun.remote.grids import host_warnings, with_policies
 from comborun.remote.host import ask, check
@@ -72,8 +71,7 @@ class Prepared:
 
     def planned_with(self, policies: FoundPolicies) -> Plan:
         """The plan for policy files that an earlier run was planned with."""
-        meant = parse_grid(self.grid.text, self.grid.path, policies)
-        return laid_out(meant, self.facts, digest_of(self.shipments), slurm=self.request.slurm)
+        return laid_out(self.grid.with_files(policies), self.facts, digest_of(self.shipments), slurm=self.request.slurm)
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ def settle(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = Draft(prepared.plan, grid.text, grid.root, origin, Python(known=prepared.facts.python))
+    draft = Draft(prepared.plan, grid.record, grid.root, origin, Python(known=prepared.facts.python))
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> d
     return {
         "python": platform.python_version(),
         "grid_sha256": hashlib.sha256(grid.text.encode("utf-8", "surrogateescape")).hexdigest(),
+        **({"given": list(grid.given)} if grid.given else {}),
         "commit": _git(folder, "rev-parse", "HEAD"),
         "uncommitted": _changed(folder, "--untracked-files=no"),
         "host": {

@@ -20,14 +20,13 @@ from comborun.forecast.calibrating import best, disturbed
 from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
 from comborun.monitor.bench import Bench, Progress, bench_for, tidy
 from comborun.monitor.trials import measure_alone, measure_beside
-from comborun.remote.grids import read_grid
 from comborun.remote.knowledge import read_calibrations
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.cli.options import Where
+    from comborun.cli.options import GridChoice, Where
     from comborun.grid import Grid
 
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--most", type=click.IntRange(min=1), default=64, show_default=True, help="Sessions side by side.")
 @json_option
-def calibrate(grid: Path, where: Where, episodes: int, most: int, as_json: bool) -> None:
+def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json: bool) -> None:
     """Measure what sessions of a grid take and hold: one of each combo alone, then 2, 4, 8 ... side by side.
 
     Runs in the foreground, in a folder of its own, and ends what it started when it is interrupted. Stops where twice
@@ -84,8 +83,8 @@ def _progress(*, quiet: bool) -> Progress:
     return Progress(say, lambda text: click.echo(harmless(text), err=True), count)
 
 
-def _prepare(path: Path, where: Where, progress: Progress) -> Bench:
-    grid = read_grid(path)
+def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> Bench:
+    grid = chosen.read()
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # a file that can't be read is told before anything runs
     bench = bench_for(grid, where.connect, lambda whole: whole, progress, ".calibrate")

@@ -10,11 +10,10 @@ from comborun.cli.options import grid_argument, json_option
 from comborun.cli.presets import named_preset
 from comborun.cli.terminal import answer, warn
 from comborun.grid import preset_starter, schema_text, starter_grid
-from comborun.remote.grids import read_grid
 from comborun.text import several
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from comborun.cli.options import GridChoice
 
 
 @click.command()
@@ -43,13 +42,13 @@ def schema() -> None:
 @click.command()
 @grid_argument
 @json_option
-def check(grid: Path, as_json: bool) -> None:
+def check(grid: GridChoice, as_json: bool) -> None:
     """Find every mistake in a grid file at once.
 
     \b
     combo check grid.yaml
     """
-    checked = read_grid(grid)
+    checked = grid.read()
     if as_json:
         answer({"grid": checked.name, "combos": len(checked.combos), "warnings": [str(w) for w in checked.warnings]})
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,13 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.again.smoke import smoke_sessions
-from comborun.cli.options import SLOTS, Target, Where, grid_argument, host_options, json_option, slurm_option
+from comborun.cli.options import (
+    SLOTS,
+    GridChoice,
+    Target,
+    Where,
+    grid_argument,
+    host_options,
+    json_option,
+    slurm_option,
+)
 from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
 from comborun.monitor.wording import remark
-from comborun.remote.grids import read_grid
 from comborun.remote.launching import Launched, Request, prepare, settle, start
 from comborun.remote.runs import Launch, remember
 from comborun.text import harmless, several
@@ -61,12 +69,13 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @grid_argument
 @_launch_options
 @json_option
-def launch(grid: Path, where: Where, as_json: bool, **options: Any) -> int:
+def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int:
     """Start a grid's sessions and return; the same command again resumes what is missing.
 
     \b
     combo launch grid.yaml
     combo launch grid.yaml --parallel 4 --multiplexer screen
+    combo launch grid.yaml --set limits.parallel=4 --set episodes=10
     combo launch grid.yaml --smoke 1            an episode of each combo first
     combo launch grid.yaml --changed rerun      what has changed is done anew
     combo launch grid.yaml --slurm --host login1
@@ -82,11 +91,11 @@ def launch(grid: Path, where: Where, as_json: bool, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("grid", type=click.Path(path_type=Path), metavar="GRID", envvar="COMBORUN_GRID")
+@partial(grid_argument, envvar="COMBORUN_GRID")
 @_launch_options
 @click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
-def run(grid: Path, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
+def run(grid: GridChoice, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 
     \b
@@ -125,11 +134,11 @@ class Started:
         return (*launched.changes, note)
 
 
-def start_run(path: Path, where: Where, request: Request) -> Started:
+def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
     """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
     run = ""
     try:
-        grid = read_grid(path)
+        grid = chosen.read()
         warn(*map(str, grid.warnings))
         prepared = prepare(request, grid, where.connect)
         warn(*prepared.warnings)

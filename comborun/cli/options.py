@@ -22,6 +22,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from comborun.grid import Grid
     from comborun.monitor.watch import Source
     from comborun.remote.mirror import Skipped
     from comborun.remote.ssh.shell import ShellTransport
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
 
-grid_argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID")
+_SET = click.option(
+    "--set", "given", multiple=True, metavar="KEY=VALUE", help="A single value of the grid: limits.parallel=4."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
 
@@ -65,6 +68,35 @@ _HOST = (
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
+
+
+@dataclass(frozen=True)
+class GridChoice:
+    """A grid file, and the single values that the command line gives instead of its own."""
+
+    path: Path
+    given: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As it is typed again."""
+        return " ".join([str(self.path), *(f"--set {shlex.quote(setting)}" for setting in self.given)])
+
+    def read(self) -> Grid:
+        """The grid without mistakes. Raises UserError with all of them."""
+        from comborun.remote.grids import read_grid
+
+        return read_grid(self.path, self.given)
+
+
+def grid_argument(command: Command, envvar: str | None = None) -> Command:
+    """Gives a command a grid file and `--set`, as one argument `grid`."""
+
+    @functools.wraps(command)
+    def with_grid(*args: Any, grid: Path, given: tuple[str, ...], **others: Any) -> Any:
+        return command(*args, grid=GridChoice(grid, given), **others)
+
+    argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID", envvar=envvar)
+    return argument(_SET(with_grid))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
 from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
-from comborun.remote.grids import host_warnings, read_grid, with_policies
+from comborun.remote.grids import host_warnings, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
 from comborun.remote.preflight import complaint, question
@@ -33,9 +33,8 @@ from comborun.text import MIB, harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from comborun.cli.options import Where
+    from comborun.cli.options import GridChoice, Where
     from comborun.forecast.outlook import Outlook
     from comborun.grid import Grid
     from comborun.placement import Component, GpuBudget, Layout
@@ -58,7 +57,7 @@ _MOST = 3
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @click.option("--gap", type=click.FloatRange(0.1, 99), metavar="POINTS", help="Say how many episodes such a gap needs.")
 @json_option
-def plan(grid: Path, where: Where, slurm: bool, script: str | None, gap: float | None, as_json: bool) -> None:
+def plan(grid: GridChoice, where: Where, slurm: bool, script: str | None, gap: float | None, as_json: bool) -> None:
     """Show what a new run would do, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
 
     \b
@@ -67,7 +66,7 @@ def plan(grid: Path, where: Where, slurm: bool, script: str | None, gap: float |
     combo plan grid.yaml --gap 5                how many episodes a gap needs
     combo plan grid.yaml --slurm --host login1  as job arrays on Slurm
     """
-    checked = read_grid(grid)
+    checked = grid.read()
     shipments = survey(checked.shipped, checked.path.parent)
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
@@ -343,7 +342,7 @@ def export() -> None:
 @export.command()
 @grid_argument
 @host_options
-def compose(grid: Path, where: Where) -> None:
+def compose(grid: GridChoice, where: Where) -> None:
     """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
 
     The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
@@ -352,7 +351,7 @@ def compose(grid: Path, where: Where) -> None:
     combo export compose grid.yaml > compose.yaml
     combo export compose grid.yaml --host box > compose.yaml
     """
-    checked = read_grid(grid)
+    checked = grid.read()
     warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)

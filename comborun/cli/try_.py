@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,12 +15,11 @@ from comborun.monitor.bench import Progress, bench_for, tidy
 from comborun.monitor.lastline import indented
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief
-from comborun.remote.grids import read_grid
 from comborun.rules.fields import NO_VERDICTS
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
-    from comborun.cli.options import Where
+    from comborun.cli.options import GridChoice, Where
     from comborun.monitor.trying import Tried
 
 _FILES_SHOWN = 8
@@ -34,7 +32,7 @@ _PROPOSED = re.compile(r": `(results: .*?)` counts them")
 @host_options
 @click.option("--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="So many.")
 @json_option
-def try_(grid: Path, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
+def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
     """Run one episode of one combo, here or on the grid's host, and say what counts of what it wrote.
 
     Shows the command, the end of its log, its files, and the lines for `results:` that would make more of it count.
@@ -44,7 +42,7 @@ def try_(grid: Path, combo: tuple[str, ...], where: Where, episodes: int, as_jso
     combo try grid.yaml
     combo try grid.yaml flat stairs --episodes 3
     """
-    read = read_grid(grid)
+    read = grid.read()
     warn(*map(str, read.warnings))
     progress = Progress(_nobody, lambda text: click.echo(harmless(text), err=True), _nobody)
     bench = bench_for(read, where.connect, lambda whole: chosen(whole, combo), progress, FOLDER)
@@ -68,7 +66,7 @@ def _running(seconds: float, line: str) -> None:
         click.echo(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
 
 
-def _show(tried: Tried, grid: Path) -> None:
+def _show(tried: Tried, grid: GridChoice) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)

@@ -16,6 +16,7 @@ from comborun.errors import UserError
 from comborun.grid.axes import AXES, Combo, combos_of, some
 from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.shapes import Keys
+from comborun.grid.single import IN_FILE, OPTION
 from comborun.grid.survival import LimitKeys
 from comborun.grid.values import MISTAKE, no_value
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree
@@ -198,6 +199,7 @@ def _problem(model: type[Keys], source: Source, detail: ErrorDetails, path: Path
 
 def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[str, str]:
     key = ".".join(words)
+    given = tree.place.file.startswith(OPTION)
     if isinstance(tree, Map) and words[0] in AXES and len(words) == 1:
         return f"`{key}`: a map where a name belongs", f"with attributes: `{key}: {{NAME: {{KEY: value}}}}`"
     if detail["type"] == MISTAKE:
@@ -207,8 +209,9 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
         return f"`{key}`: {no_value(tree).message}", no_value(tree).hint
     if detail["type"] == "tuple_type":
         hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
-        return f"`{key}`: a list is wanted here", hint
-    return f"`{key}`: a map is wanted here", "`key: value` lines, indented, or {key: value}"
+        return f"`{key}`: a list is wanted here", IN_FILE if given else hint
+    hint = IN_FILE if given else "`key: value` lines, indented, or {key: value}"
+    return f"`{key}`: a map is wanted here", hint
 
 
 def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:

@@ -20,11 +20,12 @@ from comborun.grid.program import program_problems, program_warnings
 from comborun.grid.resources import display_problems, display_warnings, resource_problems, resource_warnings
 from comborun.grid.results import count_warnings, naming_problems, progress_problems
 from comborun.grid.servers import server_problems, server_warnings
-from comborun.grid.stopping import cut_problems, cut_warnings, stopping_problems
+from comborun.grid.single import OPTION, with_single_values
+from comborun.grid.stopping import cut_problems, cut_warnings, seed_problems, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
 from comborun.grid.yaml_tree import MAX_CHARACTERS, read_source
 from comborun.policy_files import PolicyFiles, PolicyGlob
-from comborun.text import clean, shortened
+from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"
 """the name of a grid whose file's name has nothing that a run's directory could be called"""
@@ -37,6 +38,7 @@ _PROBLEMS = (
         progress_problems,
         naming_problems,
         cut_problems,
+        seed_problems,
         stopping_problems,
     ),
 )
@@ -65,14 +67,28 @@ class Grid(GridFile):
     """the policies are the files that it finds on the host"""
     policy_files: PolicyFiles | None
     """what it has found; None: nobody has asked the host, and one policy stands for all of them"""
+    given: tuple[str, ...]
+    """single values from the command line, `limits.parallel=4`"""
+
+    @property
+    def record(self) -> str:
+        """What a run keeps of it: the text, below what the command line said otherwise."""
+        return "".join(f"# {OPTION} {printable(setting)}\n" for setting in self.given) + self.text
+
+    def with_files(self, found: Found) -> Grid:
+        """The same grid with these files as its policies."""
+        return parse_grid(self.text, self.path, found, self.given)
 
     @property
     def shipped(self) -> tuple[Shipped, ...]:
         return tuple(Shipped(entry.source or "", entry.to or "", entry.exclude, entry.max_size) for entry in self.sync)
 
 
-def load_grid(path: Path) -> Grid:
-    """Read and check the grid file `path`. Raises UserError when it can't be read, GridError when it is wrong."""
+def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
+    """Read and check the grid file `path`, with single values of the command line.
+
+    Raises UserError when it can't be read, GridError when it is wrong.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(4 * MAX_CHARACTERS + 1)
@@ -84,16 +100,16 @@ def load_grid(path: Path) -> Grid:
     except UnicodeDecodeError as error:
         message = f"{path} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}"
         raise UserError(message, "save it as UTF-8") from None
-    return parse_grid(text, path)
+    return parse_grid(text, path, given=given)
 
 
-def parse_grid(text: str, path: Path, found: Found | None = None) -> Grid:
+def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[str, ...] = ()) -> Grid:
     """Check the text of a grid file. Reads nothing but its presets; raises GridError with all its mistakes.
 
     `found` are the policies that the host has where they are files of it; without them what depends on their names is
     left unchecked.
     """
-    source = read_source(text, str(path))
+    source = with_single_values(read_source(text, str(path)), given)
     glob, mistakes = glob_of(source)
     if glob:
         source = replace(with_policies(source, found), problems=(*source.problems, *mistakes))
@@ -114,6 +130,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None) -> Grid:
         "warnings": tuple(sorted(warnings, key=_order)),
         "program": preset,
         "policy_glob": glob,
+        "given": given,
         "policy_files": PolicyFiles(glob.patterns, glob.exclude, found) if glob and found is not None else None,
     }
     return Grid.model_construct({*draft.file.model_fields_set, *own}, **{**dict(draft.file), **own})

@@ -15,7 +15,7 @@ from box import until
 from desk import Desk, desk
 
 from comborun.cli.launch import start_run
-from comborun.cli.options import Where
+from comborun.cli.options import GridChoice, Where
 from comborun.remote.launching import Request
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
@@ -180,7 +180,9 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):
         (desk.home / "grid.yaml").write_text(text)
         Counting.trips = 0
-        directory = start_run(desk.home / "grid.yaml", where, Request(new=True)).launched.publication.directory
+        directory = start_run(
+            GridChoice(desk.home / "grid.yaml"), where, Request(new=True)
+        ).launched.publication.directory
         counts.append(Counting.trips)
         until(Path(directory, "dispatch/done").exists, "the run is done")
     assert counts == [6, 5, 4]

@@ -11,7 +11,7 @@ import pytest
 
 from comborun.cli import combo
 from comborun.cli.launch import start_run
-from comborun.cli.options import Where
+from comborun.cli.options import GridChoice, Where
 from comborun.cli.terminal import INTERRUPTED, guarded
 from comborun.remote.launching import Request
 
@@ -35,16 +35,16 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
 ) -> None:
     publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
     steps = {
-        "read_grid": SimpleNamespace(warnings=(), name="little"),
         "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local")),
         "settle": SimpleNamespace(publication=publication),
         "remember": None,
     }
+    monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little"))
     for name, value in steps.items():
         monkeypatch.setattr(f"comborun.cli.launch.{name}", lambda *_, value=value: value)
     monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.settle", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        start_run(Path("grid.yaml"), WHERE, Request(new=new))
+        start_run(GridChoice(Path("grid.yaml")), WHERE, Request(new=new))
     assert said in capsys.readouterr().err
 
 
