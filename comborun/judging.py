@@ -48,6 +48,8 @@ class ResultRules:
     environment: str = ""
     seed: str = ""
     """fields with the combo's names and the seed; empty: those that are called so"""
+    base: int = 0
+    """the episode that rows and the command call 0: each of `seeds` has a range of its own in the combo"""
 
     @property
     def told(self) -> bool:

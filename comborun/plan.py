@@ -98,6 +98,11 @@ class Session:
         """All that it asks of its host."""
         return replace(self.request, gpus=self.gpus)
 
+    @property
+    def own_first(self) -> int:
+        """Its first episode, as its command counts."""
+        return self.first - self.results.base
+
 
 @dataclass(frozen=True)
 class Limits:

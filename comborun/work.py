@@ -87,6 +87,8 @@ def describe(among: Spans, limit: int = 12) -> str:
 
 Combo = tuple[str, str]
 """policy, environment"""
+Replicate = tuple[str, str, int]
+"""and the episode at which one of its seeds begins"""
 
 _KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
 
@@ -113,6 +115,11 @@ def work(session: Session) -> Work:
 
 def combo_of(session: Session) -> Combo:
     return session.policy, session.environment
+
+
+def replicate_of(session: Session) -> Replicate:
+    """Its combo, and which of the combo's `seeds` it is for: the same work throughout."""
+    return session.policy, session.environment, session.results.base
 
 
 def name_of_combo(session: Session) -> str:

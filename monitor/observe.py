@@ -131,7 +131,8 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
 def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
     """What its log tells, including this look; `late`: this is the first look at the run."""
     begin, rules = one.begin, session.progress
-    workload = Workload(begin.first, begin.count) if begin and begin.count else Workload(session.first, session.count)
+    first, count = (begin.first, begin.count) if begin and begin.count else (session.first, session.count)
+    workload = Workload(first - session.results.base, count)
     if rules.each and workload.count and one.end and one.end.completeness is Completeness.COMPLETE:
         return Counter(workload.count)  # no look may have shown the bar at its end
     if not one.tail:

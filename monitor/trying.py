@@ -58,7 +58,7 @@ class Tried:
     @property
     def command(self) -> str:
         """As the program was started, where that is known here."""
-        first, count = self.session.first, self.session.count
+        first, count = self.session.own_first, self.session.count
         known = {
             "output_dir": f"{self.attempt}/out",
             "attempt": "1",
@@ -67,7 +67,7 @@ class Tried:
             "end_episode": str(first + count),
             "episodes": str(count),
             "first_seed": str((self.session.seed or 0) + first),
-            "episode_list": ",".join(map(str, self.session.episodes)),
+            "episode_list": ",".join(map(str, range(first, first + count))),
         }
         values = {START_TIME[name]: shlex.quote(value) for name, value in known.items()}
         return " ".join(

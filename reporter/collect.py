@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from comborun.reporter.adapters.names import FILE
 from comborun.reporter.adapters.reading import Context
 from comborun.reporter.collected import Attempt, Collected, SessionHistory
 from comborun.reporter.comparing.canary import Canary
+from comborun.reporter.counting.starts import of_the_run
 from comborun.reporter.records.shelf import Shelf, walk
 from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
@@ -28,7 +30,10 @@ from comborun.stopping import StopRule
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from comborun.attempt import EpisodeRecord
+    from comborun.work import Combo
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of the log of a failed attempt: what is read of its end, the lines that are kept, and signs of each"""
@@ -50,11 +55,13 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
             for attempt in history.attempts:
                 _take_attempt(shelf, directory, _context(history.session, attempt), unread)
     shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
-    shelf.show([video for history in histories for video in _videos(directory, history)])
+    bases = {session.name: session.results.base for session in plan.sessions}
+    shelf.show([video for history in histories for video in _videos(directory, history)], bases)
     collected = shelf.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     manifest = _manifest(directory)
     usage, unread_usage = parse_usage(_text(directory / RUN.usage))
-    known = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+    known = _of_runs(plan.sessions, collected.records)
+    known |= {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
         collected,
         defects=(*collected.defects, *unread_usage),
@@ -68,6 +75,18 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
         usage=usage,
     )
+
+
+def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> dict[Combo, str]:
+    """The combos with `seeds` whose records hold the seed of a whole session, and not of each episode."""
+    bases = {one.name: one.results.base for one in sessions}
+    seeded = {combo_of(one) for one in sessions if one.results.base}
+    found: defaultdict[Combo, defaultdict[int, list[EpisodeRecord]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if record.combo in seeded and record.session in bases and record.seed is not None:
+            found[record.combo][bases[record.session]].append(record)
+    said = "one seed for all episodes of a session, which says nothing of their starts"
+    return {combo: said for combo, parts in found.items() if any(map(of_the_run, parts.values()))}
 
 
 def collect_folder(directory: Path) -> Collected:

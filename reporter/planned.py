@@ -70,6 +70,8 @@ def _of(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
 
     found = [one for one in sessions if parts & {one.name, *joined(one)}]
     found = found or [one for one in sessions if named(one, "policy") and named(one, "environment")]
+    if len(found) > 1:  # a folder for each of its seeds
+        found = [one for one in found if {f"seed{one.seed}", f"seed_{one.seed}", f"seed-{one.seed}"} & parts]
     return found[0] if len(found) == 1 else None
 
 

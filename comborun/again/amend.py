@@ -19,14 +19,14 @@ from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.script import judging, notify_script, scripts, sheets
 from comborun.text import shortened
-from comborun.work import combo_of, describe, episodes_of, minus, name_of_combo, size, work
+from comborun.work import combo_of, describe, episodes_of, minus, name_of_combo, replicate_of, size, union, work
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from comborun.bundle import File
     from comborun.plan import Plan, Session
-    from comborun.work import Combo
+    from comborun.work import Combo, Replicate, Spans
 
 Choice = Literal["rerun", "keep"]
 """of what has changed: as the grid says now, or as the run has it"""
@@ -104,15 +104,15 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
 
     `started` holds the sessions that have begun; None: any may have.
     """
-    had: defaultdict[Combo, list[Session]] = defaultdict(list)
+    had: defaultdict[Replicate, list[Session]] = defaultdict(list)
     same_files, ships = before.shipped == now.shipped, bool(before.shipped or now.shipped)
     for session in before.sessions:
         if session.flag != "smoke" and not (ships and session.flag == "dropped"):
-            had[combo_of(session)].append(session)  # the same words may have meant other files
-    meant = _by_combo(now.sessions)
-    pairs = [(had[combo], wanted) for combo, wanted in meant.items()]
+            had[replicate_of(session)].append(session)  # the same words may have meant other files
+    meant = _by_replicate(now.sessions)
+    pairs = [(had[which], wanted) for which, wanted in meant.items()]
     found = [_compare(sessions, wanted, same_files=same_files) for sessions, wanted in pairs]
-    removed = [_removed(combo, sessions) for combo, sessions in had.items() if combo not in meant]
+    removed = [_removed(sessions) for which, sessions in had.items() if which not in meant]
     common = any(work(one) == work(wanted[0]) for sessions, wanted in pairs for one in sessions)
     changes = (
         replace(change, untouched=started is not None and not any(name in started for name in change.gone))
@@ -140,9 +140,10 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     taken = comparison.taken(choice)
     back = {name for change in taken for name in change.back}
     gone = _with_smoke({name for change in taken for name in change.gone}, before.sessions)
-    meant = {combo_of(session): session for session in now.sessions}  # how one is shown and judged goes for all of them
-    rows = [_row(session, meant.get(combo_of(session)), gone, back) for session in before.sessions]
+    meant = {replicate_of(one): one for one in now.sessions}  # how one is shown and judged goes for all of them
+    rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
     fresh = tuple(named((session for change in taken for session in change.coming), rows))
+    _check_apart([*rows, *fresh])
     shipped = now.shipped if taken == comparison.changes else before.shipped
     return Amended(
         plan=replace(now, sessions=(*rows, *fresh), shipped=shipped, stop_early=before.stop_early),
@@ -151,11 +152,23 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     )
 
 
-def _by_combo(sessions: Iterable[Session]) -> dict[Combo, list[Session]]:
-    combos: defaultdict[Combo, list[Session]] = defaultdict(list)
+def _by_replicate(sessions: Iterable[Session]) -> dict[Replicate, list[Session]]:
+    found: defaultdict[Replicate, list[Session]] = defaultdict(list)
     for session in sessions:
-        combos[combo_of(session)].append(session)
-    return combos
+        found[replicate_of(session)].append(session)
+    return found
+
+
+def _check_apart(sessions: Iterable[Session]) -> None:
+    """Raise UserError where episodes of two seeds of a combo would have one number."""
+    numbered: defaultdict[Combo, list[Spans]] = defaultdict(list)
+    counted = [one for one in sessions if not one.flag]
+    for own in _by_replicate(counted).values():
+        numbered[combo_of(own[0])].append(episodes_of(own))
+    for combo, parts in numbered.items():
+        if sum(map(size, parts)) > size(union(span for part in parts for span in part)):
+            message = f"{' in '.join(combo)}: with `seeds`, other `episodes` give every episode another number"
+            raise UserError(message, "--new starts another run")
 
 
 def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: bool) -> Change | None:
@@ -201,9 +214,9 @@ def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None
     return None
 
 
-def _removed(combo: Combo, sessions: Sequence[Session]) -> Change | None:
+def _removed(sessions: Sequence[Session]) -> Change | None:
     names = tuple(session.name for session in sessions if session.flag != "dropped")
-    return Change(Kind.REMOVED, *combo, "not in the grid any more", gone=names) if names else None
+    return _change(Kind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
 
 
 def _change(
@@ -212,7 +225,8 @@ def _change(
     detail: str,
     **sessions: Any,
 ) -> Change:
-    return Change(kind, session.policy, session.environment, detail, **sessions)
+    which = f"seed {session.seed}: " if session.results.base else ""
+    return Change(kind, session.policy, session.environment, f"{which}{detail}", **sessions)
 
 
 def _with_smoke(gone: set[str], sessions: Iterable[Session]) -> set[str]:

@@ -40,7 +40,9 @@ _GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resourc
 _RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
 _EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
 _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
-    **dict.fromkeys(("seed", "first_seed"), ("seed", lambda it: it.seed is not None, "such as `seed: 1000`")),
+    **dict.fromkeys(
+        ("seed", "first_seed"), ("seed", lambda it: it.seeds or it.seed is not None, "such as `seed: 1000`")
+    ),
     "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
     "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
     "episodes_per_rank": _RANKS,

@@ -52,6 +52,7 @@ class SettingKeys(Keys):
     episodes: Positive | None = key("episodes (or steps) of every combo")
     first_episode: NotNegative = key("index of the first episode", 0)
     seed: NotNegative | None = key("fills {seed}")
+    seeds: tuple[NotNegative, ...] = key("every combo runs once with each of these for {seed}", ())
     block: Positive | None = key("episodes of one session: a combo is cut into so many; else it is one session")
     shards: Shards | None = key("sessions that a combo is cut into, each with a range; auto: as many as pay")
     unit: UnitWord = key("what is counted: episode, or step for training", "episode")
@@ -85,6 +86,11 @@ class SettingKeys(Keys):
     @property
     def request(self) -> Request:
         return self.resources.request
+
+    @property
+    def seeded(self) -> tuple[int | None, ...]:
+        """What fills {seed}, in each session of a combo that is not cut."""
+        return self.seeds or (self.seed,)
 
     @property
     def pinned(self) -> PinMode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from comborun.command import placeholders
+from comborun.command import BY_SEED, placeholders
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import MOST_COMBOS, Combo
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key, or_just
@@ -132,6 +132,32 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
     yield from draft.of(endless, at, "`shards`: nothing says how many episodes {} has", "such as `episodes: 100`")
+
+
+def seed_problems(draft: Draft) -> Iterator[Problem]:
+    """`seeds` that can't repeat a combo, or would repeat the very same."""
+    if draft.broken:
+        return
+    at, seeded = draft.setter("seeds"), draft.where(lambda combo: combo.settings.seeds)
+    for needed, message, hint in _SEEDS_NEED:
+        lacking = [combo for combo in seeded if not needed(combo.settings)]
+        yield from draft.of(lacking, at, f"`seeds`: {message}", hint)
+    if (count := sum(len(combo.settings.seeded) for combo in draft.combos)) > MOST_COMBOS:
+        message = f"`seeds`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
+        yield draft.at_key(at, message, "cut the grid into several")
+
+
+_SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+    (lambda it: len({*it.seeds}) == len(it.seeds), "a seed stands twice for {}", "each repeats the combo once"),
+    (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
+    (lambda it: it.episodes, "nothing says how many episodes {} has with each", "such as `episodes: 100`"),
+    (lambda it: it.unit == "episode", "{} counts steps, and seeds repeat episodes", "a policy for each, say"),
+    (
+        lambda it: {"seed", BY_SEED} & {*placeholders(it.told)},
+        "the command of {} takes no {seed}: each time would be the same",
+        "hand it over, such as `--seed {seed}`",
+    ),
+)
 
 
 def cut_warnings(draft: Draft) -> Iterator[Problem]:

@@ -53,6 +53,7 @@ class Rules:
         """`log`: that is where the results are"""
         self.ranged = _true(told.get("ranged"))
         self.pattern = str(told.get("pattern", ""))
+        self.base = records.integer(told, "base") or 0
         self.records = bool(self.files or self.pattern) and _true(told.get("records", True))
         self.results = _true(told.get("results"))
 
@@ -71,7 +72,8 @@ class Rules:
 
     @property
     def identity(self) -> Identity:
-        more = {"policy_field": self.policy_field, "environment_field": self.environment_field, "pattern": self.pattern}
+        more = {f"{key}_field": getattr(self, f"{key}_field") for key in _NAMES}
+        more.update(pattern=self.pattern, base=str(self.base))
         return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property

@@ -196,7 +196,7 @@ class Supervisor(Attempt):
             "SESSION": self.marker,
             "FAILURE": self.at.failure,
             "EPISODES": str(self.count),
-            "FIRST_EPISODE": str(self.first),
+            "FIRST_EPISODE": str(self.first - self.rules().base),
         }
         if self.data.get("files"):
             own["FILES"] = self.at.files

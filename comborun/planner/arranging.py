@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
+from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge, Pace
     from comborun.resources import HostFacts
+    from comborun.work import Combo
 
 
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:
@@ -28,7 +30,8 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     """
     plan = replace(plan, sessions=filled(plan.sessions, known, plan))
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
-    settings = {combo.session: combo.settings for combo in grid.combos}
+    said = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    settings = {one.name: said[combo_of(one)] for one in plan.sessions}
     numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
     numbers |= _automatic(plan.sessions, settings, known, slots)
     cut = [
@@ -39,9 +42,17 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     slowdown = known.slowdown(min(slots, count))
     cut = [tuple(timed(session, known, slowdown) for session in combo) for combo in cut]
     in_turn = grid.stop_early or any(one.block for one in settings.values())
-    sessions = interleaved(cut) if in_turn else ordered([session for combo in cut for session in combo])
+    sessions = interleaved(_by_combo(cut)) if in_turn else ordered([session for combo in cut for session in combo])
     parallel = grid.limits.parallel or max(1, min(count, plan.limits.parallel))
     return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
+
+
+def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
+    """The pieces of every combo: all of its first seed come before those of the next."""
+    combos: dict[Combo, list[Session]] = {}
+    for pieces in cut:
+        combos.setdefault(combo_of(pieces[0]), []).extend(pieces)
+    return [*combos.values()]
 
 
 def filled(sessions: Sequence[Session], known: Knowledge, plan: Plan) -> tuple[Session, ...]:

@@ -21,7 +21,7 @@ from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
 from comborun.resources import Card
 from comborun.stopping import stop_rule
-from comborun.text import clean, several
+from comborun.text import clean, several, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,11 @@ def lay_out(
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("nobody has asked the host which files are the policies")
     servers = servers_of(grid, host)
-    sessions = tuple(with_servers(_session(combo, grid, host), servers) for combo in grid.combos)
+    sessions = tuple(
+        with_servers(_session(combo, grid, host, place), servers)
+        for combo in grid.combos
+        for place in range(len(combo.settings.seeded))
+    )
     limits, after = grid.limits, _after(grid, host)
     plan = Plan(
         grid=grid.name,
@@ -85,19 +89,23 @@ def lay_out(
     return replace(plan, stop_early=stop_rule(grid.stop_early.request, plan.sessions) if grid.stop_early else None)
 
 
-def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
+def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
+    """The session of a combo for one of its seeds, whose episodes are numbered on from the seed before."""
     settings, progress = combo.settings, combo.settings.progress
+    seed, base = settings.seeded[place], place * (settings.episodes or 0)
+    name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
+    name = shortened(name, name)
     values = _values("policy", combo.policy) | _values("environment", combo.environment)
-    values |= {"session": combo.session, "seed": str(settings.seed), **{FILE + file: "" for file in settings.files}}
+    values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(
-        name=combo.session,
+        name=name,
         policy=combo.policy.name,
         environment=combo.environment.name,
         unit=settings.unit,
-        first=settings.first_episode,
+        first=base + settings.first_episode,
         count=settings.episodes or 0,
-        seed=settings.seed,
+        seed=seed,
         command=fill(command, values, {"placement": hydra_overrides(settings.placed)}),
         setup=settings.setup,
         workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
@@ -106,7 +114,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=rules_of(combo),
+        results=replace(rules_of(combo), base=base),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

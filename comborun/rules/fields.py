@@ -118,7 +118,7 @@ class Identity:
     """
 
     __slots__ = (
-        *("environment", "environment_field", "episode", "more", "pattern", "policy", "policy_field", "seed"),
+        *("base", "environment", "environment_field", "episode", "more", "pattern", "policy", "policy_field", "seed"),
         *("success", "written"),
     )
 
@@ -135,6 +135,8 @@ class Identity:
         self.success = Field("success", success)
         self.episode = Field("episode", episode)
         self.written = {"success": success, "episode": episode}
+        self.base = int(more.get("base") or 0)
+        """what an index that a row holds is counted from"""
         self.more = more
         self.policy_field = Field(POLICY, more.get("policy_field", ""))
         self.environment_field = Field(ENVIRONMENT, more.get("environment_field", ""))
@@ -166,7 +168,7 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
         raise RefusedError(NO_RECORD, "not a JSON object")
     policy = _name(value, identity.policy_field, identity.policy, POLICY)
     environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT)
-    index = episode_of(value, identity.episode) if order is None else order
+    index = episode_of(value, identity.episode) + identity.base if order is None else order
     verdict, complaint = verdict_of(value, identity.success)
     return Record(policy, environment, index, verdict, complaint)
 

@@ -126,7 +126,7 @@ def read_names(paths: Sequence[str], context: Context) -> Reading:
         by_key[name.key].append(name)
     own = all(name.numbered for name in names) and len({name.key[0] for name in names}) == 1
     for rank, key in enumerate(sorted(by_key)):
-        _take(reading, context, int(key[1]) if own else context.first + rank, by_key[key])
+        _take(reading, context, context.rules.base + int(key[1]) if own else context.first + rank, by_key[key])
     if not own and not _whole_grid(by_key):
         reading.unpaired = "its episodes are numbered by their places, and some places are missing"
     return reading

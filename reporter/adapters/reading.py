@@ -59,7 +59,7 @@ class Context:
     def identity(self) -> Identity:
         rules = self.rules
         fields = {"policy_field": rules.policy, "environment_field": rules.environment}
-        fields |= {"seed": rules.seed, "pattern": rules.pattern}
+        fields |= {"seed": rules.seed, "pattern": rules.pattern, "base": str(rules.base)}
         return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
 
     @property

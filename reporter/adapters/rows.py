@@ -82,7 +82,7 @@ def job_rows(reading: Reading, stream: BinaryIO, context: Context) -> None:
         shaped = {**_job_names(row, context), **row, "success": job_success(row)}
         own, number = places.place(row)
         if own is not None or number is not None:
-            shaped["episode"] = context.first + (number or 0) if own is None else own
+            shaped["episode"] = context.first - context.rules.base + (number or 0) if own is None else own
         if integer(row.get(COPY)) is not None:  # a name, no metric; a copy of another rebuild is another copy
             shaped[COPY] = f"{built}:{row[COPY]}" if built else str(row[COPY])
         return shaped

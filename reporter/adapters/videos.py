@@ -87,9 +87,11 @@ def listed(text: str, folder: str) -> tuple[Video, ...]:
     return tuple(Video(f"{folder}/{path}", size, FAULTS[word]) for size, word, path in parse(text))
 
 
-def link(videos: Sequence[Video], records: Sequence[EpisodeRecord]) -> Links:
+def link(
+    videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
+) -> Links:
     """Each record's video, and everything that is wrong with any of them. Pure."""
-    linking = _Linking(records, [video.path for video in videos])
+    linking = _Linking(records, [video.path for video in videos], bases)
     for video in videos:
         if video.fault:
             linking.tell(video.path, f"a video that can't be played: {video.fault}")
@@ -101,13 +103,15 @@ def link(videos: Sequence[Video], records: Sequence[EpisodeRecord]) -> Links:
 
 
 class _Linking:
-    def __init__(self, records: Sequence[EpisodeRecord], paths: Sequence[str]) -> None:
+    def __init__(self, records: Sequence[EpisodeRecord], paths: Sequence[str], bases: Mapping[str, int]) -> None:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
         self._records = records
         self._claims = [(record, video) for record in records if (video := _claim(record))]
         self.claimed_names = {_name(video) for _, video in self._claims}
-        self._by_episode = _Near((one.episode, one.source, _folders(one.source), one) for one in records)
+        self._by_episode = _Near(
+            (one.episode - bases.get(one.session, 0), one.source, _folders(one.source), one) for one in records
+        )
         self._files = _Near((_name(path), path, _folders(path)[::-1], path) for path in paths)
 
     def tell(self, where: str, what: str) -> None:

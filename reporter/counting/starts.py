@@ -69,15 +69,18 @@ def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
     field = next((name for name in HASH_FIELDS if judged and _field(judged[0], name) is not None), None)
     found = ((record.episode, _field(record, field)) for record in judged if field is not None)
     seeds = {record.episode: record.seed for record in judged if record.seed is not None}
-    if len({*seeds.values()}) == 1 < len(seeds) and _vary(judged):
+    if of_the_run([record for record in judged if record.seed is not None]):
         caution = caution or "one seed for all episodes, which says nothing of their starts"
     hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
     return Starts(seeds, field, hashes, caution)
 
 
-def _vary(judged: Sequence[EpisodeRecord]) -> bool:
-    first = judged[0]
-    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in judged)
+def of_the_run(seeded: Sequence[EpisodeRecord]) -> bool:
+    """Whether these records have one seed, and yet went differently: then it is none of their own."""
+    if len({record.seed for record in seeded}) != 1:
+        return False
+    first = seeded[0]
+    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in seeded)
 
 
 def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:

@@ -62,11 +62,14 @@ class Shelf:
         settle(self.files)
         self._told_apart = True
 
-    def show(self, found: Sequence[videos.Video]) -> None:
-        """Give each record its video among these: its field `video` says where it lies."""
+    def show(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Give each record its video among these: its field `video` says where it lies.
+
+        `bases`: by session, the episode that its program calls 0.
+        """
         if not found:
             return
-        links = videos.link(found, self.records)
+        links = videos.link(found, self.records, bases)
         self.of_videos = links.findings
         for reading in self.files:
             reading.records = [_shown(record, links.of.get(videos.key(record), "")) for record in reading.records]

@@ -211,8 +211,8 @@ def test_the_example_of_every_key_is_right() -> None:
             rest |= {"command": "run {first_episode} {episodes} {seed}", "episodes": "9", "seed": "1", "block": "3"}
         if (section, key) == ("limits", "memory"):
             rest |= {"resources": "{memory: 1 GiB}"}
-        if key == "shards":
-            rest |= {"command": "run {first_episode} {episodes}", "episodes": "9"}
+        if key in {"shards", "seeds"}:
+            rest |= {"command": "run {first_episode} {episodes}" + " {seed}" * (key == "seeds"), "episodes": "9"}
         exclude = "exclude: [{environment: stairs}]\n" if key == "include" else ""
         parse_grid("".join(f"{k}: {v}\n" for k, v in rest.items()) + exclude + line + "\n", Path("grid.yaml"))
 
