@@ -42,31 +42,28 @@ lint_shell() {
   step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
 }
 
-# What travels to hosts runs under every Python from 3.8 on: its tests, with each that this machine has besides ours.
-old_pythons() {
-  local version python folder
-  for version in 3.8 3.9 3.13; do
-    for python in "$(command -v "python$version")" ~/.pyenv/versions/"$version".*/bin/python3; do
-      if "$python" -c 'import venv, ensurepip' 2>/dev/null; then break; else python=''; fi
-    done
-    if [ -z "$python" ]; then
-      printf '== no Python %s here: not tried\n' "$version"
-      continue
-    fi
-    folder=$checkout/.venv/hosts-$version
-    if ! "$folder/bin/python" -c 'import hypothesis, numpy, xdist' 2>/dev/null; then
-      "$python" -m venv "$folder"
-      "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check hypothesis numpy \
-        'pytest>=8.3' 'pytest-xdist>=3.6'
-    fi
-    step "rules and host under Python $version" travelling_tests "$folder" -n 4 ||
-      step "rules and host under Python $version: what failed beside others" travelling_tests "$folder" --last-failed
+# What travels to hosts runs under every Python from 3.8 on: its tests, with the oldest and a newer one, where they are here.
+old_python() { # <version>
+  local python folder=$checkout/.venv/hosts-$1
+  for python in "$(command -v "python$1")" ~/.pyenv/versions/"$1".*/bin/python3; do
+    if "$python" -c 'import venv, ensurepip' 2>/dev/null; then break; else python=''; fi
   done
+  if [ -z "$python" ]; then
+    printf '== no Python %s here: not tried\n' "$1"
+    return
+  fi
+  if ! "$folder/bin/python" -c 'import hypothesis, numpy, xdist' 2>/dev/null; then
+    "$python" -m venv "$folder"
+    "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check hypothesis numpy \
+      'pytest>=8.3' 'pytest-xdist>=3.6'
+  fi
+  step "rules and host under Python $1" travelling_tests "$folder" -n 3 ||
+    step "rules and host under Python $1: what failed beside others" travelling_tests "$folder" --last-failed
 }
 
-travelling_tests() { # <virtual environment> <argument of pytest>...
-  PYTHONPATH=$checkout:$checkout/tests/testbed "$1/bin/python" -m pytest -q -c /dev/null --noconftest -o cache_dir="$1/.cache" \
-    --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
+travelling_tests() { # <virtual environment> <argument of pytest>...: the usual Python has tried thousands of inputs
+  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=100 "$1/bin/python" -m pytest -q -c /dev/null \
+    -o cache_dir="$1/.cache" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 
 # Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
@@ -83,17 +80,23 @@ all_tests() {
   return "$code"
 }
 
+at_once() { # <function>...: what each says, one after the other; 1 when one of them fails
+  local number=0 failed=0 each jobs=()
+  for each in "$@"; do
+    # shellcheck disable=SC2086 # a function and its arguments
+    $each >"$said/$number" 2>&1 &
+    jobs[number]=$!
+    number=$((number + 1))
+  done
+  trap 'kill ${jobs[@]+"${jobs[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
+  for ((number = 0; number < $#; number++)); do
+    wait "${jobs[number]}" || failed=1
+    cat "$said/$number"
+  done
+  trap 'rm -rf "$said"' EXIT
+  return "$failed"
+}
+
 said=$(mktemp -d)
-trap 'kill ${jobs[@]+"${jobs[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
-lint >"$said/0" 2>&1 &
-jobs=("$!")
-lint_shell >"$said/1" 2>&1 &
-jobs+=("$!")
-for job in 0 1; do
-  wait "${jobs[job]}" || failed=1
-  cat "$said/$job"
-done
-jobs=()
-[ -z "${failed-}" ] || exit 1
-old_pythons
+at_once lint lint_shell 'old_python 3.8' 'old_python 3.13'
 step 'pytest' all_tests
