@@ -72,39 +72,6 @@ def test_what_nvidia_smi_does_not_tell_is_never_free(box: Box, tmp_path: Path, f
     assert box.await_done()["succeeded"] == "2"
 
 
-@pytest.mark.parametrize("fault", ["", "fail"])
-def test_a_session_that_says_no_memory_waits_while_a_stranger_fills_its_gpu(
-    box: Box, tmp_path: Path, fault: str
-) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(24576)
-    gpus.taken(0 if fault else 24000)
-    gpus.fault(fault)  # type: ignore[arg-type]
-    box.plan({"env_one": bash("true", gpus=1), "env_cpu": bash("true")}, gpus="0")
-    box.start()
-    assert box.ended("env_cpu").clean, "the others go on"
-    until(lambda: reason(box, "env_one") == ("unknown" if fault else "gpu_memory"), "it is told")
-    assert not box.told("^launch env_one")
-    gpus.taken(20000)
-    gpus.fault("")
-    assert box.await_done()["succeeded"] == "2"
-
-
-def test_without_a_list_of_processes_others_are_what_nobody_asked_for(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(24576)
-    gpus.taken(8000)
-    gpus.fault("no-pids")
-    box.plan({f"env_p{i}": taking(5000) for i in range(5)}, parallel=9, gpus="0")
-    box.start()
-    until(lambda: reason(box, "env_p4") == "gpu_memory", "three of them fit, and the next is told why it waits")
-    until(lambda: gpus.used_now(0) == 23000, "they hold what they asked for")
-    assert len(running(box)) == 3
-    box.write("go", "")
-    box.await_done()
-    assert gpus.peak(0) <= 24576
-
-
 def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:
     cores = sorted(os.sched_getaffinity(0))
     most = len(cores)
@@ -188,13 +155,3 @@ def test_two_runs_of_one_user_promise_nothing_twice_whoever_is_killed(box: Box, 
         other.write("go", "")
         other.await_done()
     assert gpus.peak(0) <= 24576
-
-
-def test_what_was_promised_and_not_begun_for_long_is_admitted_anew(box: Box) -> None:
-    box.plan({"env_ray": bash("true", request=Request(tokens=("ray",)))})
-    grant = box.write("sessions/env_ray/attempt-1/grant", '{"gpus": ""}\n')
-    os.utime(grant, (1e9, 1e9))
-    box.start()
-    box.await_done()
-    assert box.ended("env_ray", 1).note == "it was promised room, and nobody started it in time"
-    assert box.ended("env_ray", 2).clean

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shlex
 import subprocess
@@ -13,9 +12,7 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, bash, make_box, python
-from recorded import record as one_record
 
-from comborun.host.attempts import RunDirectory
 from comborun.rules.words import Cause
 
 TWO_OF_THREE = """printf '{"episode": %d, "success": true}\\n' 0 1 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -174,44 +171,3 @@ def test_a_program_that_the_kernel_kills_for_memory_is_told_as_that(box: Box) ->
     record = end(box, "one")
     assert (record["cause"], record["class"], record["signal"]) == ("host_memory", "host_memory", "9")
     assert "processes killed for memory in its control group since it began: 1" in record["note"]
-
-
-@pytest.mark.parametrize(("kills", "told"), [("0,6", True), ("0,7", False), (",", False)])
-def test_an_end_that_nobody_saw_is_lost_and_tells_who_was_killed_for_memory_meanwhile(
-    box: Box, monkeypatch: pytest.MonkeyPatch, kills: str, told: bool
-) -> None:
-    monkeypatch.setenv("COMBORUN_VMSTAT", str(box.write("vmstat", "oom_kill 7\n")))
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    rules = {"supervisor": 1, "supervisor_start": 1, "boot": boot, "first": 0, "count": 3, "records": 1}
-    claim = one_record(**rules, files=["*.jsonl"], kills=kills)
-    box.write("sessions/one/attempt-1/claim", claim)
-    box.write("sessions/one/attempt-1/out/records.jsonl", '{"episode": 0, "success": true}\n')
-    box.write("sessions/one/attempt-1/.watch", "4321\n")
-    assert RunDirectory(str(box.directory)).finalize_lost("one", 1)
-    record = end(box, "one")
-    assert (record["cause"], record["class"], record["completeness"]) == ("lost", "lost", "partial")
-    assert record["peak_memory_kib"] == "4321"
-    assert ("killed for memory on this machine since it began: " in record["note"]) == told
-    assert "its supervisor died before recording the end" in record["note"]
-
-
-XID = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
-TOOLS = {
-    "dmesg": 'read -r up _ </proc/uptime; printf "[%5d.123456] {xid}\\n" "${{up%.*}}"',
-    "nvidia-smi": "printf '0, 00000000:17:00.0\\n1, 00000000:65:00.0\\n'",
-}
-
-
-@pytest.mark.parametrize(("gpu", "class_"), [("1", "gpu_fault"), ("0", "error")])
-def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(box: Box, gpu: str, class_: str) -> None:
-    tools = box.directory / "bin"
-    tools.mkdir()
-    for name, text in TOOLS.items():
-        body = text.format(xid=XID) if name == "dmesg" else text
-        (tools / name).write_text(f"#!/bin/bash\n{body}\n")
-        (tools / name).chmod(0o755)
-    box.environment["PATH"] = f"{tools}{os.pathsep}{box.environment['PATH']}"
-    box.write("sessions/one/attempt-1/grant", f'{{"gpus": "{gpu}"}}\n')
-    record = ended(box, session("exit 1"))
-    assert record["class"] == class_
-    assert ("fallen off the bus" in record["note"]) == (class_ == "gpu_fault")

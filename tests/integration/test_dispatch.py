@@ -100,14 +100,6 @@ def test_no_idle_server_stays_when_all_is_done_or_nothing_is_left_to_do(box: Box
     assert box.servers() == []
 
 
-def test_two_starts_are_a_stagger_apart(box: Box) -> None:
-    box.run({name: bash("sleep 0.1") for name in NAMES[:4]}, stagger_ms=400)
-    launches = [float(line.split()[0]) for line in box.journal.splitlines() if line.split()[1] == "launch"]
-    gaps = [later - earlier for earlier, later in pairwise(launches)]
-    assert min(gaps) >= 0.4
-    assert max(gaps) < 1.5
-
-
 def test_each_gpu_gets_its_share_and_a_session_gets_different_ones(box: Box) -> None:
     sessions = {name: bash("sleep 0.4", gpus=1) for name in NAMES}
     sessions["env_two"] = bash("sleep 0.4", gpus=2)
@@ -118,43 +110,6 @@ def test_each_gpu_gets_its_share_and_a_session_gets_different_ones(box: Box) -> 
     for gpu in ("0", "3"):
         times = [(box.ended(name).started or 0, box.ended(name).ended) for name in box.names if gpu in grants[name]]
         assert max(sum(a <= moment < b for a, b in times) for moment, _ in times) == 2
-
-
-def test_the_least_loaded_gpus_are_taken_first(box: Box) -> None:
-    box.run({name: bash("sleep 0.5", gpus=1) for name in NAMES[:4]}, gpus="0,1,2,3")
-    assert sorted(box.begun(name).gpus for name in box.names) == ["0", "1", "2", "3"]
-
-
-def test_those_that_wait_for_gpus_are_passed_but_not_for_ever(box: Box) -> None:
-    box.plan(
-        {
-            "env_first": bash(HOLD, gpus=1),
-            "env_both": bash("true", gpus=2),
-            "env_one": bash("true", gpus=1),
-            "env_more": bash("true", gpus=1),
-            "env_cpu": bash("true"),
-        },
-        gpus="0,1",
-        per_gpu=1,
-    )
-    box.start()
-    box.ended("env_cpu")
-    box.ended("env_one")
-    until(lambda: "env_more" in box.waiting, "it is told that it waits")
-    assert box.waiting["env_more"][1:] == ("gpu", "GPU 0 is kept for env_both, which has waited longer")
-    assert box.waiting["env_both"][1:] == ("gpu", "GPU 0 has 1 session, and limits.per_gpu is 1")
-    box.write("go", "")
-    box.await_done()
-    launched = [line.split()[1] for line in box.told("^launch") if "cpu" not in line]
-    assert launched == ["env_first", "env_one", "env_both", "env_more"], "one ran when env_both came: one may pass it"
-
-
-def test_a_request_that_can_never_be_met_is_a_failed_launch(box: Box) -> None:
-    box.run({"env_many": bash("true", gpus=3), "env_one": bash("true", gpus=1)}, gpus="0,1")
-    end = box.ended("env_many")
-    assert (end.cause, end.outcome) == (Cause.LAUNCH_FAILED, Outcome.FAILED)
-    assert end.note == "it asks for 3 GPUs, and may use 2"
-    assert box.ended("env_one").clean
 
 
 def test_a_session_whose_window_can_not_be_made_is_a_failed_launch(box: Box, tmp_path: Path) -> None:

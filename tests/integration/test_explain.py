@@ -81,15 +81,6 @@ def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None
     assert states(desk)["maze_good"] == "running"
 
 
-def test_a_name_that_is_like_none_of_many_is_answered_with_where_they_stand(desk: Desk) -> None:
-    environments = f"[{', '.join(f'maze{number}' for number in range(13))}]"
-    launched(desk, 1, policies="[good]", environments=environments, command=evaluate(pace=30), limits="{parallel: 1}")
-    for words in (("explain", "nosuch"), ("retry", "nosuch"), ("stop", "little", "nosuch")):
-        missed = desk.combo(*words)
-        assert missed.returncode == 2
-        assert f"status {desk.runs[-1].name} names them" in missed.stderr
-
-
 def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk) -> None:
     launched(desk, 6, policies="[good, poor, poor1]", command=evaluate(pace=30), limits="{parallel: 6}")
     ended: set[str] = set()

@@ -75,15 +75,6 @@ def test_what_the_asker_knows_is_not_told_again(box: Box) -> None:
     assert probe(box, "1,1,1").attempts == ()
 
 
-def test_every_attempt_that_is_not_known_is_told(box: Box) -> None:
-    box.run({"env_one": bash('if [[ $COMBORUN_ATTEMPT == 1 ]]; then kill -KILL "$PPID" $$; fi')})
-    assert [(one.number, one.end and one.end.outcome) for one in probe(box).attempts] == [
-        (1, Outcome.LOST),
-        (2, Outcome.SUCCEEDED),
-    ]
-    assert [one.number for one in probe(box, "1").attempts] == [2]
-
-
 def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(box: Box) -> None:
     box.plan({"env_one": bash("true"), "env_two": bash("true")})
     box.write("sessions/env_two/attempt-1/grant", '{"gpus": "0"}\n')
@@ -111,33 +102,6 @@ def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
     kill(begin.supervisor, signal.SIGKILL)
     kill(begin.pid, signal.SIGKILL)
     until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
-
-
-def test_each_session_is_counted_by_its_own_rules(box: Box) -> None:
-    won = """printf '{"episode": %d, "won": %d}\\n' 0 1 1 0 7 1 >"$COMBORUN_OUTPUT_DIR/a b.jsonl"; """
-    row = '{"episode": 0, "success": true'
-    torn = f"""printf '{row}}}\\r\\n{row}, "x": 1' >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
-    box.plan(
-        {
-            "env_won": bash(won + "echo ready; " + WAIT, results=("*.jsonl",), success="won", count=5),
-            "env_torn": bash(torn + "echo ready; " + WAIT, results=("*.jsonl",)),
-            "env_none": bash("echo ready; " + WAIT),
-        }
-    )
-    box.start()
-    for name in box.names:
-        until(lambda name=name: "ready" in box.log(name), f"{name} has written")
-    counts = {one.session: (one.counts.records, one.counts.successes) for one in probe(box).attempts}
-    assert counts == {"env_won": (2, 1), "env_torn": (1, 1), "env_none": (0, 0)}
-
-
-def test_logs_of_binary_garbage_and_false_headers_end_up_where_they_belong(box: Box) -> None:
-    false = r"""printf '\n==> sessions/env_two/attempt-1/log <==\nlies'; """
-    box.plan({"env_one": bash(false + WAIT), "env_two": bash("head -c 3000 /dev/urandom; echo; echo end; " + WAIT)})
-    box.start()
-    until(lambda: "lies" in box.log("env_one") and "end" in box.log("env_two"), "both have written")
-    one, two = probe(box, tail=4).attempts
-    assert (one.tail, two.tail) == (b"lies", b"end\n")
 
 
 def test_a_run_that_was_stopped_says_so(box: Box) -> None:
@@ -176,16 +140,6 @@ def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
     refused = subprocess.run([*command[:-1], str(tmp_path)], capture_output=True, text=True, timeout=30, check=False)
     assert refused.returncode == 66
     assert "is no run directory" in refused.stderr
-
-
-def test_why_rows_do_not_count_is_told_while_the_session_runs(box: Box) -> None:
-    rows = """printf '{"episode": %d, "success": true}\\n' 8 9 10 >"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
-    box.plan({"env_one": bash(rows + "echo ready; " + WAIT, results=("*.jsonl",), count=9)})
-    box.start()
-    until(lambda: "ready" in box.log("env_one"), "it has written")
-    (one,) = probe(box).attempts
-    assert (one.counts.records, one.counts.successes) == (1, 1)
-    assert "2" in one.counts.why
 
 
 def identity(**more: object) -> str:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from box import Box, Script, bash, kill, until
+from box import Box, bash, kill, until
 from nvidia import Gpus
 from recorded import record
 
@@ -48,23 +48,6 @@ def test_each_class_of_failure_has_a_budget_of_its_own(box: Box) -> None:
     box.run({f"env_{name}": bash(command) for name, command in commands.items()}, attempts=4, policy=policy)
     told = {name: classes(box, f"env_{name}") for name in commands}
     assert told == {"crash": ["crashed"] * 4, "kill": ["killed"] * 3, "error": ["error"] * 2, "success": [""]}
-
-
-def test_waits_grow_and_are_told_while_others_go_on(box: Box) -> None:
-    policy = {"retry_crashed": 2, "wait_crashed_ms": 600, "breaker": 0}
-    box.plan({"env_one": bash(CRASH), "env_two": bash(HOLD)}, attempts=3, policy=policy)
-    box.start()
-    until(lambda: "env_one" in waiting(box), "it is told to wait")
-    what, until_when, detail = waiting(box)["env_one"]
-    assert (what, detail) == ("retry", "crashed, after attempt 1")
-    assert float(until_when) == pytest.approx(time.time(), abs=5)
-    box.ended("env_one", 3)
-    gaps = [(box.ended("env_one", number + 1).started or 0) - box.ended("env_one", number).ended for number in (1, 2)]
-    assert 0.6 <= gaps[0] < 1.2 <= gaps[1]
-    assert box.begun("env_two").attempt == 1
-    box.write("go", "")
-    box.await_done()
-    assert waiting(box) == {}
 
 
 def test_a_dispatcher_that_was_killed_counts_on_where_it_was(box: Box) -> None:
@@ -124,46 +107,6 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
 # Out of memory
 
 
-def test_a_session_out_of_gpu_memory_that_said_nothing_starts_alone(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.used(40000)
-    hungry = bash(FIRST + HOLD.replace("go", "fail") + OUT_OF_GPU_MEMORY, gpus=1)
-    box.plan(
-        {"env_one": hungry, "env_two": bash(HOLD, gpus=1), "env_three": bash(HOLD, gpus=1)},
-        gpus="0",
-        per_gpu=2,
-        parallel=3,
-        policy={"retry_gpu_memory": 1},
-    )
-    box.start()
-    box.begun("env_two")
-    box.write("fail", "")
-    until(lambda: waiting(box).get("env_one", [""])[0] == "alone", "it waits to be alone")
-    box.write("go", "")
-    box.await_done()
-    second = box.ended("env_one", 2)
-    assert second.clean
-    assert (second.started or 0) >= box.ended("env_two").ended
-    assert '"alone": "0"' in (box.directory / "sessions/env_one/attempt-2/grant").read_text()
-
-
-def test_a_session_out_of_gpu_memory_that_was_alone_waits_until_more_is_free(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.used(40000)
-    box.plan({"env_one": bash(FIRST + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
-    box.start()
-    until(lambda: waiting(box).get("env_one", [""])[0] == "memory", "it waits for memory")
-    short = "sessions/env_one/attempt-1/short"
-    until(lambda: box.fields(short).get("free"), "what was free then is written down")
-    gpus.used(40500)
-    asked = gpus.asked
-    until(lambda: gpus.asked >= asked + 3, "it is measured again")
-    assert box.begin("env_one", 2) is None
-    gpus.used(39000)
-    box.await_done()
-    assert box.ended("env_one", 2).clean
-
-
 def test_an_answer_about_memory_that_stays_away_after_an_out_of_memory_is_waited_for(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(24576)
@@ -190,16 +133,6 @@ def test_the_same_failure_in_a_row_halts_the_run(box: Box) -> None:
     assert (hold["kind"], hold["why"]) == ("halted", "crashed 3 times in a row on this host")
     assert len(launches(box)) == 3
     assert box.done == {}
-
-
-def test_a_halt_says_what_the_last_of_its_row_came_to(box: Box) -> None:
-    session = bash("echo", workdir=str(box.directory / "nowhere"))
-    box.plan({f"env_p{i}": session for i in range(2)}, policy={"breaker": 2})
-    box.start()
-    until(lambda: box.fields("dispatch/hold"), "the run is halted")
-    why = box.fields("dispatch/hold")["why"]
-    assert why == f"launch_failed 2 times in a row on this host, at last: {box.ended('env_p1').note}"
-    assert "nowhere" in why
 
 
 def test_a_halt_that_can_not_be_written_halts_all_the_same(small_disk_box: Box) -> None:
@@ -267,37 +200,6 @@ def test_too_many_failures_halt_the_run_and_a_resume_forgives_them(box: Box) -> 
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves again")
 
 
-def test_a_resume_forgives_failures_in_a_dispatcher_that_lives(box: Box) -> None:
-    failing = {f"env_p{i}": bash(SLOWLY + "exit 1") for i in range(5)}
-    box.plan({"env_long": bash(HOLD), **failing}, parallel=2, policy={"fail_fast": 2})
-    box.start()
-    until(lambda: box.fields("dispatch/hold"), "the run is halted")
-    dispatcher = box.dispatcher
-    assert box.program("control", "resume").returncode == 0
-    until(lambda: box.end("env_p3"), "two more have failed")
-    until(lambda: box.fields("dispatch/hold"), "the run is halted again")
-    assert box.fields("dispatch/hold")["why"] == "2 of 6 sessions ended without success; the limit is 2"
-    assert box.begin("env_p4") is None
-    assert box.dispatcher == dispatcher
-    box.write("go", "")
-
-
-def test_a_run_that_a_person_has_paused_stays_theirs_when_too_many_fail(box: Box) -> None:
-    box.plan({f"env_p{i}": bash(HOLD + "exit 1") for i in range(4)}, parallel=2, policy={"fail_fast": 2})
-    box.start()
-    box.begun("env_p1")
-    box.program("control", "pause", "ours tomorrow")
-    box.write("go", "")
-    until(lambda: box.told("^halted"), "the limit is met")
-    until(lambda: len(box.told("^ended")) == 2, "both are told")
-    hold = box.fields("dispatch/hold")
-    assert hold["kind"] == "paused"
-    assert hold["why"] == "ours tomorrow; halted besides: 2 of 4 sessions ended without success; the limit is 2"
-    assert box.dispatcher_lives
-    assert "it was paused (ours tomorrow; halted besides: 2 of 4" in box.program("control", "resume").stdout
-    until(lambda: len(launches(box)) == 4, "the rest starts")
-
-
 @pytest.mark.parametrize("dispatcher", ["that lives", "that comes after it"])
 def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatcher: str) -> None:
     box.plan(
@@ -318,15 +220,3 @@ def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatch
     box.write("go", "")
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves when nothing runs")
     assert box.begin("env_q2") is None
-
-
-def test_a_script_without_a_class_in_its_end_is_an_error_of_the_program(box: Box) -> None:
-    box.plan({"env_one": Script(("true",))}, policy={"retry_error": 0, "retry_crashed": 5})
-    box.write("sessions/env_one/attempt-1/claim", "")
-    box.write(
-        "sessions/env_one/attempt-1/end",
-        '{"attempt": 1, "ended": 1, "code": 139, "cause": "signal", "completeness": "none"}\n',
-    )
-    box.start()
-    box.await_done()
-    assert box.done["failed"] == "1"

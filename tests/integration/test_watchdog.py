@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, make_box, python, until
+from box import Box, bash, make_box, python
 from watched import SESSIONS
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
@@ -30,18 +28,6 @@ def all_ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
         processes = [start(made, name) for name in SESSIONS]
         assert {process.wait(60) for process in processes} == {0}
         yield made
-
-
-@pytest.fixture
-def alone(box: Box) -> Box:
-    """A box for one session that a test does something to."""
-    box.environment.update(HASTE)
-    return box
-
-
-def begin_alone(box: Box, script: Script) -> subprocess.Popen[bytes]:
-    box.plan({"one": script})
-    return start(box, "one")
 
 
 def end(box: Box, name: str = "one") -> dict[str, str]:
@@ -82,39 +68,6 @@ def test_a_program_that_saves_when_interrupted_may(all_ended: Box) -> None:
 def test_the_memory_of_all_its_processes_is_on_record(all_ended: Box) -> None:
     assert end(all_ended, "is_short")["peak_memory_kib"] == ""
     assert 120 << 10 < int(end(all_ended, "takes_memory")["peak_memory_kib"]) < 400 << 10
-
-
-def children_of(pid: int) -> list[int]:
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(file.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
-                found.append(int(file.parent.name))
-        except (OSError, IndexError):
-            continue
-    return found
-
-
-def test_a_supervisor_that_is_killed_ends_nothing(alone: Box) -> None:
-    process = begin_alone(alone, bash("exec sleep 60", constants=("stall_s=3",)))
-    begin = alone.begun("one")
-    until((alone.attempt("one") / ".watch").exists, "the watch has looked")
-    assert children_of(process.pid) == [begin.pid]
-    process.kill()
-    process.wait()
-    assert alive(begin.pid)
-
-
-def test_a_supervisor_that_was_stopped_goes_on_when_there_is_an_end_to_write(alone: Box) -> None:
-    go = alone.directory / "go"
-    alone.plan({"one": bash(f"mkfifo {go}; read <{go}")})
-    assert alone.start().returncode == 0
-    begin = alone.begun("one")
-    os.kill(begin.supervisor, signal.SIGSTOP)
-    until(go.exists, "it waits")
-    go.write_text("\n")
-    alone.await_done()
-    assert (end(alone)["cause"], end(alone)["code"]) == ("exited", "0")
 
 
 HOLDING = """
