@@ -5,6 +5,8 @@ The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the othe
 
 from __future__ import annotations
 
+import atexit
+import compileall
 import contextlib
 import json
 import os
@@ -19,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -54,12 +57,22 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
         asked = time.thread_time()
 
 
-def put_library(run: Path) -> None:
-    """Give a run directory what travels with every run, and the interpreter of the tests."""
+@cache
+def compiled_library() -> Path:
+    """What travels with every run, with the bytecode of its modules: no box has to make that again."""
+    folder = Path(tempfile.mkdtemp(prefix="combo-library-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name, text in library_files().items():
-        file = run / "lib" / name
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    compileall.compile_dir(folder, quiet=2)
+    return folder
+
+
+def put_library(run: Path) -> None:
+    """Give a run directory what travels with every run, and the interpreter of the tests."""
+    shutil.copytree(compiled_library(), run / "lib", dirs_exist_ok=True)
     (run / "run_parallel.sh").write_text(FRONT)
     (run / "dispatch").mkdir(exist_ok=True)
     (run / "dispatch/python").write_text(f"{Path(sys.executable).resolve()}\n")

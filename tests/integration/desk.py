@@ -94,6 +94,8 @@ class Desk:
     def close(self) -> None:
         """End what this desk's runs still have; a finalizer never raises."""
         for run in self.runs:
+            if (run / "dispatch/done").exists():
+                continue
             stop = ["bash", str(run / "run_parallel.sh"), "stop"]
             impatient = {**self.environment, "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
             subprocess.run(stop, env=impatient, capture_output=True, check=False, timeout=60)

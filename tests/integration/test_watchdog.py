@@ -76,15 +76,15 @@ held = bytearray(os.urandom(1 << 20) * {own})
 shared = mmap.mmap(-1, {shared} << 20)
 shared.write(bytes({shared} << 20))
 if os.fork() == 0: held = bytearray(os.urandom(1 << 20) * {own})
-time.sleep(4)
+time.sleep({seconds})
 """
 
 
-@pytest.mark.parametrize(("own", "shared", "cause"), [(80, 1, "host_memory"), (10, 200, "exited")])
+@pytest.mark.parametrize(("own", "shared", "seconds", "cause"), [(80, 1, 60, "host_memory"), (10, 200, 2, "exited")])
 def test_who_holds_more_memory_than_its_limit_is_ended_and_what_is_shared_does_not_count(
-    box: Box, own: int, shared: int, cause: str
+    box: Box, own: int, shared: int, seconds: int, cause: str
 ) -> None:
-    program = python(HOLDING.format(own=own, shared=shared), constants=("memory_mib=150",))
+    program = python(HOLDING.format(own=own, shared=shared, seconds=seconds), constants=("memory_mib=150",))
     box.environment["COMBORUN_WATCH_S"] = "0.2"
     box.run({"env_one": program})
     assert box.ended("env_one").cause == cause
