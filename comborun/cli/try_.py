@@ -112,6 +112,8 @@ def _verdict(tried: Tried) -> str:
     if not tried.session.results.told:
         return "by its exit code alone: the grid says `results: none`"
     of = f" of {planned}" if planned else ""
+    if not counts.countable:
+        return "the results are there, and are counted when the run is reported"
     if not counts.records:
         return "no episode counts"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"

@@ -154,7 +154,8 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
         found: SettingKeys = file
         for index in overrides:
             found = merged(found, file.overrides[index], file.WHOLE)
-        return found
+        whole = f"{found.command} {found.arguments}"
+        return found.model_copy(update={"command": whole}) if found.command and found.arguments else found
 
     def combo(policy: Axis, environment: Axis) -> Combo:
         matching = tuple(index for index, one in enumerate(file.overrides) if one.when.meets(policy, environment))

@@ -60,33 +60,42 @@ class Use:
     text: str
     combos: tuple[Combo, ...]
 
+    @property
+    def key(self) -> str:
+        return str(self.path[-1])
+
 
 def uses(draft: Draft) -> tuple[Use, ...]:
-    """Every `command` of the file, whether some combo runs it or not."""
-    texts = {(*path, "command"): layer.command for path, layer in draft.layers if "command" in layer.model_fields_set}
+    """Every `command` and all `arguments` of the file, whether some combo runs them or not."""
+    return (*_uses(draft, "command"), *_uses(draft, "arguments"))
+
+
+def _uses(draft: Draft, key: str) -> Iterator[Use]:
+    texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
     runs: dict[Path, list[Combo]] = {path: [] for path in texts}
     for combo in draft.combos:
-        if (path := draft.setter("command", combo=combo)) in runs:
+        if (path := draft.setter(key, combo=combo)) in runs:
             runs[path].append(combo)
-    return tuple(Use(path, text, tuple(runs[path])) for path, text in texts.items())
+    return (Use(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command")
 
 
 def command_problems(draft: Draft) -> Iterator[Problem]:
     """What keeps commands from being run, and combos that have none."""
     all_uses = uses(draft)
     for use in all_uses:
-        yield from draft.tried(use.path, "`command`", _check_words, use.text)
+        yield from draft.tried(use.path, f"`{use.key}`", _check_words, use.text)
         for name in dict.fromkeys(placeholders(use.text)):
-            yield from draft.tried(use.path, "`command`", check_filled, draft, use, name)
+            yield from draft.tried(use.path, f"`{use.key}`", check_filled, draft, use, name)
     if (after := draft.file.after) is not None:
         yield from draft.tried(("after",), "`after`", split_command, after)
         for name in dict.fromkeys(placeholders(after)):
             yield from draft.tried(("after",), "`after`", _check_after, name)
-    runs = {id(combo) for use in all_uses for combo in use.combos}
+    commands = [use for use in all_uses if use.key == "command"]
+    runs = {id(combo) for use in commands for combo in use.combos}
     without = draft.where(lambda combo: id(combo) not in runs)
-    if draft.broken & {"command", "overrides"} or (all_uses and not without):
+    if draft.broken & {"command", "overrides"} or (commands and not without):
         return
-    message = f"no `command` for {some(combo.label for combo in without)}" if all_uses else "`command` is missing"
+    message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
     hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
     yield draft.at(None, message, hint)
 
@@ -170,7 +179,8 @@ def _check_after(name: str) -> None:
 
 def command_warnings(draft: Draft) -> Iterator[Problem]:
     for use in uses(draft):
-        yield from _use_warnings(draft, use)
+        yield from _told_warnings(draft, use) if use.key == "command" else ()
+        yield from _text_warnings(draft, use)
     for path, text in _unfilled_texts(draft):
         for name in placeholders(text):
             filled = "variables" in path and _filled(draft, text, name)
@@ -179,7 +189,7 @@ def command_warnings(draft: Draft) -> Iterator[Problem]:
                 yield draft.at_value(path, message, "move it into the command", f"{{{name}}}")
 
 
-def _use_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
+def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     names = {name for text in (use.text, *(combo.settings.told for combo in use.combos)) for name in placeholders(text)}
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
     if counted and not names & TELLS_HOW_MANY:
@@ -197,14 +207,17 @@ def _use_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
         hint = "have the program write there; `results: {from: log}` reads what it prints, and `results: none` nothing"
         yield draft.at_value(use.path, message, hint)
+
+
+def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
-        message = f"`command`: {match.group()} stays as it is: no shell reads the command"
+        message = f"`{use.key}`: {match.group()} stays as it is: no shell reads the command"
         hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"
         yield draft.at_value(use.path, message, hint, match.group())
     for match in _BRACED.finditer(use.text):
         meant = f"{{{match[1].lower()}}}"
         if match[1].lower() in _OF_SESSIONS and match.group() != meant:
-            message = f"`command`: {match.group()} is text, not a placeholder"
+            message = f"`{use.key}`: {match.group()} is text, not a placeholder"
             yield draft.at_value(use.path, message, f"write {meant}", match.group())
 
 

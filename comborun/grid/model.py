@@ -57,6 +57,7 @@ class SettingKeys(Keys):
     shards: Shards | None = key("sessions that a combo is cut into, each with a range; auto: as many as pay")
     unit: UnitWord = key("what is counted: episode, or step for training", "episode")
     command: Text = key("the program and its arguments; no shell reads them", "")
+    arguments: Text = key("more arguments, after those of the command: what a preset's command lacks", "")
     setup: Text = key("bash that runs before the command, in the same shell", "")
     workdir: WorkdirOr = key("folder in which setup and command run, or `{link_from: FOLDER}`", WorkdirKeys)
     variables: dict[VariableName, AsWritten] = key("environment variables", {})

@@ -236,7 +236,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     """By these rules; nothing is written."""
     watched = Watched(at, rules)
     counted = watched.count(over=True)
-    if not counted.records and rules.files:
+    if not counted.records and rules.files and counted.countable:
         from comborun.host.untaken import untaken
 
         counted.why = "; ".join(filter(None, (untaken(at, rules), counted.why)))

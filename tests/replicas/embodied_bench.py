@@ -13,7 +13,8 @@ EPISODES = 8
 
 
 def main() -> None:
-    told = dict(word.split("=", 1) for word in sys.argv[1:])
+    told = dict(word.lstrip("+").split("=", 1) for word in sys.argv[1:])
+    selected = json.loads(told.get("selected_indexes", "[]")) or range(EPISODES)
     assert Path("embodiedbench/configs", f"{told['env']}.yaml").is_file(), "not in the repository's root"
     assert dict(os.environ)["remote_url"].startswith("http")
     Path("data").symlink_to("embodiedbench")
@@ -21,7 +22,8 @@ def main() -> None:
         folder = Path("running/eb_alfred", f"{told['model_name']}_{told['exp_name']}", eval_set, "results")
         folder.mkdir(parents=True)
         say(f"Current eval set: {eval_set}")
-        for index in range(EPISODES):
+        for number, index in enumerate(selected):
+            say(f"Evaluating episode {number} ...")
             episode(folder, index)
         (folder / "summary.json").write_text(json.dumps({"task_progress": 0.9}))
     Path("data").unlink()
@@ -29,7 +31,6 @@ def main() -> None:
 
 
 def episode(folder: Path, index: int) -> None:
-    say(f"Evaluating episode {index} ...")
     while "retrying" in ASKED and index == EPISODES // 2:
         print("Error communicating with the server: Connection refused", flush=True)
         time.sleep(0.2)

@@ -98,7 +98,7 @@ def test_pattern_a_has_one_agent_with_its_simulator_on_each_gpu_and_one_alfred_a
 
 def test_pattern_b_has_its_model_server_on_two_gpus_and_its_simulators_on_the_others(planned: Planned) -> None:
     told = lines(planned("embodiedbench_b", host(4, RTX5090, 49)))
-    assert told[0] == "embodiedbench_b: 22 sessions, 0 episodes"
+    assert told[0] == "embodiedbench_b: 22 sessions, 1128 episodes"
     assert told[1].startswith("at once 17, limited by `display-1`")
     assert "GPUs 2, 3" in told
     assert any(line.startswith("server vlm 22 sessions ask it; 2 GPUs of 0, 1, alone there") for line in told)

@@ -140,6 +140,17 @@ def test_it_explains_exactly_the_attributes_that_its_command_takes(name: str) ->
     assert set(preset.about.defaults.environment) <= set(described.environment)
 
 
+def test_arguments_of_the_grid_follow_the_command_of_the_preset_and_are_checked_like_it(tmp_path: Path) -> None:
+    keys = "policies: [a, b]\nenvironments: [x]\nepisodes: 9\narguments: --first {first_episode} {policy}\n"
+    grid = grid_of(tmp_path, MINE, f"{keys}overrides:\n  - {{when: {{policy: b}}, arguments: --mason}}\n")
+    with_range, mason = (combo.settings for combo in grid.combos)
+    assert with_range.command.endswith("--first {first_episode} {policy}")
+    assert mason.command.endswith("--mason")
+    assert (with_range.ranged, mason.ranged) == (True, False)
+    with pytest.raises(GridError, match=r"`arguments`: there is no placeholder \{polcy\}"):
+        grid_of(tmp_path, MINE, keys.replace("{policy}", "{polcy}"))
+
+
 def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:
     grid = grid_of(
         tmp_path,
