@@ -8,8 +8,6 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from comborun.text import several
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -37,9 +35,10 @@ def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
 
 
 def complaint(lines: Sequence[str], host: str) -> str:
-    """All of them, one a line."""
-    listed = "".join(f"\n  {line}" for line in lines)
-    return f"{host} lacks {several(len(lines), 'thing')} that the grid names:{listed}"
+    """All of them, one a line; a single one stands in the first."""
+    if len(lines) == 1:
+        return f"{host} is not ready for this grid: {lines[0]}"
+    return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
 
 
 def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _show_why(why: str) -> None:
     """A line that is proposed stands alone and unbroken, to be copied."""
     proposed = _PROPOSED.search(why)
     if not proposed:
-        if why:
+        if why and not why.startswith("it wrote no file"):  # which has been said
             click.echo(wrapped(why, "  "))
         return
     click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))

@@ -24,6 +24,8 @@ _HARMLESS = re.compile(
     r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
 """lines of setup of which it is known what they do to PATH"""
+_LEAST_KIB = 20 << 10
+"""for a few logs and records; with less nothing can be started"""
 _WALK_MOST = 20000
 """files of an earlier run that are looked at"""
 
@@ -57,8 +59,10 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
 def _no_environment(name: str, environments: list[str]) -> str:
     names = sorted({os.path.basename(one) for one in environments})
     near = difflib.get_close_matches(name, names, 1)
-    there = f"did you mean {near[0]}?" if near else f"there are {', '.join(names[:8]) or 'none that could be found'}"
-    return f"conda: there is no environment {name}; {there}"
+    other = (
+        f"there are {', '.join(names[:8])}" if names else "no conda was found: setup sources its etc/profile.d/conda.sh"
+    )
+    return f"conda: there is no environment {name}; {f'did you mean {near[0]}?' if near else other}"
 
 
 def _close(path: str) -> str:
@@ -100,6 +104,9 @@ def _disk(root: str, grid: str) -> Iterator[str]:
     while not os.path.isdir(root) and root != "/":
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)
+    if free is not None and free < _LEAST_KIB:
+        yield f"disk: {root} is full: {free} KiB are free, and logs and records need more"
+        return
     run = newest_run(root, grid)
     if free is None or not run:
         return

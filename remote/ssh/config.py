@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
+from comborun.text import close_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,6 +110,16 @@ def resolve(name: str, config: Path | None = None) -> Target:
     except (OSError, ValueError) as error:
         hint = str(error)
     raise HostError(f"your ssh config can't be used for {address.host}", hint)
+
+
+def close_alias(name: str, config: Path | None) -> str:
+    """The host of the user's ssh config that looks most like `name`; what the config includes is not read."""
+    try:
+        text = (config or Path.home() / ".ssh/config").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+    words = " ".join(re.findall(r"^\s*Host\s+(.*)", text, re.MULTILINE | re.IGNORECASE)).split()
+    return close_to(name, [word for word in words if not set(word) & set("*?!")])
 
 
 def ssh_arguments(address: Address, config: Path | None) -> list[str]:

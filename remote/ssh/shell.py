@@ -18,6 +18,7 @@ from importlib import resources
 from typing import Protocol, Self
 
 from comborun.errors import HostError
+from comborun.remote.ssh.config import Options, close_alias
 from comborun.remote.transport import Completed
 from comborun.text import MIB
 
@@ -150,7 +151,7 @@ _FAULTS = (
     (
         "Could not resolve hostname|Name or service not known|name resolution|nodename nor servname",
         "there is no host of the name {host}",
-        "is the name right, and the VPN up?",
+        "is the name right, and the VPN up?{close}",
     ),
     ("Connection refused", "{host} refuses connections", "is sshd running there, and the port right?"),
     (
@@ -169,8 +170,12 @@ _FAULTS = (
 
 def fault(complaint: str, host: str) -> tuple[str, str] | None:
     """What is wrong with the way to a host, and what to do, by what was said of it; None where nothing known was."""
-    known = ((message, hint) for pattern, message, hint in _FAULTS if re.search(pattern, complaint))
-    return next(((message.format(host=host), hint.format(host=host)) for message, hint in known), None)
+    for pattern, message, hint in _FAULTS:
+        if re.search(pattern, complaint):
+            alias = close_alias(host.partition(" ")[0], Options().config) if "{close}" in hint else ""
+            close = f" Your ssh config has {alias}" if alias else ""
+            return message.format(host=host), hint.format(host=host, close=close)
+    return None
 
 
 class Shell(Protocol):

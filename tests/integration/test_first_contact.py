@@ -48,12 +48,15 @@ class Mistake:
     """commands in front of its sshd"""
 
 
-MISSING = {"policies": "{good: {checkpoint: ~/models/none.pt}}", "command": "cat {policy.checkpoint} {output_dir}"}
-FLAG = "/usr/bin/python3 ~/evaluator.py --polcy {policy} --episodes {episodes} --output-dir {output_dir}"
+MISSING = {
+    "policies": "{good: {checkpoint: ~/models/none.pt}}",
+    "command": "cat {policy.checkpoint} {episodes} {output_dir}",
+}
+FLAG = "/usr/bin/python3 ~/evaluator.py --env x --policy x --epsiodes 3 --episodes {episodes} --output-dir {output_dir}"
 PYTHONS = "/usr/bin/python3* /usr/local/bin/python3*"
 ON_GPU = {"resources": "{gpus: 1}"}
 MISTAKES = {
-    "a wrong host": Mistake(("tsetbox", "testbox?"), {"host": "tsetbox"}),
+    "a wrong host": Mistake(("tsetbox", "Your ssh config has testbox"), {"host": "tsetbox"}),
     "an unknown host key": Mistake(("not known", "SHA256:", "--accept-new")),
     "a misspelt key of the grid": Mistake(("enviroments", "did you mean `environments`"), {"enviroments": "[maze]"}),
     "no tmux and no screen": Mistake(
@@ -61,14 +64,18 @@ MISTAKES = {
         host=HIDE.replace("{programs}", "/usr/bin/tmux /usr/bin/screen"),
     ),
     "no Python": Mistake(("testbox", "Python 3.8"), host=HIDE.replace("{programs}", PYTHONS)),
-    "a typo in the conda environment": Mistake(("environment isaclab",), {"setup": "conda activate isaclab"}),
+    "a typo in the conda environment": Mistake(
+        ("testbox is not ready", "environment isaclab"), {"setup": "conda activate isaclab"}
+    ),
     "a missing checkpoint": Mistake(("there is no ~/models/none.pt",), MISSING),
-    "a program that is not there": Mistake(("no-such-program",), {"command": "no-such-program {output_dir}"}),
-    "a wrong flag of the program": Mistake(("unrecognized arguments: --polcy",), {"command": FLAG}, "try"),
+    "a program that is not there": Mistake(
+        ("no-such-program",), {"command": "no-such-program {episodes} {output_dir}"}
+    ),
+    "a wrong flag of the program": Mistake(("unrecognized arguments: --epsiodes 3",), {"command": FLAG}, "try"),
     "a wrong pattern of results": Mistake(('results: {files: "**/*.jsonl"}',), {"results": '{files: "*.json"}'}, "try"),
     "a full GPU": Mistake(("waits for", "GPU 0", "free"), ON_GPU, host=GPU),
     "a driver that was upgraded": Mistake(("Driver/library version mismatch",), ON_GPU, host=GPU),
-    "a full disk": Mistake(("disk", "testbox", "free"), host=FULL),
+    "a full disk": Mistake(("testbox is not ready", "disk:", "is full"), host=FULL),
 }
 BEGINS = ("a full GPU",)
 
@@ -104,6 +111,7 @@ def test_a_mistake_is_answered_by_its_cause_and_a_fix(far: Desk, far_host: Sshd,
     grid = far_grid(far)
     lines = [line for line in grid.read_text().splitlines() if line.partition(":")[0] not in made.keys]
     grid.write_text("\n".join([*lines, *(f"{key}: {value}" for key, value in made.keys.items())]) + "\n")
+    far.combo("--version")  # the programs of a test are imported once
     began = time.monotonic()
     done = far.combo(made.verb, grid)
     said = (done.stderr + done.stdout).strip()

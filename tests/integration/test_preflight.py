@@ -86,11 +86,11 @@ def test_less_room_than_the_last_run_took_is_said(home: Path, monkeypatch: pytes
     run = home / "comborun/g-20260101T000000Z-0001"
     (run / "sessions").mkdir(parents=True)
     (run / "run.json").write_text("{}")
-    (run / "sessions/log").write_bytes(b"x" * (3 << 20))
+    (run / "sessions/log").write_bytes(b"x" * (30 << 20))
     wanted: dict[str, Any] = {"combos": [], "windows": True, "root": "~/comborun", "grid": "g"}
     assert preflight.lacks(wanted) == []
-    monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 2 << 10))
-    assert preflight.lacks(wanted) == [f"disk: 2 MiB are free at {home}/comborun, and the last run wrote 3 MiB"]
+    monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 25 << 10))
+    assert preflight.lacks(wanted) == [f"disk: 25 MiB are free at {home}/comborun, and the last run wrote 30 MiB"]
 
 
 def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:

@@ -123,7 +123,13 @@ def furnish(home: Path) -> None:
         program = f' "{REPLICAS / replica}"' if replica else ""
         (home / path).write_text(f'#!/bin/sh\nexec "{sys.executable}"{program} "$@"\n')
         (home / path).chmod(0o755)
-    for folder in ("IsaacLab", "openvla/rollouts", "EmbodiedBench/embodiedbench/configs", "EmbodiChain/outputs", "configs"):
+    for folder in (
+        "IsaacLab",
+        "openvla/rollouts",
+        "EmbodiedBench/embodiedbench/configs",
+        "EmbodiChain/outputs",
+        "configs",
+    ):
         (home / folder).mkdir(parents=True, exist_ok=True)
     (home / "IsaacLab/isaaclab.sh").write_text(ISAACLAB)
     (home / "IsaacLab/isaaclab.sh").chmod(0o755)
@@ -208,7 +214,9 @@ RANGES = {"embodiedbench": "arguments: ++selected_indexes=[{episode_list}]\n"}
 
 @pytest.mark.parametrize("preset", ["simpler-env", "cosmos-agent", "embodiedbench"])
 def test_a_program_that_takes_ranges_is_cut_into_blocks_without_gap_or_overlap(preset: str, furnished: Desk) -> None:
-    whole = re.sub(r"  - \{when.*\n|overrides:\n|^  (segfault|caught|retrying): .*\n", "", grid(preset), flags=re.MULTILINE)
+    whole = re.sub(
+        r"  - \{when.*\n|overrides:\n|^  (segfault|caught|retrying): .*\n", "", grid(preset), flags=re.MULTILINE
+    )
     run = launched(furnished, f"{preset}-blocks", whole + RANGES.get(preset, "") + "block: 3\n")
     until((run / "dispatch/done").exists, f"the blocks of {preset} have ended", 60)
     assert len(list(run.glob("sessions/*"))) == 3
