@@ -15,11 +15,19 @@ from math import sqrt
 
 import numpy as np
 
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, compare
+from comborun.reporter.comparing.graded import Graded, Scores, compare_graded
+from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.pairing import Arm
+from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import Stopping, standings
+from comborun.reporter.comparing.trend import Trend, steps_of, trends
+from comborun.reporter.counting.measures import time_field, time_to_success
 from comborun.reporter.counting.starts import Starts
+from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.graded import interquartile_mean
 from comborun.reporter.statistics.means import mean_interval
 from comborun.reporter.statistics.proportion import proportion
 from comborun.reporter.statistics.sequential import decide, interval_after_stopping
@@ -202,7 +210,115 @@ def stop_covered(rates: tuple[float, float], how: str) -> Draw:
     return hit
 
 
+# -- metrics, failure kinds, checkpoints, axes ------------------------------------------------------------------------
+
+
+def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = None) -> Scores:
+    numbers = [float(one) for one in values]
+    return Scores(arm(policy, [False] * len(numbers), seeds), dict(enumerate(numbers)))
+
+
+def graded(a: Sequence[float], b: Sequence[float], *, paired: bool) -> Graded:
+    seeds = range(len(a)) if paired else None
+    (found,) = compare_graded("progress", {"stairs": [valued("a", a, seeds), valued("b", b, seeds)]})
+    return found
+
+
+def progress(rng: np.random.Generator, n: int, shift: float, kind: str) -> tuple[Sequence[float], Sequence[float]]:
+    """Values of two policies; `paired` ones share a part, many `capped` ones are equal, `unlike` spreads differ."""
+    noise = rng.normal(size=(2, n)) + (rng.normal(size=n) if kind == "paired" else 0)
+    first, second = noise[0] + shift, noise[1] * (3 if kind == "unlike" else 1)
+    return (np.minimum(first, 0.5), np.minimum(second, 0.5)) if kind == "capped" else (first, second)
+
+
+def metric_claimed(n: int, shift: float, kind: str) -> Draw:
+    def hit(rng: np.random.Generator) -> bool:
+        return graded(*progress(rng, n, shift, kind), paired=kind == "paired").decided
+
+    return hit
+
+
+def chance_covered(n: int, kind: str) -> Draw:
+    """Of a policy that is higher by half a standard deviation."""
+    true = {"plain": 0.6382, "unlike": 0.5628, "paired": 0.6382}[kind]  # P(N(.5, s) > 0), s² = 2 or 10
+
+    def hit(rng: np.random.Generator) -> bool:
+        low, high = graded(*progress(rng, n, 0.5, kind), paired=kind == "paired").chance_interval
+        return low <= true <= high
+
+    return hit
+
+
+def middle_covered(n: int, *, skewed: bool) -> Draw:
+    true = 0.7384 if skewed else 0.0  # twice the integral of -ln(1 - p) from 1/4 to 3/4
+
+    def hit(rng: np.random.Generator) -> bool:
+        values = rng.exponential(size=n) if skewed else rng.normal(size=n)
+        interval = interquartile_mean(values.tolist())[1]
+        return interval is None or interval[0] <= true <= interval[1]
+
+    return hit
+
+
+def kind_claimed(rng: np.random.Generator) -> bool:
+    """Two equal policies in two environments, failures of three kinds: whether any kind is said to be more frequent."""
+    records = [
+        EpisodeRecord(policy, environment, index, Verdict.FAILURE, seed=index, extra={"failure": str(kind)})
+        for policy in "ab"
+        for environment in ("grass", "stairs")
+        for index, kind in enumerate(rng.choice(["fell", "stuck", "timeout"], size=50))
+    ]
+    merged = {one.key: one for one in merge(records, {})}
+    return any(one.found.decided for one in compare_kinds(merged, {key: side_of(one) for key, one in merged.items()}))
+
+
+def checkpoints(rng: np.random.Generator, rates: Sequence[float]) -> Trend:
+    sides = {(f"step_{step}", "stairs"): arm(f"step_{step}", drawn(rng, rate, 100)) for step, rate in enumerate(rates)}
+    return trends(steps_of([policy for policy, _ in sides], {}), sides)[0]
+
+
+def band_covered(rng: np.random.Generator) -> bool:
+    rates = np.linspace(0.3, 0.9, 8)
+    found = checkpoints(rng, rates)
+    return all(one.interval[0] <= rate <= one.interval[1] for one, rate in zip(found.checkpoints, rates, strict=True))
+
+
+def best_covered(rng: np.random.Generator) -> bool:
+    """By the interval that it would have alone."""
+    low, high = proportion(round(100 * checkpoints(rng, [0.5] * 8).best.rate), 100).interval or (0, 1)
+    return low <= 0.5 <= high
+
+
+def above(*, again: bool) -> Draw:
+    """Of eight equal checkpoints: whether the rate of the best is above the truth, as chosen or as measured again."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        found = checkpoints(rng, [0.5] * 8)
+        rate = found.measured_again or 0.0 if again else found.best.rate
+        return rate > 0.5 or (rate == 0.5 and rng.random() < 0.5)
+
+    return hit
+
+
+def crashed_half(rng: np.random.Generator) -> bool:
+    """50 successes and 50 crashes against 63 of 100, in any order of the episodes."""
+    a, b = [*[True] * 50, *[None] * 50], [index < 63 for index in range(100)]
+    rng.shuffle(a)
+    rng.shuffle(b)
+    return only(arm("a", a), arm("b", b)).better == "a"
+
+
+def mixed_axis(rng: np.random.Generator) -> bool:
+    """Combos with seconds, with steps, and with a fraction that is called steps: whether one axis takes two of them."""
+    named = (("time_s", 2.5), ("steps", 40.0), ("steps", 2.5))
+    combos = [[EpisodeRecord("a", "s", 0, Verdict.SUCCESS, metrics={name: value})] for name, value in named]
+    rng.shuffle(combos)
+    chosen = time_field(combos)
+    return sum(time_to_success(one, chosen) is not None for one in combos) > 1 and chosen != "steps"
+
+
 def cases() -> Iterator[Case]:
+    yield Case("A beats B claimed, 50 of 50 and 50 crashed v 63 of 100", 0.0, crashed_half)
     for n in (100, 500):
         yield Case(f"false claim, failures of one crash, n = {n}", ALPHA, crashing(n))
         yield Case(f"told as `only among completed`, n = {n}", None, crashing(n, completed=True))
@@ -215,7 +331,8 @@ def cases() -> Iterator[Case]:
             f"false claim, looking every 10 of 100, {'' if paired else 'un'}paired", ALPHA, looking(paired=paired)
         )
     yield Case("paired, though 99 of 100 hashes differ", 0.0, mispaired)
-    for n in (5, 10):
+    yield Case("seconds and steps in one figure, or a fraction as steps", 0.0, mixed_axis)
+    for n in (2, 5, 10):
         yield Case(f"interval of a mean covers, n = {n}, normal", 0.95, mean_covered(n, skewed=False), at_least=True)
         yield Case(f"interval of a mean covers, n = {n}, exponential", None, mean_covered(n, skewed=True))
     for how in ("independent", "alike", "opposite"):
@@ -229,6 +346,33 @@ def cases() -> Iterator[Case]:
         yield Case(f"gap of 6 points found overall, 10 x 50, {how}", None, overall((0.53, 0.47), how))
         within = overall((0.53, 0.47), how, any_environment=True)
         yield Case(f"gap of 6 points found in any environment, {how}", None, within)
+
+    yield from graded_cases()
+
+
+def graded_cases() -> Iterator[Case]:
+    for n, kind in ((20, "plain"), (20, "unlike"), (20, "capped"), (50, "paired")):
+        yield Case(f"false claim by a metric, {kind}, n = {n}", ALPHA, metric_claimed(n, 0.0, kind))
+    for n, kind in ((20, "plain"), (20, "unlike"), (50, "paired")):
+        yield Case(f"interval of the chance covers, {kind}, n = {n}", 0.95, chance_covered(n, kind), at_least=True)
+    yield Case(
+        "gap of half a standard deviation found by a metric, paired, n = 50", None, metric_claimed(50, 0.5, "paired")
+    )
+    for n in (10, 50):
+        yield Case(
+            f"interval of an interquartile mean covers, n = {n}, normal",
+            0.95,
+            middle_covered(n, skewed=False),
+            at_least=True,
+        )
+        yield Case(
+            f"interval of an interquartile mean covers, n = {n}, exponential", None, middle_covered(n, skewed=True)
+        )
+    yield Case("any false claim by failure kind, 3 kinds, 2 x 50", ALPHA, kind_claimed)
+    yield Case("band covers all of 8 checkpoints", 0.95, band_covered, at_least=True)
+    yield Case("an interval of its own covers the best of 8 equal ones", None, best_covered)
+    yield Case("rate of the best of 8 equal ones is above the truth", None, above(again=False))
+    yield Case("the same, measured again", None, above(again=True))
 
 
 def main() -> None:

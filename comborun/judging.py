@@ -37,6 +37,8 @@ class ResultRules:
     episode: str = "episode"
     metrics: tuple[str, ...] = ()
     """the fields to report, in this order; empty: every numeric field"""
+    compare: tuple[str, ...] = ()
+    """of them those by which policies are compared, as by their success rates"""
     format: str = ""
     """one of FORMATS; empty: told by what stands in each file"""
     source: Source = "output"

@@ -178,6 +178,8 @@ class Plan:
     """in the order in which they start"""
     policy_files: PolicyFiles | None = None
     """the files that are its policies, as they were found when it was made"""
+    steps: tuple[tuple[str, float], ...] = ()
+    """policy -> how far its training was, where it has an attribute `step`"""
 
     @property
     def engine(self) -> Engine:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparisons import Comparisons, compare
+from comborun.reporter.comparing.graded import Scores, compare_graded, scores
+from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
 from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
+from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.arms import differences
 from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo
 
 __all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
@@ -80,6 +85,8 @@ class Summary:
     canary: Canary | None = None
     differences: tuple[str, ...] = ()
     """sentences: what differed between the policies besides themselves"""
+    kinds: tuple[KindComparison, ...] = ()
+    trends: tuple[Trend, ...] = ()
 
     @property
     def axes(self) -> Axes | None:
@@ -140,7 +147,10 @@ def summarize(collected: Collected) -> Report:
         environment: [sides[policy, environment] for policy in policies if (policy, environment) in sides]
         for environment in environments
     }
-    comparisons = compare(by_environment, stopping_of(collected, sides))
+    stopping = stopping_of(collected, sides)
+    graded = () if stopping else _graded(collected, merged, order)
+    comparisons = compare(by_environment, stopping, graded)
+    kinds = () if stopping else compare_kinds(merged, {combo: sides[combo] for combo in order if combo in sides})
     # A program that only counts leaves no record that could be missing.
     counted = [
         replace(merged[combo], missing=()) if combo in tallied else merged[combo] for combo in order if combo in merged
@@ -155,14 +165,30 @@ def summarize(collected: Collected) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}),
+        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
         macro_means=macro_means(policies, environments, combos),
         quality=quality(collected, counted, warnings),
         provenance=collected.provenance,
         canary=collected.canary,
         differences=differences(collected),
+        kinds=kinds,
+        trends=()
+        if stopping
+        else trends(steps_of(policies, dict(collected.plan.steps) if collected.plan else {}), sides),
     )
     return Report(summary, tuple(record for combo in counted for record in combo.accepted))
+
+
+def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:
+    """By every metric that the grid names for it."""
+    named = {(name, combo[1]) for combo, told in collected.by_combo.items() for name in told[0].session.results.compare}
+    found: dict[str, dict[str, list[Scores]]] = {}
+    for combo in order:
+        for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
+            one = scores(merged[combo], metric, collected.unpaired.get(combo, ""))
+            if one.values:
+                found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
+    return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
 
 
 def _repeated_starts(side: Side | None) -> int | None:

@@ -137,6 +137,9 @@ class ResultKeys(Keys):
     metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "the fields to report, in this order; without it every numeric field", ()
     )
+    compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
+        "metrics by which policies are compared too, in the same family as their success rates", ()
+    )
     videos: Globs = key("patterns of videos below {output_dir}, which the report names beside their episodes", ())
 
     @model_validator(mode="after")
@@ -145,6 +148,18 @@ class ResultKeys(Keys):
             raise refusal(UserError("`pattern` is for records in the log", "add `from: log`"))
         if self.source == "log" and "files" not in self.model_fields_set:
             return self.model_copy(update={"files": ()})
+        return self
+
+    @model_validator(mode="after")
+    def _compares_what_is_reported(self) -> Self:
+        for name in self.compare:
+            if self.metrics and name not in self.metrics:
+                raise refusal(
+                    UserError(
+                        f"`compare` names `{name}`, and `metrics` does not",
+                        did_you_mean(name, self.metrics) or "add it to `metrics`",
+                    )
+                )
         return self
 
     @property

@@ -20,6 +20,7 @@ from comborun.planner.program import around_of, common_variables, variables_of, 
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
 from comborun.resources import Card
+from comborun.rules.fields import number
 from comborun.stopping import stop_rule
 from comborun.text import clean, several, shortened
 
@@ -81,6 +82,7 @@ def lay_out(
         cpus=max(0, host.cpus - grid.reserve.cpus),
         servers=servers,
         policy_files=grid.policy_files,
+        steps=tuple({name: step for combo in grid.combos for name, step in _step(combo.policy)}.items()),
     )
     plan = with_threads(arranged(kept_apart(plan, grid), grid, host if here else None, known), grid, host)
     _check_displays(plan)
@@ -131,6 +133,12 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     )
     session = _with_display(with_components(session, combo, grid, host))
     return replace(session, digest=session_digest(session))
+
+
+def _step(policy: Axis) -> Iterator[tuple[str, float]]:
+    step = number(policy.attributes.get("step", ""))
+    if step is not None:
+        yield policy.name, step
 
 
 def _request(request: Request, environment: Axis) -> Request:

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.counting.quality import Finding
-from comborun.reporter.text import fraction, of, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
         Comparison,
         Comparisons,
         EnvironmentComparisons,
-        Overall,
         Tested,
     )
+    from comborun.reporter.comparing.graded import Graded
+    from comborun.reporter.comparing.kinds import KindComparison
     from comborun.reporter.statistics.proportion import Proportion
     from comborun.work import Combo
 
@@ -58,13 +60,15 @@ class Claims:
         return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
 
 
-def claims(comparisons: Comparisons, causes: Causes | None = None) -> Claims:
-    groups = comparisons.environments
+def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequence[KindComparison] = ()) -> Claims:
+    groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
     return Claims(
         decided=(
             *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
             *(_claim(one) for group in groups for one in _ordered(group.comparisons) if one.decided),
+            *(_graded(one) for one in graded if one.decided),
+            *(_kind(one) for one in kinds if one.found.decided),
         ),
         undecided=(
             *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
@@ -76,6 +80,8 @@ def claims(comparisons: Comparisons, causes: Causes | None = None) -> Claims:
                 if one.only_completed
             ),
             *(_undecided(group) for group in groups if not all(one.decided for one in group.comparisons)),
+            *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
+            *_undecided_graded([one for one in graded if not one.decided]),
         ),
         left_out=tuple(
             f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
@@ -189,6 +195,46 @@ def _undecided_overall(found: Sequence[Overall]) -> Iterator[str]:
     if found:
         pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
         yield f"Not decided overall: {pairs}."
+
+
+# -- by metrics and by failure kinds ----------------------------------------------------------------------------------
+
+
+def _graded(one: Graded) -> str:
+    ahead, behind = (one.a, one.b) if one.difference > 0 else (one.b, one.a)
+    first, second = one.middle if one.difference > 0 else one.middle[::-1]
+    low, high = one.chance_interval if one.difference > 0 else [1 - end for end in reversed(one.chance_interval)]
+    chance = max(one.chance, 1 - one.chance)
+    return (
+        f"{_place(one)} {ahead} has more {one.metric} than {behind}: in {fraction(chance)} % of"
+        f" {'the same episodes' if one.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
+        f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {one.test},"
+        f" n = {one.n[0]}{'' if one.n[0] == one.n[1] else f' and {one.n[1]}'}, Holm p {p_value(one.p_holm)}."
+    )
+
+
+def _place(one: Graded) -> str:
+    return f"In {one.environments[0]}" if len(one.environments) == 1 else f"Over {len(one.environments)} environments"
+
+
+def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
+    for metric in dict.fromkeys(one.metric for one in found):
+        some = [one for one in found if one.metric == metric]
+        told = "; ".join(f"{one.a} and {one.b} {_place(one).lower()}" for one in some[:PAIRS_TOLD])
+        more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
+        yield f"Not decided by {metric}: {told}{more}."
+
+
+def _kind(one: KindComparison) -> str:
+    found = one.found
+    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
+    more, less = (found.a, found.b) if found.difference > 0 else (found.b, found.a)
+    high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
+    where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
+    return (
+        f"{more} ends as {one.kind!r} more often than {less} {where}: {fraction(high)} % of episodes against"
+        f" {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
+    )
 
 
 def prevented(comparisons: Comparisons) -> Iterator[Finding]:

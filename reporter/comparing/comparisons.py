@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from comborun.reporter.comparing.pairing import Arm, Counted, count_pairs, pairing
 from comborun.reporter.statistics.barnard import barnard, detectable_gap
@@ -20,6 +20,7 @@ from comborun.reporter.statistics.proportion import Interval, Proportion, propor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Side
     from comborun.reporter.comparing.stopping import Stopping
 
@@ -198,6 +199,8 @@ class Comparisons:
     overall: tuple[Overall, ...] = ()
     """over environments; empty with one of them, and where the data chose how many episodes there are. They share one
     half of the error, the comparisons within environments the other"""
+    graded: tuple[Graded, ...] = ()
+    """by the metrics that the grid names, in the same family: first those over environments"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -319,7 +322,9 @@ def _all_overall(environments: Mapping[str, Sequence[Side]]) -> tuple[Overall, .
 # -- all comparisons --------------------------------------------------------------------------------------------------
 
 
-def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None) -> Comparisons:
+def compare(
+    environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None, graded: Sequence[Graded] = ()
+) -> Comparisons:
     """Every pair of policies, overall and in each environment; where comparisons may have stopped early those that were
     planned, and no others: how many episodes there are depends on how they went."""
     found = {
@@ -329,11 +334,15 @@ def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | Non
         for environment, sides in environments.items()
     }
     overall = () if stopping else _all_overall(environments)
+    pooled = [one for one in graded if len(one.environments) > 1]
+    alone = [one for one in graded if len(one.environments) == 1]
     within = [one for comparisons in found.values() for one in comparisons]
-    size = max(len(within), stopping.rule.family if stopping else 0)
-    overall, corrected = _corrected(overall, within, size)
+    size = max(len(within) + len(alone), stopping.rule.family if stopping else 0)
+    adjusted = _corrected([*overall, *pooled], [*within, *alone], size)
+    first, last = len(overall) + len(pooled), len(adjusted) - len(alone)
+    corrected = cast("tuple[Comparison, ...]", adjusted[first:last])
     groups = {name: tuple(one for one in corrected if one.environment == name) for name in environments}
-    share = ALPHA / (size or 1) / (2 if overall else 1)
+    share = ALPHA / (size or 1) / (2 if first else 1)
     return Comparisons(
         environments=tuple(
             _environment(name, comparisons, environments[name], share)
@@ -346,25 +355,19 @@ def compare(environments: Mapping[str, Sequence[Side]], stopping: Stopping | Non
             for environment, sides in environments.items()
             if len(sides) > 1 and not all(side.counts[1] for side in sides)
         ),
-        overall=overall,
+        overall=cast("tuple[Overall, ...]", adjusted[: len(overall)]),
+        graded=cast("tuple[Graded, ...]", (*adjusted[len(overall) : first], *adjusted[last:])),
     )
 
 
-def _corrected(
-    overall: Sequence[Overall], within: Sequence[Comparison], size: int
-) -> tuple[tuple[Overall, ...], tuple[Comparison, ...]]:
+def _corrected(overall: Sequence[Tested], within: Sequence[Tested], size: int) -> tuple[Tested, ...]:
     """By Holm over both kinds, each with one half of the error, and over the planned ones that are not there."""
     shares = [*(1 / len(overall) for _ in overall), *(1 / size for _ in range(size))]
     absent = [1.0] * (size - len(within))
     plain = holm([*(one.p for one in overall), *(one.p for one in within), *absent], shares)
     worst = holm([*(one.worst_p for one in overall), *(one.worst_p for one in within), *absent], shares)
-    adjusted = tuple(zip(plain, worst, strict=True))
-    return (
-        tuple(replace(one, p_holm=p, worst_holm=q) for one, (p, q) in zip(overall, adjusted, strict=False)),
-        tuple(
-            replace(one, p_holm=p, worst_holm=q) for one, (p, q) in zip(within, adjusted[len(overall) :], strict=False)
-        ),
-    )
+    adjusted = zip((*overall, *within), plain, worst, strict=False)
+    return tuple(replace(one, p_holm=p, worst_holm=q) for one, p, q in adjusted)
 
 
 def _usable(sides: Iterable[Side]) -> list[Side]:

@@ -127,9 +127,8 @@ def _mean(values: Sequence[float]) -> float:
 
 def failure_kinds(records: Sequence[EpisodeRecord]) -> FailureKinds:
     """Why episodes failed, in the words of their program."""
-    failed = [record for record in records if record.verdict is Verdict.FAILURE]
-    field = next((name for name in FAILURE_FIELDS if any(_told(record, name) for record in failed)), None)
-    kinds = Counter(_told(record, field) if field else "" for record in failed)
+    field, by_episode = kinds_of(records)
+    kinds = Counter(by_episode.values())
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     return FailureKinds(
@@ -139,6 +138,13 @@ def failure_kinds(records: Sequence[EpisodeRecord]) -> FailureKinds:
         untold=untold,
         errored=sum(record.verdict is Verdict.ERRORED for record in records),
     )
+
+
+def kinds_of(records: Sequence[EpisodeRecord]) -> tuple[str | None, dict[int, str]]:
+    """The field that says it, and how each failed episode did; empty where its record does not say so."""
+    failed = [record for record in records if record.verdict is Verdict.FAILURE]
+    field = next((name for name in FAILURE_FIELDS if any(_told(record, name) for record in failed)), None)
+    return field, {record.episode: _told(record, field) if field else "" for record in failed}
 
 
 def _told(record: EpisodeRecord, field: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.reporter.counting.measures import running
-from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success
+from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success, trends
 from comborun.reporter.figures.rates import forest, heat_map
 from comborun.reporter.figures.sessions import sessions
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from comborun.reporter.figures.plate import Plate
     from comborun.reporter.summary import Report
 
-NAMES = ("success_rates", "intervals", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
+NAMES = ("success_rates", "intervals", "trends", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
 
 
 def plates(report: Report, schedule: Schedule) -> tuple[Plate, ...]:
@@ -23,6 +23,7 @@ def plates(report: Report, schedule: Schedule) -> tuple[Plate, ...]:
     drawn = (
         heat_map(summary),
         forest(summary),
+        trends(summary),
         cumulative_success(summary, running(report.episodes)),
         time_to_success(summary),
         failure_kinds(summary),

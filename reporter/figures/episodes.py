@@ -123,6 +123,26 @@ def time_to_success(summary: Summary) -> Plate | None:
     return _drawn(plate, plots, summary)
 
 
+def trends(summary: Summary) -> Plate | None:
+    """The rates of checkpoints by step, in a band that holds for all at once; None without such policies."""
+    plots = []
+    for index, trend in enumerate(summary.trends):
+        points = tuple((one.step, one.rate) for one in trend.checkpoints)
+        low, high = (tuple((one.step, one.interval[end]) for one in trend.checkpoints) for end in (0, 1))
+        title = f"{trend.checkpoints[0].policy} to {trend.checkpoints[-1].policy}"
+        plots.append(_Plot(title, "step", (_Curve(index % CURVES, points, low, high),), counted=False, held=False))
+    plate = Plate(
+        name="trends",
+        title="Checkpoints by step",
+        note="Mean success rates in per cent over the environments that all checkpoints have, and a band that covers"
+        " all of a curve at 95 % (Bonferroni), so that it also holds for the one that is picked.",
+        drawings=tuple(
+            Drawing(f"Checkpoints by step: {plot.environment}", ABREAST, HEIGHT, plot.draw) for plot in plots
+        ),
+    )
+    return plate if plots else None
+
+
 def _drawn(plate: Plate, plots: Sequence[_Plot], summary: Summary) -> Plate | None:
     """`plate` with its drawings and its key."""
     policies = sorted({curve.policy for plot in plots for curve in plot.curves})

@@ -15,6 +15,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Verdict
+from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.records.usage import busy
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord, JsonValue
     from comborun.reporter.comparing.canary import Canary
-    from comborun.reporter.comparing.comparisons import Comparison, Overall
+    from comborun.reporter.comparing.comparisons import Comparison, Tested
+    from comborun.reporter.comparing.graded import Graded
+    from comborun.reporter.comparing.kinds import KindComparison
+    from comborun.reporter.comparing.trend import Trend
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.combo import Counts
     from comborun.reporter.counting.schedule import Schedule, Stay
@@ -93,6 +97,9 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "undecided": summary.claims.left_open,
         "comparisons": [_comparison(one) for one in comparisons.all],
         "overall": [_overall(one) for one in comparisons.overall],
+        **({"graded": [_graded(one) for one in comparisons.graded]} if comparisons.graded else {}),
+        **({"failure_kinds": [_kind(one) for one in summary.kinds]} if summary.kinds else {}),
+        **({"trends": [_trend(one) for one in summary.trends]} if summary.trends else {}),
         "detectable": [
             {
                 "environment": group.environment,
@@ -198,7 +205,42 @@ def _overall(one: Overall) -> dict[str, Any]:
     }
 
 
-def _tested(one: Comparison | Overall) -> dict[str, Any]:
+def _graded(one: Graded) -> dict[str, Any]:
+    return {
+        **_told(one, "metric", "environments", "a", "b", "n", "paired", "test"),
+        "interquartile_means": scaled(one.middle),
+        "chance": significant(one.chance),
+        "interval": limits(one.chance_interval),
+        **_more(one),
+    }
+
+
+def _kind(one: KindComparison) -> dict[str, Any]:
+    found = one.found
+    place = {"environments": found.environments} if isinstance(found, Overall) else {"environment": found.environment}
+    numbers = {"difference": significant(found.difference), "interval": limits(found.interval)}
+    return {"kind": one.kind, **place, **_told(found, "a", "b"), **numbers, **_more(found)}
+
+
+def _more(one: Tested) -> dict[str, Any]:
+    """To have more of a metric or of failures is not to be better."""
+    tested = _tested(one)
+    return {**{key: value for key, value in tested.items() if key != "better"}, "more": tested["better"]}
+
+
+def _trend(one: Trend) -> dict[str, Any]:
+    return {
+        **_told(one, "environments", "episodes"),
+        "checkpoints": [
+            {**_told(each, "policy", "step"), "rate": significant(each.rate), "interval": limits(each.interval)}
+            for each in one.checkpoints
+        ],
+        "best": one.best.policy,
+        "measured_again": rounded(one.measured_again, DIGITS),
+    }
+
+
+def _tested(one: Tested) -> dict[str, Any]:
     ps = {name: significant(getattr(one, name)) for name in ("p", "p_holm", "worst_p", "worst_holm")}
     return {**ps, **_told(one, "better", "only_completed", "unknown")}
 

@@ -46,6 +46,8 @@ LOGS_SHOWN = 50
 COMPARISONS_SHOWN = 40
 """of an environment, the smallest p first"""
 
+_EPISODES = ("cumulative_success", "time_to_success", "failure_kinds")
+"""figures with a section of their own"""
 _MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """an underscore inside a word is only an underscore"""
 
@@ -73,6 +75,8 @@ def page(summary: Summary) -> dict[str, Any]:
             (group, sorted(group.comparisons, key=attrgetter("p_holm"))[:COMPARISONS_SHOWN])
             for group in summary.comparisons.environments
         ],
+        "graded": sorted(summary.comparisons.graded, key=attrgetter("p_holm"))[:COMPARISONS_SHOWN],
+        "kinds_compared": summary.kinds[:COMPARISONS_SHOWN],
         "metrics": tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
         "kinds": tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
         "logs": [combo for combo in combos if combo.ending.log],
@@ -115,24 +119,23 @@ def _rated(combo: ComboSummary) -> bool:
 
 def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, Any]]) -> Iterator[tuple[str, str]]:
     """Anchor and title of every section, in reading order."""
-    if sections["comparisons"]:
-        yield "claims", "Claims"
-    if sections["summary"].macro_means:
-        yield "means", "Means"
-    if sections["comparisons"]:
-        yield "environments", "Environments"
-    yield "combos", "Combos"
-    drawn = ("cumulative_success", "time_to_success", "failure_kinds")
-    yield from ((name, figures[name][0].title) for name in drawn if name in figures)
-    if sections["metrics"]:
-        yield "metrics", "Metrics"
-    if sections["sheet"]:
-        yield "contact", "Failed episodes"
-    if sections["logs"]:
-        yield "logs", "Logs of failures"
-    if "sessions" in figures:
-        yield "sessions", "Sessions over time"
-    yield from (("quality", "Data quality"), ("method", "Method and provenance"))
+    every = (
+        ("claims", "Claims", sections["comparisons"]),
+        ("means", "Means", sections["summary"].macro_means),
+        ("environments", "Environments", sections["comparisons"]),
+        ("trends", "Checkpoints", "trends" in figures),
+        ("graded", "Compared by metrics", sections["graded"]),
+        ("combos", "Combos", True),
+        *((name, figures[name][0].title, True) for name in _EPISODES if name in figures),
+        ("kinds", "Failure kinds compared", sections["kinds_compared"]),
+        ("metrics", "Metrics", sections["metrics"]),
+        ("contact", "Failed episodes", sections["sheet"]),
+        ("logs", "Logs of failures", sections["logs"]),
+        ("sessions", "Sessions over time", "sessions" in figures),
+        ("quality", "Data quality", True),
+        ("method", "Method and provenance", True),
+    )
+    return ((anchor, title) for anchor, title, there in every if there)
 
 
 def markdown(sections: Mapping[str, Any]) -> str:

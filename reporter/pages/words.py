@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.comparisons import ALPHA
-from comborun.reporter.text import duration
+from comborun.reporter.text import duration, fraction
 from comborun.rules.words import Completeness, Outcome
 from comborun.text import several
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.reporter.comparing.comparisons import Sequential
+    from comborun.reporter.comparing.trend import Trend
     from comborun.reporter.summary import Summary
 
 
@@ -27,6 +28,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *(() if summary.timing.ended else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),
         *_early(summary),
+        *map(_trend, summary.trends),
         *_sessions(summary),
         *summary.differences,
         *_times(summary),
@@ -84,6 +86,19 @@ def _early(summary: Summary) -> Iterator[str]:
             f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} over before the last pair"
             f" of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
         )
+
+
+def _trend(found: Trend) -> str:
+    """The best checkpoint, and what must be known of having chosen it."""
+    best, environments = found.best, len(found.environments)
+    low, high = map(fraction, best.interval)
+    over = f", the mean of {environments} environments" if environments > 1 else ""
+    again = "" if found.measured_again is None else fraction(found.measured_again)
+    return (
+        f"The best of {several(len(found.checkpoints), 'checkpoint')} is {best.policy}: {fraction(best.rate)} %"
+        f" [{low}, {high}]{over}. It was chosen for its rate, which therefore leans upwards"
+        f"{again and f'; measured on episodes that did not choose it: {again} %'}."
+    )
 
 
 def _sessions(summary: Summary) -> Iterator[str]:
@@ -201,6 +216,22 @@ def _graded(summary: Summary) -> Iterator[str]:
         yield (
             "Metrics are means over completed episodes with a 95 % t interval, and the 5th and 95th percentiles of the"
             " episodes."
+        )
+    if found := summary.comparisons.graded:
+        yield (
+            f"By {', '.join(dict.fromkeys(one.metric for one in found))} policies are compared in the same family: of"
+            " the same episodes who has more (exact sign test, Bonett-Price interval), else by the chance that an"
+            " episode of one is above one of the other (the larger p of Brunner-Munzel and Mann-Whitney, Newcombe's"
+            " interval). The interquartile mean is that of the middle half of the values."
+        )
+    if summary.kinds:
+        yield (
+            f"Failure kinds are compared as success rates are, with 5 % of their own (Holm over {len(summary.kinds)})."
+        )
+    if summary.trends:
+        yield (
+            "The band of checkpoints covers all of them at once (Bonferroni). The best one is measured again by"
+            " choosing with four fifths of the episodes and counting the others, five times."
         )
     if any(combo.time_to_success for combo in summary.combos):
         yield "Time to success is cumulative incidence over all completed episodes: failures stay in the denominator."

@@ -42,6 +42,13 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
+def t_probability(freedom: float, value: float) -> float:
+    """Two-sided p of Student's t."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(value)))
+
+
 def mean_of_rates(counts: Sequence[tuple[float, int]], confidence: float = CONFIDENCE) -> Interval:
     """Of the unweighted mean of success rates, each (successes, n) with n > 0; the environments are taken as fixed.
 

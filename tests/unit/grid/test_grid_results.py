@@ -50,6 +50,7 @@ def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
         ("{success: {field: return, at_least: many}}", "`many` is no number"),
         ("{pattern: '(?P<episode>x)'}", "`pattern` is for records in the log"),
         ("{from: log, pattern: 'x(y)'}", "names no group"),
+        ("{metrics: [progress], compare: progres}", "`compare` names `progres`"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(results: str, piece: str) -> None:

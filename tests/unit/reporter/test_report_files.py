@@ -107,7 +107,7 @@ def test_the_same_records_give_the_same_bytes_wherever_and_whenever(troubled: Pa
             cwd=folder,
             env=environment,
             check=True,
-            timeout=60,
+            timeout=300,
         )
     for name in FILES:
         contents = {(tmp_path / place / "out" / name).read_bytes() for place in places}
