@@ -278,7 +278,7 @@ def checkpoints(rng: np.random.Generator, rates: Sequence[float]) -> Trend:
 
 
 def band_covered(rng: np.random.Generator) -> bool:
-    rates = np.linspace(0.3, 0.9, 8)
+    rates = [0.3 + 0.6 * step / 7 for step in range(8)]
     found = checkpoints(rng, rates)
     return all(one.interval[0] <= rate <= one.interval[1] for one, rate in zip(found.checkpoints, rates, strict=True))
 
