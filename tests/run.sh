@@ -33,7 +33,7 @@ lint() {
   step 'ruff format' ruff format --check .
   step 'mypy' mypy
   step 'pyright' pyright
-  # What it compiles is there for all four workers.
+  # What it compiles is there for all workers.
   step 'collection' environment::quietly python -m pytest --collect-only --quiet
 }
 
@@ -66,11 +66,11 @@ travelling_tests() { # <virtual environment> <argument of pytest>...: the usual 
     -o cache_dir="$1/.cache" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 
-# Most tests here run real processes against real clocks, four at a time on whatever the machine has left. So what failed
+# Most tests here run real processes against real clocks, and wait more than they compute: six at a time. What failed
 # runs once more, one after another, and what fails there, too, has failed. What needed that is named last: it has a flaw.
 all_tests() {
   local code=0 again
-  python -m pytest --numprocesses 4 --dist worksteal --durations 10 || code=$?
+  python -m pytest --numprocesses 6 --dist worksteal --durations 10 || code=$?
   [ "$code" -eq 1 ] || return "$code"
   again=$(python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1]))))' .pytest_cache/v/cache/lastfailed)
   code=0

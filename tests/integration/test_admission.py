@@ -16,7 +16,7 @@ from nvidia import Gpus, uuid
 
 from comborun.rules.placement import Request
 
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
 
 
 def taking(mib: int, steps: int = 4, then: str = '--until "$COMBORUN_RUN_DIR/go"', **asked: object) -> Script:

@@ -91,17 +91,6 @@ def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_m
     assert any("maze_good" in json.dumps(finding) for finding in desk.report()["quality"]["findings"])
 
 
-def test_keep_leaves_a_changed_combo_as_it_was_and_is_not_asked_again(desk: Desk) -> None:
-    keys = {"policies": "{good: {n: 1}}", "environments": "[maze]", "command": counted()}
-    finish(desk, desk.grid(**keys))
-    changed = desk.grid(**{**keys, "policies": "{good: {n: 2}, poor: {n: 1}}"})
-    finish(desk, changed, "--changed", "keep")
-    (run,) = desk.runs
-    assert launches(run) == ["maze_good", "maze_poor"]
-    again = desk.combo("launch", changed)
-    assert (again.returncode, "has finished" in again.stdout) == (0, True)
-
-
 def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk: Desk) -> None:
     keys = {"environments": "[maze]", "command": f"sh -c '[ {{policy.n}} = 1 ] && exec \"$@\"' x {evaluate()}"}
     assert desk.combo("run", desk.grid(**keys, policies="{good: {n: 0}, poor: {n: 1}}")).returncode == 1
@@ -109,19 +98,6 @@ def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk:
     assert mended.returncode == 0, mended.stderr
     assert len(desk.runs) == 1
     assert desk.report()["totals"]["completed"] == 8
-
-
-def test_what_has_not_begun_follows_the_grid_without_a_question(desk: Desk) -> None:
-    slow = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "limits": "{parallel: 1}"}
-    desk.combo("launch", desk.grid(**slow, command=counted(pace=30)))
-    changed = desk.combo(
-        "launch", desk.grid(**{**slow, "policies": "{good: {n: 1}, poor: {n: 2}}"}, command=counted(30))
-    )
-    assert changed.returncode == 0, changed.stderr
-    assert "~ poor in maze: command" in changed.stdout
-    (run,) = desk.runs
-    rows = (run / "dispatch/queue.jsonl").read_text().splitlines()
-    assert [json.loads(row).get("flag", "") for row in rows] == ["", "dropped", ""]
 
 
 def test_two_launches_of_a_changed_grid_at_once_amend_it_once(desk: Desk) -> None:

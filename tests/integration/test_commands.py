@@ -154,13 +154,6 @@ def test_a_mistake_in_the_grid_is_told_with_a_hint_and_nothing_starts(
     assert not desk.runs
 
 
-def test_a_program_that_is_not_there_is_a_failed_launch(desk: Desk) -> None:
-    ended = desk.combo("run", desk.grid(command="/nowhere/eval {output_dir} {episodes}"), "--force")
-    assert ended.returncode == 1
-    assert "/nowhere/eval could not be run" in ended.stdout
-    assert ": No such file or directory" in desk.combo("explain", "maze_good").stdout
-
-
 def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))

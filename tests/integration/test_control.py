@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from box import Box, alive, bash, kill, until
+from box import Box, alive, bash, until
 from recorded import queue_rows
 from test_retries import HOLD, launches, waiting
 from traces import RECORD
 
 FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
-
-
-def test_a_paused_run_starts_nothing_and_ends_nothing_until_it_is_resumed(box: Box) -> None:
-    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
-    box.start()
-    begin = box.begun("env_one")
-    paused = box.program("control", "pause", "somebody", "else's turn")
-    assert (paused.returncode, box.fields("dispatch/hold")["why"]) == (0, "somebody else's turn")
-    assert alive(begin.pid)
-    box.write("go", "")
-    box.ended("env_one")
-    box.kill_dispatcher()
-    box.start()  # a hold outlives its dispatcher
-    until(lambda: len(box.told("^adopted left")) == 2, "the next dispatcher has taken over")
-    assert box.dispatcher_lives
-    assert launches(box) == ["env_one 1"]
-    resumed = box.program("control", "resume")
-    assert resumed.stdout == f"{box.id}: resumed; it was paused (somebody else's turn)\n"
-    box.await_done()
-    assert box.done["succeeded"] == "2"
 
 
 def test_who_pauses_a_run_that_has_ended_is_told_so(box: Box) -> None:
@@ -65,21 +44,6 @@ def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_
     assert any_box.ended("env_two").clean
 
 
-def test_slots_may_go_below_what_runs(box: Box) -> None:
-    box.plan({f"env_p{i}": bash(HOLD) for i in range(4)}, parallel=3)
-    box.start()
-    begun = [box.begun(name) for name in box.names[:3]]
-    assert box.program("control", "slots", "1").returncode == 0
-    kill(begun[0].pid, signal.SIGTERM)
-    box.ended("env_p0")
-    assert all(alive(begin.pid) for begin in begun[1:])
-    assert box.begin("env_p3") is None
-    box.program("control", "slots", "3")
-    box.begun("env_p3")
-    box.write("go", "")
-    box.await_done()
-
-
 def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box) -> None:
     box.plan({"env_one": bash(FAILS_ONCE), "env_two": bash(HOLD)})
     box.start()
@@ -92,19 +56,6 @@ def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box)
     assert box.done["failed"] == "0"
 
 
-def test_retry_asks_for_all_that_failed_and_leaves_the_rest_alone(box: Box) -> None:
-    box.run({"env_one": bash(FAILS_ONCE), "env_two": bash("true"), "env_three": bash("kill -KILL $$")})
-    said = box.program("control", "retry", "--failed")
-    assert said.stdout == "env_one: attempt 2 comes next\nenv_three: attempt 2 comes next\n"
-    box.start()
-    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
-    assert box.ended("env_one", 2).clean
-    assert box.end("env_two", 2) is None
-    again = box.program("control", "retry", "env_one", "env_two")
-    assert (again.returncode, again.stdout) == (1, "env_one: has succeeded\nenv_two: has succeeded\n")
-    assert box.program("control", "retry", "--stalled").stdout == f"{box.id}: no session has stalled\n"
-
-
 def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
     policy = {"retry_killed": 1, "breaker": 0}
     box.run({"env_one": bash("kill -KILL $$")}, attempts=2, policy=policy)
@@ -113,15 +64,6 @@ def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
     box.start()
     until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
     assert launches(box)[2:] == ["env_one 3", "env_one 4"]
-
-
-def test_a_retry_of_one_that_waits_for_its_retry_makes_it_start_at_once(box: Box) -> None:
-    box.plan({"env_one": bash(f"{FAILS_ONCE} || kill -KILL $$")}, policy={"retry_killed": 1, "wait_killed_ms": 600000})
-    box.start()
-    until(lambda: "env_one" in waiting(box), "it waits")
-    box.program("control", "retry", "env_one")
-    box.await_done()
-    assert box.ended("env_one", 2).clean
 
 
 def test_one_that_runs_is_not_started_twice(box: Box) -> None:
@@ -248,18 +190,3 @@ def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box:
     box.await_done()
     assert [line.split()[0] for line in launches(box)][:2] == ["env_one_smoke", "env_two_smoke"]
     assert box.told("^smoke passed")
-
-
-def test_a_smoke_test_without_a_record_halts_the_run_until_a_person_lets_it_go_on(box: Box) -> None:
-    good, bad = bash(RECORD, results=GLOBS), bash("exit 1", results=GLOBS)
-    box.plan({"env_one": good, "env_two": good, "env_one_smoke": good, "env_two_smoke": bad})
-    box.write("dispatch/queue.jsonl", ROWS)
-    box.start()
-    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    why = box.fields("dispatch/hold")["why"]
-    assert ("env_one_smoke" in why, "env_two_smoke" in why) == (False, True)
-    assert box.begin("env_one") is None
-    box.program("control", "resume")
-    box.start()
-    box.await_done()
-    assert box.ended("env_one").clean

@@ -39,7 +39,8 @@ def first(words: str) -> str:
     return f"sh -c '{words}; exec \"$@\"' x {evaluate()}"
 
 
-GATED = first("until [ -e ~/gate ]; do sleep 0.05; done")
+ONE = {"policies": "[good]", "environments": "[maze]"}
+GATED = first("until [ -e ~/gate ]; do sleep 0.1; done")
 
 
 def test_retry_starts_again_what_failed_though_the_run_had_ended_and_nothing_else(desk: Desk) -> None:
@@ -61,7 +62,7 @@ def test_retry_starts_again_what_failed_though_the_run_had_ended_and_nothing_els
 
 
 def test_retry_refuses_names_that_are_none_and_to_guess(desk: Desk) -> None:
-    launched(desk, 4, command=evaluate(pace=30))
+    launched(desk, 1, command=evaluate(pace=30), **ONE)
     assert "did you mean `maze_good`" in desk.combo("retry", "maze_goood").stderr
     for words in ((), ("--failed", "--stalled"), ("--failed", "maze_good")):
         assert desk.combo("retry", *words).returncode == 2
@@ -160,7 +161,7 @@ def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_he
 def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
     hook = desk.home / "hook.sh"
     hook.write_text(f"cat > {str(desk.home / 'notice.json')!r}; echo told; exit ${{1:-0}}\n")
-    launched(desk, 4, command=evaluate(pace=30), notify=f"bash {str(hook)!r}")
+    launched(desk, 1, command=evaluate(pace=30), **ONE, notify=f"bash {str(hook)!r}")
     told = desk.combo("notify")
     assert told.returncode == 0, told.stdout + told.stderr
     assert told.stdout == f"told\n{desk.runs[-1].name}: the command took a test notice, and ended with 0\n"
@@ -170,7 +171,7 @@ def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
 
 def test_a_notify_command_that_fails_is_told_by_the_table_until_it_takes_a_notice(desk: Desk) -> None:
     hook = desk.home / "hook.sh"
-    launched(desk, 4, command=evaluate(pace=30), notify=f"bash {str(hook)!r}")
+    launched(desk, 1, command=evaluate(pace=30), **ONE, notify=f"bash {str(hook)!r}")
     assert desk.json("status")["unheard"] is None
     assert desk.combo("notify").returncode == 1
     assert desk.json("status")["unheard"].startswith("the notify command ended with code 127 ")

@@ -11,9 +11,9 @@ import time
 import pytest
 from box import Box, alive, bash, kill, until
 from recorded import record
-from traces import HOLD, NAMES, RECORD, STARTED, concurrency, starts
+from traces import HOLD, NAMES, STARTED, concurrency, starts
 
-from comborun.rules.words import Cause, Completeness, Outcome
+from comborun.rules.words import Cause, Outcome
 
 
 def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(any_box: Box) -> None:
@@ -74,27 +74,6 @@ def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again
     assert first.started == pytest.approx(begin.started)
     assert second.clean
     assert starts(box, "env_one") == ["1", "2"]
-
-
-def test_a_lost_session_is_tried_as_often_as_the_grid_says_and_again_by_a_resume(box: Box) -> None:
-    box.plan({"env_one": bash('kill -KILL "$PPID" $$')}, attempts=2, policy={"breaker": 0})
-    box.start()
-    box.await_done()
-    assert box.done["lost"] == "1"
-    assert len(box.told("^launch")) == 2
-    box.start()
-    until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
-    assert len(box.told("^launch")) == 4
-
-
-def test_an_orphan_is_left_to_finish_and_judged_by_its_records(box: Box) -> None:
-    box.plan({"env_one": bash(STARTED + "sleep 1; " + RECORD, results=("*.jsonl",))})
-    box.start()
-    box.orphan("env_one")
-    box.await_done()
-    end = box.ended("env_one")
-    assert (end.cause, end.completeness, end.outcome) == (Cause.LOST, Completeness.COMPLETE, Outcome.SUCCEEDED)
-    assert starts(box, "env_one") == ["1"]
 
 
 def test_after_a_restart_of_the_machine_what_ran_is_lost_and_runs_again(box: Box) -> None:

@@ -47,6 +47,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 }
 """command -> words after which it does what it does"""
 WATCHING = ("calibrate", "monitor", "run")
+"""they go on until they are interrupted, all at once"""
 
 
 def processes(run: Path) -> dict[int, str]:
@@ -70,13 +71,14 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     until(lambda: len(list(run.glob("sessions/*/attempt-1/begin"))) == 2, "two begin")
     there = processes(run)
     assert len(there) == 5
-    calls = {name: desk.start(name, *words) for name, words in CALLS.items()}
+    calls = {name: desk.start(name, *CALLS[name]) for name in (*WATCHING, "try")}
+    said = {name: desk.combo(name, *words, timeout=100).stdout for name, words in CALLS.items() if name not in calls}
     for name in WATCHING:
         assert calls[name].stdout
         assert calls[name].stdout.readline()
         calls[name].send_signal(signal.SIGINT)
     calls["try"].send_signal(signal.SIGINT)  # it shows all at its end
-    said = {name: ended(call) for name, call in calls.items()}
+    said |= {name: ended(call) for name, call in calls.items()}
     assert not [role for pid, role in there.items() if not alive(pid)], said
     assert processes(run) == there
     assert list(run.glob("sessions/*/attempt-*/end")) == []

@@ -29,7 +29,7 @@ from sshd import fresh_user, running_sshd
 
 __all__ = ["desk"]
 
-POINTS = 14 if os.environ.get("COMBORUN_SLOW") else 8
+POINTS = 14 if os.environ.get("COMBORUN_SLOW") else 6
 APPEARED = 2
 """of them: not at a time, but when the run is there"""
 EPISODES = 6

@@ -101,7 +101,7 @@ def test_attach_all_opens_a_window_with_a_pane_for_every_session(running: Desk) 
 
 
 def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
-    pending = f"sh -c 'echo hello; until [ -e ~/gate ]; do sleep 0.05; done; exec \"$@\"' x {evaluate()}"
+    pending = f"sh -c 'echo hello; until [ -e ~/gate ]; do sleep 0.1; done; exec \"$@\"' x {evaluate()}"
     desk.combo("launch", desk.grid(command=pending, policies="[good]", environments="[maze]"))
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
     tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
@@ -175,18 +175,16 @@ def test_a_window_is_not_opened_where_there_is_no_terminal(running: Desk) -> Non
     assert "needs a terminal" in refused.stderr
 
 
-def test_a_shell_completes_commands_runs_and_sessions(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-
+def test_a_shell_completes_commands_runs_and_sessions(ended: Desk) -> None:
     def offered(*words: str) -> set[str]:
         asked = {"_COMBO_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(words), "COMP_CWORD": str(len(words) - 1)}
         combo = str(Path(sys.executable).with_name("combo"))
         done = subprocess.run(
-            [combo], env=desk.environment | asked, capture_output=True, text=True, check=False, cwd=desk.home
+            [combo], env=ended.environment | asked, capture_output=True, text=True, check=False, cwd=ended.home
         )
         return {line.partition(",")[2] for line in done.stdout.splitlines()}
 
     assert "status" in offered("combo", "sta")
     assert offered("combo", "logs", "maze") == {"maze_good", "maze_poor"}
-    assert offered("combo", "status", "lit") == {desk.runs[-1].name}
-    assert "_COMBO_COMPLETE" in desk.combo("completion", "zsh").stdout
+    assert offered("combo", "status", "lit") == {ended.runs[-1].name}
+    assert "_COMBO_COMPLETE" in ended.combo("completion", "zsh").stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk:
     assert refused.returncode == 2
     assert all(word in refused.stderr for word in ("no pyton7 on the PATH", "nothing.py", "--force"))
     assert desk.runs == []
-    told = json.loads(desk.combo("doctor", "--grid", grid, "--json").stdout)
+    told = desk.json("doctor", "--grid", grid)
     assert any("pyton7" in finding["found"] for finding in told["findings"] if finding["check"] == "grid")
     desk.combo("launch", grid, "--force")
     assert len(desk.runs) == 1

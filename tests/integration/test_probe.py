@@ -16,7 +16,7 @@ from comborun.rules.words import Outcome
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
-WAIT = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done; '
+WAIT = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done; '
 
 
 def answer(box: Box, known: str = "", tail: int = 400) -> bytes:

@@ -22,7 +22,7 @@ from box import Box, alive, bash, make_box, until
 from comborun.remote.launching import replaced
 
 CALM = "trap 'echo got INT >>{log}; exit 0' INT; trap 'echo got TERM >>{log}; exit 0' TERM; "
-WAIT = "echo up >>{log}; while :; do sleep 0.05; done"
+WAIT = "echo up >>{log}; while :; do sleep 0.1; done"
 DEAF = "trap '' INT; trap 'echo got TERM >>{log}; exit 0' TERM; " + WAIT
 LOOPED = """
 import time

@@ -18,7 +18,7 @@ OUT_OF_GPU_MEMORY = "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exi
 FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
 """only the first attempt fails"""
 RECORD = """printf '{"episode": %d, "success": true}\\n' EPISODE >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done; '
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done; '
 
 
 SLOWLY = "sleep 0.3; "

@@ -20,7 +20,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     desk.json("launch", first)
     (run,) = desk.runs
     go = desk.home / "go"
-    waiting = f"until [[ -e {shlex.quote(str(go))} ]]; do sleep 0.05; done; exec "
+    waiting = f"until [[ -e {shlex.quote(str(go))} ]]; do sleep 0.1; done; exec "
     program = waiting + shlex.join([sys.executable, "-m", "http.server", "--bind", "127.0.0.1"]) + ' "$1"'
     command = json.dumps(f"bash -c {shlex.quote(program)} serve {{port}}")
     more = {

@@ -13,15 +13,6 @@ from session_by_hand import RECORDS, again_by_hand, by_hand
 from comborun.rules.words import Cause, Completeness, Outcome
 
 
-@pytest.mark.parametrize("name", ["SEGV", "TERM"])
-def test_a_command_that_dies_of_a_signal_is_told_with_its_number(box: Box, name: str) -> None:
-    by_hand(box, bash(f"kill -{name} $$"))
-    end = box.end("stairs_flat")
-    number = signal.Signals[f"SIG{name}"]
-    assert end
-    assert (end.cause, end.signal, end.code) == (Cause.SIGNAL, number, 128 + number)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: Box, number: signal.Signals) -> None:
     box.plan({"stairs_flat": bash("sleep 60 & sleep 60 & wait")})

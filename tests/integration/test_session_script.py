@@ -65,15 +65,7 @@ def test_the_command_has_a_process_session_of_its_own_and_no_terminal_to_read(bo
     assert [int(word) for word in numbers.split()] == [begin.pid] * 3
 
 
-def test_setup_runs_first_in_the_same_shell_where_unset_variables_are_no_mistake(box: Box) -> None:
-    setup = 'echo "unset: $SURELY_UNSET_VARIABLE"\nexport FROM_SETUP="one two"'
-    by_hand(box, bash('echo "$FROM_SETUP in $PWD"', setup=setup, workdir=str(box.directory / "lib")))
-    assert box.log("stairs_flat") == f"unset: \none two in {box.directory / 'lib'}\n"
-
-
 FAILED_LAUNCHES = {
-    "a setup that returns 3": (Script(("true",), setup="return 3"), 78, "setup returned 3"),
-    "a setup that exits": (Script(("true",), setup="exit 4"), 78, "setup line 1 failed with code 4: exit 4"),
     "no working folder": (Script(("true",), workdir="/no/such/folder"), 78, "there is no folder /no/such/folder"),
     "no such program": (Script(("no-such-program",)), 127, "no-such-program could not be run in"),
     "no such program after setup": (

@@ -36,24 +36,6 @@ def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None
     assert [(one["session"], one["life"]) for one in answer["attempts"]] == [("env_one", "running")]
 
 
-def test_a_run_is_held_and_goes_on(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD), "env_three": bash("true")})
-    box.submit("--parallel", "1")
-    box.begun("env_one")
-    assert "Slurm" not in box.program("control", "pause").stdout
-    box.write("go", "")
-    box.ended("env_one")
-    waiting = box.await_tasks("PENDING")
-    assert {task.reason for task in waiting} & {"JobHeldUser", "Dependency"}
-    assert not box.begin("env_two")
-    assert "paused" in box.submit()
-    assert "Slurm" not in box.program("control", "slots", "2").stdout, "that a task has ended is no silence"
-    assert "Slurm" not in box.program("control", "resume").stdout
-    assert box.await_end()["succeeded"] == "3"
-    assert "attempt 2 comes next" not in box.program("control", "retry", "env_one").stdout
-
-
 def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:
     box = slurm_box
     child = "(trap '' INT TERM; setsid sleep 300) & " + HOLD

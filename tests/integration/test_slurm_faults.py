@@ -17,7 +17,7 @@ from slurm_box import KIND, SlurmBox
 
 STEPS = """exec 3>>"$COMBORUN_OUTPUT_DIR/records.jsonl"
 for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
-  until [[ -e $COMBORUN_RUN_DIR/go-$COMBORUN_ATTEMPT-$i ]]; do sleep 0.05; done
+  until [[ -e $COMBORUN_RUN_DIR/go-$COMBORUN_ATTEMPT-$i ]]; do sleep 0.1; done
   printf '{"episode": %d, "attempt": %d, "success": true}\\n' "$i" "$COMBORUN_ATTEMPT" >&3
 done"""
 """an episode when it is told to go on, over a descriptor that stays open"""

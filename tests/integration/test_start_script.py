@@ -10,15 +10,6 @@ import pytest
 from box import Box, bash, until
 from traces import RECORD
 
-
-def test_a_finished_run_says_that_nothing_is_left_to_do(box: Box) -> None:
-    box.run({"env_one": bash("true")})
-    before = (box.directory / "dispatch/done").read_bytes()
-    again = box.start()
-    assert (again.returncode, again.stdout) == (0, "nothing is left to do\n")
-    assert (box.directory / "dispatch/done").read_bytes() == before
-
-
 BAD_STARTS = {
     "--parallel 0": "--parallel needs a number from 1",
     "--parallel": "--parallel needs a number from 1",
@@ -80,10 +71,3 @@ def test_the_windows_environment_is_that_of_the_start_and_not_of_an_older_server
     box.run({"env_one": bash('echo "$TMUX_MARK"')})
     assert box.log("env_one") == "newer\n"
     until(lambda: box.windows() == ["mine"], "the session's window is gone and the other is not")
-
-
-def test_no_idle_tmux_server_stays_after_a_start_of_a_finished_run(box: Box) -> None:
-    box.run({"env_one": bash("true")})
-    until(lambda: not box.servers(), "the server has gone with its last window")
-    assert box.start().stdout == "nothing is left to do\n"
-    until(lambda: not box.servers(), "the one of the second start has gone, too")

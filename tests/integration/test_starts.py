@@ -44,7 +44,7 @@ def starts(box: Box) -> list[tuple[float, str, str]]:
 def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box, sign: str) -> None:
     box.environment["COMBORUN_WATCH_S"] = "0.1"
     tell = RECORD if sign == "record" else "printf 'Episodes: 1/9\\r'; "
-    work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.05; done; ' + tell + "sleep 3"
+    work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.1; done; ' + tell + "sleep 3"
     script = bash(work, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
     box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
     rows = [record(name=name, gpus=0, kind="k1" if i < 4 else "k2") for i, name in enumerate(NAMES)]

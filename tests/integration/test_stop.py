@@ -58,32 +58,6 @@ def test_what_left_its_group_is_gone_too(box: Box, escape: str) -> None:
     assert box.ended("env_one").cause is Cause.STOPPED
 
 
-def test_the_whole_run_is_stopped_and_a_resume_finishes_it(any_box: Box) -> None:
-    wait = bash(RECORD + '[[ -e "$COMBORUN_RUN_DIR/go" ]] || sleep 600', count=2, results=("*.jsonl",))
-    any_box.plan({"env_done": bash("true"), "env_one": wait, "env_two": wait, "env_three": wait}, parallel=2)
-    any_box.start()
-    for name in ("env_one", "env_two"):
-        any_box.begun(name)
-    until(lambda: len(any_box.outputs("env_two")) == 1, "the first record is there")
-    any_box.ended("env_done")  # its slot was free before that
-    stopped = any_box.stop()
-    assert stopped.returncode == 0, stopped.stderr
-    assert sorted(stopped.stdout.splitlines()) == ["env_one: cancelled, 1 record", "env_two: cancelled, 1 record"]
-    assert not any_box.dispatcher_lives
-    assert any_box.begin("env_three") is None
-    assert any_box.ended("env_one").completeness is Completeness.PARTIAL
-    until(lambda: any_box.windows() == [], "the windows are gone")
-    any_box.write("go", "")
-    any_box.start()
-    any_box.await_done()
-    assert {name: any_box.ended(name, 2).outcome for name in ("env_one", "env_two")} == {
-        "env_one": Outcome.PARTIAL,
-        "env_two": Outcome.PARTIAL,
-    }
-    assert any_box.end("env_done", 2) is None
-    assert any_box.end("env_three", 2) is None
-
-
 def test_a_named_session_is_stopped_and_the_run_goes_on(box: Box) -> None:
     box.plan(
         {"env_policy1": bash("sleep 600"), "env_policy10": bash("sleep 600"), "env_next": bash("sleep 0.1")}, parallel=2

@@ -60,7 +60,7 @@ def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) ->
 
 def test_records_that_can_carry_no_decision_are_told_by_whoever_looks(desk: Desk) -> None:
     unseeded = 'sed --unbuffered -i "s/.seed.: *[0-9]*, *//" "$0"/*.jsonl'
-    command = f"sh -c '\"$@\"; {unseeded}; until [ -e ~/gate ]; do sleep 0.05; done' {{output_dir}} {evaluate()}"
+    command = f"sh -c '\"$@\"; {unseeded}; until [ -e ~/gate ]; do sleep 0.1; done' {{output_dir}} {evaluate()}"
     launched = desk.combo("launch", desk.grid(**STOPPING | {"command": command}))
     assert launched.returncode == 0, launched.stderr
     said = "stop_early can't decide good against poor in maze, so all episodes run: no seeds in the records (episode 0)"

@@ -11,7 +11,7 @@ from nvidia import Gpus
 
 from comborun.reporter.records.usage import Gpu, Sample, parse_usage
 
-HOLD = bash('until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done')
+HOLD = bash('until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done')
 HOLD_GPU = bash(HOLD.command[2].strip("'"), gpus=1)
 
 

@@ -8,7 +8,7 @@ NAMES = [f"env_p{i}" for i in range(8)]
 STARTED = 'echo "$COMBORUN_ATTEMPT" >>"$COMBORUN_RUN_DIR/starts-$(basename "${COMBORUN_OUTPUT_DIR%/attempt-*}")"; '
 """appends a line to a file of the session, whatever the attempt"""
 RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.05; done'
+HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
 """goes on when the test says so"""
 
 
