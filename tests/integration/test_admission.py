@@ -155,3 +155,13 @@ def test_two_runs_of_one_user_promise_nothing_twice_whoever_is_killed(box: Box, 
         other.write("go", "")
         other.await_done()
     assert gpus.peak(0) <= 24576
+
+
+def test_what_was_promised_and_not_begun_for_long_is_admitted_anew(box: Box) -> None:
+    box.plan({"env_ray": bash("true", request=Request(tokens=("ray",)))})
+    grant = box.write("sessions/env_ray/attempt-1/grant", '{"gpus": ""}\n')
+    os.utime(grant, (1e9, 1e9))
+    box.start()
+    box.await_done()
+    assert box.ended("env_ray", 1).note == "it was promised room, and nobody started it in time"
+    assert box.ended("env_ray", 2).clean
