@@ -1,4 +1,4 @@
-"""One attempt, as whoever stands beside its command knows it; where it is made; and how its command is ended."""
+"""One attempt, as its supervisor or its watch knows it; where it runs; and how its command is ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from comborun.host import files, judging, process, reap
 from comborun.host.process import setting
 from comborun.host.refusal import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
-from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Union
+    from typing import Any, Sequence
 
-    from comborun.host.task import Start
-
-    Place = Union["Here", Start]
-    """where an attempt is made: on this machine, or as a task of Slurm"""
+    from comborun.rules.names import AttemptLayout
 
 _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
@@ -117,23 +114,59 @@ class StopSequence:
         self.due = time.monotonic() + seconds
 
 
-class Here:
-    """In a window of tmux or screen, or in a terminal. Tasks of Slurm have host/task.py."""
+class Place:
+    """Where an attempt runs: how it is claimed there, and who knows better how it ended."""
 
-    def __init__(self, of: Attempt, engine: str) -> None:
-        self.node = os.uname().nodename
-        self.output, self.shown = of.at.output, of.at.log
+    def __init__(self, at: AttemptLayout, node: str) -> None:
+        self.node = node
+        self.at = at
+        self.output, self.shown = at.output, at.log
         """the folder that the command writes into, and the log that its window shows"""
         self.held: list[int] = []
         """descriptors that live as long as the command"""
-        self._of, self._at = of, of.at
+
+    def open(self) -> None:
+        """All that can be done before there is a slot. Raises OSError, Refusal."""
+        os.makedirs(self.at.directory, exist_ok=True)
+
+    def grant(self) -> dict[str, str]:
+        """What it was given."""
+        return files.read(self.at.grant)
+
+    def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
+        """Claim the attempt, with room for its end; False where it has been made. Raises OSError."""
+        raise NotImplementedError
+
+    def withdraw(self) -> None:
+        """It was claimed and nothing can be started."""
+        raise NotImplementedError
+
+    def address(self) -> str:
+        """What attaches to it."""
+        return ""
+
+    def beat(self) -> str:
+        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
+        return ""
+
+    def why(self) -> tuple[str, str] | None:
+        """Cause and note of one that was told to end, where somebody else knows better."""
+        return None
+
+    def leave(self) -> None:
+        """Its end is on record."""
+
+
+class Here(Place):
+    """In a window of tmux or screen, or in a terminal. Tasks of Slurm have host/task.py."""
+
+    def __init__(self, of: Attempt, engine: str) -> None:
+        super().__init__(of.at, os.uname().nodename)
+        self._of = of
         self._engine = engine
 
     def open(self) -> None:
-        """All that can be done before there is a slot: take the session's lock, set room for the end aside.
-
-        Raises Refusal.
-        """
+        """Take the session's lock, set room for the end aside."""
         of, folder = self._of, self._of.folder
         try:
             os.makedirs(self.output, exist_ok=True)
@@ -147,44 +180,26 @@ class Here:
         if lock < 0:
             raise Refusal(BUSY, f"an earlier attempt of {of.name} still holds the lock")
         self.held.append(files.inheritable(lock))
-        if not judging.reserve(self._at):
-            raise Refusal(CANT_WRITE, f"can't write in {self._at.directory}: is the disk full?")
+        if not judging.reserve(self.at):
+            raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
 
-    def grant(self) -> dict[str, str]:
-        """What it was given."""
-        return files.read(self._at.grant)
-
-    def claim(self, facts: Iterable[tuple[str, object]]) -> bool:
-        """Claim the attempt; False where it has been made. Raises OSError when that can't be written."""
+    def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
         try:
-            if not files.create(self._at.claim, records.render(facts)):
+            if not files.create(self.at.claim, records.render(fields)):
                 return False
         except OSError:
             self.withdraw()
             raise
-        if not files.append(self._at.log):
+        if not files.append(self.at.log):
             self.withdraw()
-            raise OSError(f"can't write {self._at.log}")
+            raise OSError(f"can't write {self.at.log}")
         return True
 
     def withdraw(self) -> None:
-        """It was claimed and nothing can be started: it has not been made, and may be later."""
-        files.remove(self._at.claim)
+        """It has not been made, and may be later."""
+        files.remove(self.at.claim)
 
     def address(self) -> str:
-        """What attaches to it."""
         if self._engine == "tmux":
-            again = f"_a{self._of.number}" if self._of.number > 1 else ""
-            return f"{self._of.name}_{self._of.run_id[-4:]}{again}"
+            return window(self._of.name, self._of.number, self._of.run_id)
         return os.environ.get("STY", "") if self._engine == "screen" else ""
-
-    def beat(self) -> str:
-        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
-        return ""
-
-    def why(self) -> tuple[str, str] | None:
-        """Cause and note of one that was told to end, where somebody else knows better."""
-        return None
-
-    def leave(self) -> None:
-        """Its end is on record."""

@@ -14,12 +14,11 @@ from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping
+    from typing import Any, Mapping
 
     from comborun.host import judging
     from comborun.host.engines.slurm import Slurm
     from comborun.rules.names import AttemptLayout
-    from comborun.rules.tally import Counts, Span
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
 SESSIONS = "sessions"
@@ -116,7 +115,7 @@ class RunDirectory:
             claim = files.read(at.claim)  # empty when the disk was full
             lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
             return Look(STARTING if lives else LOST, claim)
-        return Look(STARTING if _size(at.grant) else QUEUED, {})
+        return Look(STARTING if files.size(at.grant) else QUEUED, {})
 
     def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
         if self.nodes:
@@ -133,7 +132,7 @@ class RunDirectory:
         at = self.at(name, number, family)
         if files.held(f"{self.path}/{family}/{name}/lock"):
             # A child that the command left holds it, or nobody saw the begin; or it is just being claimed.
-            claimed = _size(at.claim) or os.path.exists(at.begin)
+            claimed = files.size(at.claim) or os.path.exists(at.begin)
             return Look(ORPHANED if claimed else STARTING, seen.record)
         end = self._own_end(at)  # written while we looked
         return Look(ENDED, end) if end else seen
@@ -252,26 +251,6 @@ class RunDirectory:
         """Whether a dispatcher would start it after this attempt, which has ended."""
         return self.asked(name) >= number or self.due(name, number) is not None
 
-    # What several attempts made together
-
-    def told(self, name: str) -> Counts:
-        """The counts of a session over all its attempts, as the report merges them."""
-        from comborun.host import chain
-
-        return chain.told(self, name)
-
-    def tail(self, name: str) -> Span | None:
-        """The episodes that are still missing at the end of its range; None when all of it is to be made."""
-        from comborun.host import chain
-
-        return chain.tail(self, name)
-
-    def link(self, names: list[str]) -> None:
-        """Fill the folder results/ with a link to every result file that counts."""
-        from comborun.host import chain
-
-        chain.link(self, names)
-
 
 def outcome_of(end: Mapping[str, str]) -> str:
     """How a session ended, by its end record."""
@@ -280,6 +259,11 @@ def outcome_of(end: Mapping[str, str]) -> str:
     causes = {one.value: one for one in Cause}
     found = outcome(words.get(completeness, Completeness.NONE), causes.get(end.get("cause", ""), Cause.UNKNOWN))
     return found.value
+
+
+def word_of(end: Mapping[str, Any]) -> str:
+    """An outcome as one word, as the journal and `done` have it."""
+    return outcome_of(end).replace(" ", "_")
 
 
 def stopping(at: AttemptLayout) -> bool:
@@ -295,14 +279,7 @@ def stopping(at: AttemptLayout) -> bool:
 
 
 def _is_there(at: AttemptLayout) -> bool:
-    return os.path.exists(at.claim) or bool(_size(at.grant)) or os.path.exists(at.end)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+    return os.path.exists(at.claim) or bool(files.size(at.grant)) or os.path.exists(at.end)
 
 
 def _lock(path: str) -> int:

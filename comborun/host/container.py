@@ -38,13 +38,9 @@ def end(at: AttemptLayout) -> None:
     name = record.get("name", "")
     if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):
         return
-    import subprocess
+    from comborun.host import asking
 
-    limit = setting("COMBORUN_CONTAINER_S", 20.0)
-    try:
-        subprocess.run(["docker", "rm", "--force", name], stdin=-3, stdout=-3, stderr=-3, timeout=limit, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return
+    asking.ask(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
 
 
 def why(log: str, runtime: str, code: int) -> str:

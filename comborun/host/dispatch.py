@@ -23,7 +23,7 @@ from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
 from comborun.host.news import Fifo, Message, Signals
 from comborun.host.overseer import Overseer
-from comborun.host.queue import BUSY, CLOSING, DROPPED, ORPHANED, QUEUED, RUNNING, STARTING, Queue, rows
+from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Queue, rows
 from comborun.host.servers import Servers
 from comborun.host.usage import Usage
 from comborun.rules.names import AFTER
@@ -273,7 +273,7 @@ class Dispatcher(Overseer):
         while True:
             self._work()
             self.servers.finish()
-            self.attempts.link([session.name for session in self.queue if session.flag != DROPPED])
+            self.link_results(self.queue)
             if self.wants_after(self.queue):
                 self._run_after()
             self._last_news()

@@ -16,6 +16,7 @@ import subprocess
 import time
 
 from comborun.host import process
+from comborun.host.process import setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +32,6 @@ CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total")
 _HOLDERS = (_ROWS, "--query-compute-apps=pid,used_memory")
 PROCESSES = ("-q", "-d", "PIDS")
 """its list has those that only draw, too"""
-
-
-def patience() -> float:
-    """Seconds that an answer may take."""
-    text = os.environ.get("COMBORUN_GPU_S", "")
-    return float(text) if re.fullmatch(r"[0-9]{1,4}(\.[0-9]+)?", text) else 5.0
 
 
 class Question:
@@ -111,7 +106,7 @@ class Question:
         self._pipe = os.dup(self._child.stdout.fileno())
         self._child.stdout.close()
         os.set_blocking(self._pipe, False)
-        self._until = time.monotonic() + patience()
+        self._until = time.monotonic() + setting("COMBORUN_GPU_S", 5.0)
 
     def _locked(self) -> int:
         """A descriptor that holds the lock; -1 when another one does. Raises OSError."""
@@ -266,7 +261,7 @@ class Freed:
 
     def _held(self) -> list[tuple[str, str]] | None:
         """What is held a moment later, when the driver has given back what the dead had; None without an answer."""
-        deadline = time.monotonic() + float(os.environ.get("COMBORUN_GPU_BACK_S") or 5)
+        deadline = time.monotonic() + setting("COMBORUN_GPU_BACK_S", 5.0)
         while True:
             question = Question(_HOLDERS, self._lock)
             rows = [line.partition(",") for line in hear(question)]

@@ -7,7 +7,8 @@ import signal
 import time
 
 from comborun.host import files, process
-from comborun.host.overseer import failure_of, word_of
+from comborun.host.attempts import word_of
+from comborun.host.overseer import failure_of
 from comborun.host.queue import BUSY, CLOSING, DROPPED, ENDED, LOST, NEW, ORPHANED, QUEUED, SMOKE, STARTING, TAKES_SLOT
 from comborun.rules.names import AFTER
 

@@ -58,6 +58,22 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
         os.close(fd)
 
 
+def size(path: str) -> int:
+    """Bytes of a file; 0 without one."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def changed(path: str) -> int:
+    """When a file was last changed, in ns since 1970; 0 without one."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
 def entries(folder: str) -> list[str]:
     """The names in a folder, sorted; none where it can't be read."""
     try:

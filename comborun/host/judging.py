@@ -136,7 +136,7 @@ class Watched:
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
         self._told = ""
-        self._claimed = _changed(at.claim)
+        self._claimed = files.changed(at.claim)
         self._judge_by(rules)
 
     def _judge_by(self, rules: Rules) -> None:
@@ -147,7 +147,7 @@ class Watched:
 
     def follow(self) -> bool:
         """Take over the rules of a grid that was changed meanwhile; whether it was."""
-        before, self._claimed = self._claimed, _changed(self.at.claim)
+        before, self._claimed = self._claimed, files.changed(self.at.claim)
         if before == self._claimed:
             return False
         self._judge_by(Rules.of(files.read(self.at.claim)))
@@ -177,14 +177,6 @@ class Watched:
         held = sum(any(holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
         return tally.completeness(self.rules.asked, counts, held, self.folder.found, code)
-
-
-def _changed(path: str) -> int:
-    """A number that is another one when the file is; 0 without one."""
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _counts_file(at: AttemptLayout) -> str:

@@ -11,9 +11,9 @@ import math
 import os
 import time
 
-from comborun.host import files
-from comborun.host.engines import window
+from comborun.host import chain, files
 from comborun.host.queue import QUEUED, STARTING
+from comborun.rules.names import window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Launcher:
         return True
 
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
-        tail = self._dispatcher.attempts.tail(session.name) if session.attempt else None
+        tail = chain.tail(self._dispatcher.attempts, session.name) if session.attempt else None
         missing = {"first": tail[0], "count": tail[1]} if tail else {}
         servers = self._dispatcher.servers.grant(session.name, gpus)
         return {**self._dispatcher.admission.grant(session.name, gpus), **missing, **servers}

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import select
-import signal
-import subprocess
 import sys
 import time
 
-from comborun.host import children, files
-from comborun.host.attempts import outcome_of
+from comborun.host import asking, chain, children, files
+from comborun.host.attempts import word_of
+from comborun.host.process import setting
 from comborun.rules import notices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any, Callable, Sequence
+    from typing import Any, Callable, Sequence
 
     from comborun.host.attempts import RunDirectory
     from comborun.host.children import Child
 
-_OUTPUT_MOST = 65536
-"""bytes of what the command prints that are kept: the folder of the run is no place for a gigabyte of it"""
-_LINGER_S = 1.0
-"""what the command has left behind may hold its output open for ever"""
-_TERM_S = 5.0
-_TOO_LONG = 124
 _LOG_TAIL = 16384
 
 
@@ -83,75 +76,24 @@ class Notices:
 
 
 def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
-    """Run the command with a notice on its standard input; its code. What it prints goes on, up to a bound."""
+    """Run the command with a notice on its standard input; its code. The end of what it prints is shown."""
     told = _build(attempts, kind, who, note, held)
-    longest = float(os.environ.get("COMBORUN_NOTIFY_S", "60"))
-    code = _run(["bash", attempts.layout.notify], (json.dumps(told) + "\n").encode(), longest)
+    longest = setting("COMBORUN_NOTIFY_S", 60.0)
+    words, text = ("bash", attempts.layout.notify), (json.dumps(told) + "\n").encode()
+    code, printed = asking.ask(longest, *words, errors=True, told=text)
+    with contextlib.suppress(OSError):  # who asked for a test may be gone
+        sys.stdout.write(f"{printed}\n" if printed else "")
+        sys.stdout.flush()
     failed = f"{attempts.layout.dispatch}/notify.failed"
+    code = code if code >= 0 else 128 - code
     if not code:
         files.remove(failed)
         return code
     files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # until one is taken
-    said = f"was ended: it took longer than {longest:g} s" if code == _TOO_LONG else f"ended with code {code}"
+    said = f"was ended: it took longer than {longest:g} s" if code == asking.NO_ANSWER else f"ended with code {code}"
     sys.stderr.write(f"notify: the command {said}\n")
     sys.stderr.flush()
     return code
-
-
-def _run(command: list[str], text: bytes, longest: float) -> int:
-    """Its code; 124 where it was ended, since it took longer than that."""
-    with _unnamed(text) as told:
-        process = subprocess.Popen(
-            command, stdin=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    assert process.stdout
-    output = _Output(process.stdout)
-    ended = lambda: process.poll() is not None  # noqa: E731
-    if output.until(ended, longest):
-        output.until(lambda: output.over, _LINGER_S)
-        return process.returncode if process.returncode >= 0 else 128 - process.returncode
-    for number, wait in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _LINGER_S)):
-        try:
-            os.killpg(process.pid, number)
-        except OSError:
-            break
-        if output.until(ended, wait):
-            break
-    output.until(lambda: output.over, _LINGER_S)
-    return _TOO_LONG
-
-
-def _unnamed(text: bytes) -> IO[bytes]:
-    """A file without a name that holds that, for a program that may read it or not."""
-    fd = os.memfd_create("notice")
-    files.write_all(fd, text)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return open(fd, "rb")
-
-
-class _Output:
-    """Passes on what a program prints, so that it is never held up, and keeps a bounded part."""
-
-    def __init__(self, of: IO[bytes]) -> None:
-        self._of = of
-        self._left = _OUTPUT_MOST
-        self.over = False
-
-    def until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while not condition() and time.monotonic() < deadline:
-            if select.select([] if self.over else [self._of], [], [], 0.05)[0]:
-                self._pass_on(os.read(self._of.fileno(), 65536))
-        return condition()
-
-    def _pass_on(self, data: bytes) -> None:
-        self.over = not data
-        kept = data[: self._left]
-        self._left -= len(kept)
-        try:
-            os.write(1, kept)
-        except OSError:
-            return  # who asked for a test may be gone
 
 
 def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
@@ -180,7 +122,7 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
-        "outcome": outcome_of(end).replace(" ", "_") if end else "",
+        "outcome": word_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
         "note": f"{note}: {end['note']}" if end.get("note") else note,
@@ -201,7 +143,7 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
         number = attempts.latest(row.name)
         life = _life(attempts, row.name, number) if number else "queued"
         tally[life] += 1
-        counts = attempts.told(row.name) if number else None
+        counts = chain.told(attempts, row.name) if number else None
         made = (counts.records, counts.successes) if counts else (0, 0)
         first, count = _planned(attempts.layout.sheet(row.name))
         spans.append(notices.Span(row.name, first, count, *made, needed=life != "not_needed"))
@@ -213,7 +155,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.pending(name, number) else outcome_of(attempts.end(name, number)).replace(" ", "_")
+    return "queued" if attempts.pending(name, number) else word_of(attempts.end(name, number))
 
 
 def _planned(sheet: str) -> tuple[int, int]:

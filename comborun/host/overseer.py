@@ -6,8 +6,8 @@ import contextlib
 import os
 import time
 
-from comborun.host import files
-from comborun.host.attempts import Due, outcome_of
+from comborun.host import chain, files
+from comborun.host.attempts import Due, word_of
 from comborun.host.holds import HALTED, Hold, Holds
 from comborun.host.notices import Notices
 from comborun.host.queue import DROPPED, SMOKE
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from comborun.host.queue import Known
 
 _COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed")
-
-
-def word_of(end: Mapping[str, Any]) -> str:
-    """An outcome as one word, as the journal and `done` have it."""
-    return outcome_of(end).replace(" ", "_")
 
 
 def failure_of(end: Mapping[str, Any]) -> str:
@@ -187,6 +182,10 @@ class Overseer:
 
     # The end of the run
 
+    def link_results(self, sessions: Iterable[Known]) -> None:
+        """Fill the folder results/ with a link to every result file that counts."""
+        chain.link(self.attempts, [session.name for session in sessions if session.flag != DROPPED])
+
     def wants_after(self, sessions: Iterable[Known]) -> bool:
         """Whether `after` is to run: once; again when it was lost or cancelled, or when sessions have ended since."""
         if not os.path.exists(self.layout.script(AFTER)):
@@ -195,8 +194,10 @@ class Overseer:
         end = self.attempts.end(AFTER, number) if number else {}
         if not end or word_of(end) in ("lost", "cancelled"):
             return True
-        begun = _changed(self.attempts.at(AFTER, number).begin)
-        return any(_changed(self.attempts.at(one.name, one.attempt).end) > begun for one in sessions if one.attempt)
+        begun = files.changed(self.attempts.at(AFTER, number).begin)
+        return any(
+            files.changed(self.attempts.at(one.name, one.attempt).end) > begun for one in sessions if one.attempt
+        )
 
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Write that the run is done; False where that can't be written."""
@@ -214,10 +215,3 @@ class Overseer:
         outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
         self.journal("done")
         self.notices.tell("finished", "", notices.finished(outcomes.count("succeeded"), len(outcomes)))
-
-
-def _changed(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return -1.0

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 
-from comborun.host import files, process
+from comborun.host import asking, files, process
 from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.names import RunLayout
@@ -172,16 +170,8 @@ def main(arguments: list[str]) -> int:
 
 def _answer(program: str, *words: str) -> list[str]:
     """What tmux (the user's own server) or screen says; nothing where it is not there or does not answer."""
-    path = shutil.which(program)
-    if not path:
-        return []
-    environment = {key: value for key, value in os.environ.items() if key != "TMUX"}
-    command = [path, *(["-L", "default"] if program == "tmux" else []), *words]
-    try:
-        done = subprocess.run(command, stdin=-3, stdout=-1, stderr=-3, timeout=5, env=environment, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return os.fsdecode(done.stdout).split("\n")
+    server = ("-L", "default") if program == "tmux" else ()
+    return asking.ask(5.0, program, *server, *words, most=1 << 22)[1].split("\n")
 
 
 def _idle(pid: int) -> bool:

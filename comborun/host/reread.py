@@ -12,9 +12,8 @@ import os
 import sys
 
 from comborun.host import files, judging
-from comborun.host.attempts import RunDirectory
+from comborun.host.attempts import RunDirectory, word_of
 from comborun.host.incoming import answered
-from comborun.host.overseer import word_of
 from comborun.rules import records
 from comborun.rules.words import Cause, Completeness, failure_of
 

@@ -18,6 +18,7 @@ from comborun.host import files, queue
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
 from comborun.host.ends import gpus_of
 from comborun.host.launching import launch_s
+from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.breaker import Past
 from comborun.rules.placement import Lack
@@ -245,7 +246,7 @@ class Servers:
             self._stuck = f"the server {server.name} ended {count} times in a row ({self._how(server)})"
             self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
             return True
-        wait = breaker.restart_wait_s(count, int(os.environ.get("COMBORUN_SERVER_WAIT_MS") or 2000) / 1000)
+        wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         left = min(max(0.0, last + wait - time.time()), wait)  # however the clock was set
         if left:
             self._due = min(self._due, time.monotonic() + left)
@@ -384,7 +385,3 @@ class Servers:
         ready = self._ready()
         missing = [(name, [kind for kind in self.asks.get(name, ()) if kind not in ready]) for name in names]
         return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]
-
-
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch("[0-9]{1,6}", text) else None

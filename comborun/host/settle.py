@@ -26,6 +26,7 @@ from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.files import TABLE_MOST
 from comborun.host.link import Lock
 from comborun.host.overseer import Overseer, failure_of
+from comborun.host.process import setting
 from comborun.host.queue import DROPPED, SMOKE, Known, rows
 from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.host.task import HELD, settle_s
@@ -266,7 +267,7 @@ class Settling(Overseer):
     def _end(self) -> None:
         """All have ended for good."""
         sessions = self.sessions.values()
-        self.attempts.link([session.name for session in sessions if session.flag != DROPPED])
+        self.link_results(sessions)
         if self.wants_after(sessions):
             files.remove(self.layout.done)  # it is written anew, with what comes of another `after`
             if not self._after():
@@ -334,7 +335,7 @@ def settle(run: str, given: Mapping[str, str] | None = None) -> int:
     settling = Settling(run, person=given is not None)
     if given is not None:
         _prepare(settling, given)
-    if not settling.lock.take(float(os.environ.get("COMBORUN_LOCK_S") or 60)):
+    if not settling.lock.take(setting("COMBORUN_LOCK_S", 60.0)):
         raise Refusal(BUSY, "somebody else submits or settles this run just now")
     try:
         if settling.person:

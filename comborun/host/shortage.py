@@ -6,12 +6,12 @@ attempt-N/short        gpu_memory alone more free: what the attempt after it goe
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from dataclasses import dataclass
 
 from comborun.host import files
+from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.order import ConcurrencyBackoff, ask_for_more
@@ -137,13 +137,13 @@ class Shortages:
         short, now = self._short.get(name), time.monotonic()
         if not short or not short.more:
             return None
+        patience = setting("COMBORUN_MEMORY_WAIT_S", _PATIENCE_S)
         if short.until is None:
-            short.until = now + _patience_s()
+            short.until = now + patience
         free = self._ledger.free(gpu)
         if now >= short.until or (free is not None and short.free is not None and free > short.free):
             return None
-        most = f"for {_patience_s() / 60:g} min at most"
-        return Lack("memory", f"until more memory is free than when it ran out, {most}", 2)
+        return Lack("memory", f"until more memory is free than when it ran out, for {patience / 60:g} min at most", 2)
 
     def waits(self, name: str, lack: Lack) -> bool:
         """Whether it waits for what only it waits for, and nobody else that asks for the same."""
@@ -226,8 +226,3 @@ class Shortages:
         self._journal(f"fewer {gpu} {most[gpu]} {name}")
         text = f"GPU {gpu}: at most {most[gpu]} sessions at once from now on: one of {before} ran out of its memory"
         self._tell("host", name, text)
-
-
-def _patience_s() -> float:
-    text = os.environ.get("COMBORUN_MEMORY_WAIT_S", "")
-    return float(text) if re.fullmatch("[0-9]{1,6}", text) else _PATIENCE_S

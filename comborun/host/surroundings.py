@@ -151,17 +151,10 @@ def bind(cores: str) -> str:
 
 def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
     """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`."""
-    import subprocess
-
-    from comborun.host import egl
+    from comborun.host import asking, egl
 
     gpu = gpus.partition(",")[0]
     if not gpu:
         return "", "assumed"
-    limit = setting("COMBORUN_EGL_S", 10.0)
-    try:
-        done = subprocess.run(egl.COMMAND, stdin=-3, stdout=-1, stderr=-3, timeout=limit, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return gpu, "assumed"
-    found = egl.device(done.stdout.decode("ascii", "replace"), gpu, uuid)
+    found = egl.device(asking.ask(setting("COMBORUN_EGL_S", 10.0), *egl.COMMAND)[1], gpu, uuid)
     return (found, "asked") if found else (gpu, "assumed")

@@ -15,44 +15,41 @@ import re
 import sys
 import time
 
-from comborun.host import files, judging, link
+from comborun.host import chain, files, judging, link
+from comborun.host.attempt import Place
 from comborun.host.attempts import ENDED, RunDirectory, outcome_of
 from comborun.host.engines.slurm import Slurm
 from comborun.host.holds import Holds
+from comborun.host.process import setting
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import NoReturn, Sequence
 
 HELD = "the run is held"
 """the note of a task that leaves for that reason: settle submits its session again"""
 _OVER = ("succeeded", "cancelled", "not needed")
 
 
-class Start:
+class Start(Place):
     """One start of a Slurm task: the place where its supervisor runs. Raises LookupError outside a Slurm task."""
 
     def __init__(self, run: str, name: str, number: int) -> None:
         self.attempts = RunDirectory(run)
+        super().__init__(self.attempts.at(name, number), os.environ.get("SLURMD_NODENAME") or os.uname().nodename)
         self.name = name
         self.number = number
-        self.at = self.attempts.at(name, number)
         self.job = task_here()
-        self.node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
         self.nonce = os.urandom(16).hex()
         self.output = f"{self.at.directory}/out-{self.nonce}"
         """of this start alone; `out` leads to it"""
         self.shown = os.devnull
-        self.held: list[int] = []
         self._cluster = Slurm(self.attempts.layout)
-        self._said = _size(self._cluster.output(self.job))
+        self._said = files.size(self._cluster.output(self.job))
         self._heard = False
-
-    def open(self) -> None:
-        os.makedirs(self.at.directory, exist_ok=True)
 
     def grant(self) -> dict[str, str]:
         """The GPUs of the allocation, and the tail that earlier attempts have left to do."""
@@ -60,10 +57,10 @@ class Start:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if given else ""
         gpus = visible if re.fullmatch("[0-9]+(,[0-9]+)*", visible) else ""  # by name they stay as Slurm put them there
         grant = {"gpus": gpus, "slurm_gpus": given, "node": self.node}
-        tail = self.attempts.tail(self.name)
+        tail = chain.tail(self.attempts, self.name)
         return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
 
-    def claim(self, fields: list[tuple[str, object]]) -> bool:
+    def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
         """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
@@ -194,7 +191,7 @@ def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:
 
 def settle_s() -> float:
     """Seconds after which a node has forgotten what it remembered of a shared file system."""
-    return float(os.environ.get("COMBORUN_SETTLE_S") or 65)
+    return setting("COMBORUN_SETTLE_S", 65.0)
 
 
 def _kept_back(attempts: RunDirectory, name: str) -> str:
@@ -231,10 +228,3 @@ def _goes_on(attempts: RunDirectory, name: str, latest: int) -> bool:
     if not end or os.path.exists(attempts.at(name, latest).stop) or outcome_of(end) in _OVER:
         return False
     return end.get("cause") in ("preempted", "lost") or attempts.pending(name, latest)  # else it is no retry of ours
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

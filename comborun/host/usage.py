@@ -7,10 +7,10 @@ with every 500 lines: 27 hours are 2,100 lines, two weeks 4,000.
 
 from __future__ import annotations
 
-import os
 import time
 
 from comborun.host import driver, files, machine
+from comborun.host.process import setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ class Usage:
     def __init__(self, run: RunLayout) -> None:
         self._file, self._lock = run.usage, run.policy
         self.gpus: Sequence[int] = ()
-        said = os.environ.get("COMBORUN_USAGE_MS", "")
-        self._first_s = (int(said) if said.isdecimal() and int(said) and len(said) < 10 else _FIRST_MS) / 1000
+        self._first_s = setting("COMBORUN_USAGE_MS", _FIRST_MS) / 1000
         text = files.read_text(self._file, _FILE_MOST)
         self._lines = text.count("\n")
         if text and not text.endswith("\n"):  # an earlier dispatcher stopped in the middle of a line

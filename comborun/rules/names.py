@@ -9,6 +9,11 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
+def window(name: str, attempt: int, run_id: str) -> str:
+    """What the window of an attempt is called. Names are given whole; nothing matches a prefix."""
+    return f"{name}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
+
+
 class AttemptLayout:
     """The files of one attempt of a session or a model server."""
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from comborun.host import facts
+from comborun.host import asking
 from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.box import Box
 from comborun.rules.findings import Finding, Level, error, warning
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     told = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
     sys.stdout.buffer.write(json.dumps({**told, "clock": [begin, time.time()]}).encode())
     sys.stdout.flush()
-    facts.end_asked()
+    asking.end_asked()
     os._exit(0)
 
 

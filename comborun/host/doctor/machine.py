@@ -13,7 +13,7 @@ import stat
 import subprocess
 import tempfile
 
-from comborun.host import facts, process
+from comborun.host import asking, facts, process
 from comborun.host import machine as measured
 from comborun.host.doctor.box import Box, integer, several, size, version
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
@@ -37,7 +37,7 @@ DISK_HANGS = ("a file system does not answer: the root's or that of TMPDIR", "wh
 
 
 def bash(_: Box) -> Iterator[Finding]:
-    found = facts.bash()
+    found = asking.bash()
     if version(found) >= (4, 4):
         yield fine("bash", found)
         return
@@ -46,7 +46,7 @@ def bash(_: Box) -> Iterator[Finding]:
 
 
 def programs(box: Box) -> Iterator[Finding]:
-    flaws = {name: facts.lack(name) for name in (*PROGRAMS, *box.programs)}
+    flaws = {name: asking.lack(name) for name in (*PROGRAMS, *box.programs)}
     missing = [name for name, flaw in flaws.items() if flaw == name]
     poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
     if _XVFB in missing:

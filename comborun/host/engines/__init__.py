@@ -47,11 +47,6 @@ if TYPE_CHECKING:
             """Nothing of this run will be started any more."""
 
 
-def window(name: str, attempt: int, run_id: str) -> str:
-    """What the window of an attempt is called. Names are given whole; nothing matches a prefix."""
-    return f"{name}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
-
-
 def choose() -> str:
     """The multiplexer that this machine has; nothing when it has none."""
     return next(filter(_there, ("tmux", "screen")), "")

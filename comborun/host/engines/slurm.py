@@ -355,14 +355,7 @@ def _seconds(start: str) -> float | None:
 
 def _newer(path: str, other: str) -> bool:
     """Whether a file is newer than another, or the other is not there."""
-    try:
-        changed = os.stat(path).st_mtime_ns
-    except OSError:
-        return False
-    try:
-        return changed > os.stat(other).st_mtime_ns
-    except OSError:
-        return True
+    return files.changed(path) > files.changed(other)
 
 
 def _end_of(path: str, start: int) -> list[str]:

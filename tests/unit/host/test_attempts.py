@@ -223,7 +223,7 @@ def past(run: RunDirectory, number: int, first: int, count: int, rows: str | lis
 
 def tail(run: RunDirectory) -> str:
     """The first episode and how many; empty for all of them."""
-    return " ".join(map(str, run.tail("s") or ()))
+    return " ".join(map(str, chain.tail(run, "s") or ()))
 
 
 def test_without_a_range_or_a_plan_there_is_no_tail(run: RunDirectory) -> None:
@@ -246,7 +246,7 @@ def test_tails_follow_on_each_other(run: RunDirectory) -> None:
     assert tail(run) == "15 5"
     past(run, 4, 15, 5, [15])
     assert tail(run) == "16 4"
-    assert run.told("s").records == 6
+    assert chain.told(run, "s").records == 6
     assert chain.accepted(run, "s") == [1, 2, 4]
 
 
@@ -269,7 +269,7 @@ def test_attempts_that_came_to_nothing_do_not_matter(run: RunDirectory) -> None:
 def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
     end(run, 1, "se..")
     end(run, 2, "ffff")
-    told = run.told("s")
+    told = chain.told(run, "s")
     assert (told.records, told.successes, told.failures) == (4, 1, 3)
 
 
@@ -287,7 +287,7 @@ def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) 
     results.mkdir()
     (results / "report.txt").touch()
     (results / "old").symlink_to("nowhere")
-    run.link(["s"])
+    chain.link(run, ["s"])
     assert sorted(path.name for path in results.iterdir()) == ["report.txt", "s_a2_r.jsonl", "s_r.jsonl"]
     assert (results / "s_r.jsonl").read_text().count("\n") == 3
     assert (results / "s_a2_r.jsonl").read_text().count("\n") == 7

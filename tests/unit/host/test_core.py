@@ -101,7 +101,7 @@ def test_a_sweep_ends_what_forks_into_new_sessions(tmp_path):
     environment = dict(os.environ, COMBORUN_SESSION=marker)
     child = subprocess.Popen([sys.executable, "-c", FORKS], env=environment, stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"up\n"
-    assert process.marked(marker.rpartition("/")[0] + "/")
+    assert any(process.marked(marker.rpartition("/")[0] + "/") for _ in range(200)), "one look may miss each of them"
     assert reap.sweep(marker, 0, 0.2) == []
     child.wait()
     child.stdout.close()

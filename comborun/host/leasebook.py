@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import shutil
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from comborun.host import machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.leases import Leases, Promise
+from comborun.host.process import setting
 from comborun.rules.ledger import Ledger
 from comborun.rules.names import RunLayout
 from comborun.rules.placement import Lack, Request, Room, others_use
@@ -171,7 +171,7 @@ class LeaseBook:
 
     def want_for(self, lack: Lack, request: Request) -> None:
         """What somebody waits for may become free without any end of ours."""
-        pause = _seconds("COMBORUN_MEMORY_ASK_MS", 5000)
+        pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
         if lack.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
         elif lack.reason == "gpu_memory":
@@ -181,7 +181,7 @@ class LeaseBook:
 
     def look_fresh(self) -> None:
         """Whether the last measurement still counts."""
-        self.room.fresh = time.monotonic() - self._measured.at <= _seconds("COMBORUN_FRESH_MS", 5000)
+        self.room.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def heard(self, told: Measured) -> None:
         """A measurement has come."""
@@ -322,8 +322,3 @@ def number(policy: Mapping[str, str], key: str) -> int:
     """A value of policy.json."""
     text = policy.get(key, "")
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
-
-
-def _seconds(variable: str, default_ms: int) -> float:
-    text = os.environ.get(variable, "")
-    return (int(text) if re.fullmatch("[1-9][0-9]{0,8}", text) else default_ms) / 1000

@@ -1,0 +1,84 @@
+"""Programs that are asked something, and may not answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+
+from comborun.host import process
+
+NO_ANSWER = 124
+PATIENCE_S = 10
+_MOST = 16384
+"""bytes that are kept of what a program says"""
+_ASKED: set[int] = set()
+"""pids of the programs that have not answered yet"""
+_ASKING = threading.Lock()
+_OVER = threading.Event()
+"""this process leaves: no further program is started"""
+
+
+def ask(seconds: float, *command: str, errors: bool = False, told: bytes = b"", most: int = _MOST) -> tuple[int, str]:
+    """Exit code and the last bytes that a program says, with `errors` on both streams; 124: no answer in time.
+
+    `told` is its standard input. Output goes to a file: what outlives the program could hold a pipe open for ever.
+    """
+    folder = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
+    with tempfile.TemporaryFile(dir=folder) as output, tempfile.TemporaryFile(dir=folder) as given:
+        given.write(told)
+        given.seek(0)
+        try:
+            with _ASKING:
+                if _OVER.is_set():
+                    return NO_ANSWER, ""
+                child = subprocess.Popen(
+                    command,
+                    stdin=given,
+                    stdout=output,
+                    stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                _ASKED.add(child.pid)
+        except OSError as error:
+            return 127, str(error)
+        try:
+            code = child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = child.returncode = NO_ANSWER  # not waited for: in the kernel nothing ends it
+            process.send_group(child.pid, signal.SIGKILL)
+        _ASKED.discard(child.pid)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - most))
+        return code, output.read().decode("utf-8", "replace").strip()
+
+
+def end_asked() -> None:
+    """End the programs that have not answered yet; for a process that leaves before its threads do."""
+    _OVER.set()
+    held = _ASKING.acquire(timeout=1.0)  # a program that a dead file system holds may never have been started
+    for pid in tuple(_ASKED):
+        process.send_group(pid, signal.SIGKILL)
+    if held:
+        _ASKING.release()
+
+
+def said(*command: str) -> str:
+    """The first line that a program prints; nothing where there is none. Some end with 1 although all is well."""
+    return ask(PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
+
+
+def bash() -> str:
+    """Its version."""
+    return said("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"')
+
+
+def lack(name: str) -> str:
+    """What is wrong with a program that is needed; empty when it will do."""
+    found = shutil.which(name)
+    if not found:
+        return name
+    real = os.path.basename(os.path.realpath(found))
+    return f"GNU's {name} (this one is {real}'s)" if real.startswith(("busybox", "toybox")) else ""
