@@ -46,7 +46,7 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
     for name, text in scripts(plan):
         yield File(RUN.script(name), text)
     for name, text in sheets(plan):
-        yield File(RUN.sheet(name), text)
+        yield File(RUN.session_json(name), text)
     yield from serving(plan)
     yield File(RUN.queue, queue(plan))
     yield File(RUN.policy, policy(plan))
@@ -64,7 +64,7 @@ def serving(plan: Plan) -> Iterator[File]:
     """What the host has to know of a plan's model servers; nothing for one without."""
     for one in instances(plan):
         yield File(RUN.server_script(one.name), server_script(one))
-        yield File(RUN.server_sheet(one.name), server_sheet(one))
+        yield File(RUN.server_json(one.name), server_sheet(one))
     if plan.servers:
         yield File(RUN.server_table, table(plan))
 

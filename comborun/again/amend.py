@@ -313,7 +313,7 @@ def read_as_before(before: Plan, amended: Amended) -> Amended:
 
 def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from ((RUN.script(name), text) for name, text in scripts(plan))
-    yield from ((RUN.sheet(name), text) for name, text in sheets(plan))
+    yield from ((RUN.session_json(name), text) for name, text in sheets(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge
     from comborun.resources import HostFacts
-    from comborun.rules.placement import Request, Room
+    from comborun.rules.placement import Capacity, Request
     from comborun.work import Combo
 
 PARALLEL = "limits.parallel"
@@ -95,17 +95,17 @@ def _possible(request: Request, on: Stage) -> bool:
 
 
 def _caps(asked: Request, on: Stage, slots: str) -> Iterator[str]:
-    room, gpus = on.room, asked.gpus
-    if asked.cpus and room.cpus is not None:
-        yield f"CPUs: {room.cpus // asked.cpus} at once"
-    if asked.memory and room.memory is not None:
-        yield f"memory: {room.memory // asked.memory} at once"
+    capacity, gpus = on.capacity, asked.gpus
+    if asked.cpus and capacity.cpus is not None:
+        yield f"CPUs: {capacity.cpus // asked.cpus} at once"
+    if asked.memory and capacity.memory is not None:
+        yield f"memory: {capacity.memory // asked.memory} at once"
     if gpus and asked.gpu_memory:
-        yield f"GPU memory: {_per_gpu(room, asked.gpu_memory)}"
-    elif gpus and not room.per_gpu:
+        yield f"GPU memory: {_per_gpu(capacity, asked.gpu_memory)}"
+    elif gpus and not capacity.per_gpu:
         yield "GPUs: 1 per GPU, since how much of its memory a session takes isn't known"
-    if gpus and room.per_gpu:
-        yield f"limits.per_gpu: {room.per_gpu} per GPU"
+    if gpus and capacity.per_gpu:
+        yield f"limits.per_gpu: {capacity.per_gpu} per GPU"
     if gpus and asked.per_gpu:
         yield f"per_gpu of {asked.group}: {asked.per_gpu} per GPU"
     if asked.per_host:
@@ -115,8 +115,8 @@ def _caps(asked: Request, on: Stage, slots: str) -> Iterator[str]:
     yield f"{slots}: {on.slots} at once"
 
 
-def _per_gpu(room: Room, memory: int) -> str:
-    frees = {gpu: room.gpu_memory.get(gpu) for gpu in room.gpus}
+def _per_gpu(capacity: Capacity, memory: int) -> str:
+    frees = {gpu: capacity.gpu_memory.get(gpu) for gpu in capacity.gpus}
     counts = {gpu: None if free is None else free // memory for gpu, free in frees.items()}
     if len(set(counts.values())) == 1:
         (count,) = set(counts.values())
@@ -145,14 +145,14 @@ def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
 
 def bound(jobs: Sequence[Job], on: Stage) -> Bound:
     """The longest session, or the largest over all resources of demand x time / capacity."""
-    room = on.room
+    capacity = on.capacity
     found = [Bound(max((job.seconds for job in jobs), default=0.0), "the longest session")]
     found.append(Bound(sum(job.seconds for job in jobs) / max(1, on.slots), "sessions at once"))
-    if room.cpus:
-        found.append(Bound(sum(job.seconds * job.request.cpus for job in jobs) / room.cpus, "CPUs"))
-    if room.memory:
-        found.append(Bound(sum(job.seconds * job.request.memory for job in jobs) / room.memory, "memory"))
-    found += _gpu_bounds(jobs, room)
+    if capacity.cpus:
+        found.append(Bound(sum(job.seconds * job.request.cpus for job in jobs) / capacity.cpus, "CPUs"))
+    if capacity.memory:
+        found.append(Bound(sum(job.seconds * job.request.memory for job in jobs) / capacity.memory, "memory"))
+    found += _gpu_bounds(jobs, capacity)
     found += _shared_bounds(jobs)
     return max(found, key=lambda one: one.seconds)
 
@@ -168,19 +168,19 @@ def _shared_bounds(jobs: Sequence[Job]) -> list[Bound]:
     return [Bound(total, of) for of, total in seconds.items()]
 
 
-def _gpu_bounds(jobs: Sequence[Job], room: Room) -> list[Bound]:
+def _gpu_bounds(jobs: Sequence[Job], capacity: Capacity) -> list[Bound]:
     asking = [job for job in jobs if job.request.gpus]
-    if not asking or not room.gpus:
+    if not asking or not capacity.gpus:
         return []
     found: list[Bound] = []
-    places = room.per_gpu * len(room.gpus)
+    places = capacity.per_gpu * len(capacity.gpus)
     if places:
         found.append(Bound(sum(length * asked.gpus for length, asked in asking) / places, "sessions on a GPU"))
     else:
         alone = sum(length * asked.gpus for length, asked in asking if not asked.gpu_memory)
-        found.append(Bound(alone / len(room.gpus), "GPUs"))
-    total = sum(room.gpu_memory.values())
-    if all(gpu in room.gpu_memory for gpu in room.gpus) and total:
+        found.append(Bound(alone / len(capacity.gpus), "GPUs"))
+    total = sum(capacity.gpu_memory.values())
+    if all(gpu in capacity.gpu_memory for gpu in capacity.gpus) and total:
         demand = sum(length * asked.gpus * asked.gpu_memory for length, asked in asking)
         found.append(Bound(demand / total, "GPU memory"))
     return found

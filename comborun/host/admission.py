@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass
 
 from comborun.host import leases
-from comborun.host.promises import LeaseBook, number
+from comborun.host.leasebook import LeaseBook, number
 from comborun.host.shortage import Shortages
 from comborun.rules.order import Line, Stagger, WarmUp
-from comborun.rules.placement import Lack, Request, never
+from comborun.rules.placement import Blocker, Request, never
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,21 +34,21 @@ class Pick:
     name: str
     gpus: tuple[int, ...] = ()
     never: str = ""
-    """why it can never start on this host; then nothing was promised"""
+    """why it can never start on this host; then nothing was leased"""
 
 
 class Admission:
-    """Who waits, in which order they come, and what keeps them; the promises are kept by `promises`."""
+    """Who waits, in which order they come, and what keeps them; the leases are kept by `leasebook`."""
 
     def __init__(
         self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
     ) -> None:
         self._journal = journal
-        self.promises = LeaseBook(run, run_id)
-        self._room, self._ledger = self.promises.room, self.promises.ledger
+        self.book = LeaseBook(run, run_id)
+        self._capacity, self._ledger = self.book.capacity, self.book.ledger
         self.line = Line(self._ledger)
         self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
-        self.short = Shortages(self._ledger, self.promises.layout, journal, tell)
+        self.short = Shortages(self._ledger, self.book.layout, journal, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()
         """GPUs that are not for a session, whoever runs there: its server there is not ready"""
         self._requests: dict[str, Request] = {}
@@ -63,7 +63,7 @@ class Admission:
 
     def configure(self, policy: Mapping[str, str]) -> None:
         """By dispatch/policy.json; again after an amendment."""
-        self.promises.configure(policy)
+        self.book.configure(policy)
         self.spacing.seconds = number(policy, "stagger_ms") / 1000
         self.warm.seconds = number(policy, "warm_up_ms") / 1000
 
@@ -76,11 +76,11 @@ class Admission:
     def open(self) -> None:
         """After all have asked: what the run's files say."""
         self.short.open()
-        self.promises.open(self._requests.values())
+        self.book.open(self._requests.values())
         if not self.warm.seconds:
             return
         for name, program in self._programs.items():
-            folder = self.promises.layout.session(name)
+            folder = self.book.layout.session(name)
             if program not in self.warm.warm and glob.glob(f"{folder}/attempt-*/progressed"):
                 self.warm.warm.add(program)
 
@@ -97,35 +97,35 @@ class Admission:
 
     def close(self, gpus: Iterable[int], why: str) -> None:
         """Nothing starts on these, and on no others than these; `why`: what they are."""
-        self._room.closed = dict.fromkeys(gpus, why)
+        self._capacity.closed = dict.fromkeys(gpus, why)
 
     def usable(self, name: str) -> int:
         """GPUs that are open, of those that it may get at all."""
-        return len(set(self._room.candidates(self._request(name))) - set(self._room.closed))
+        return len(set(self._capacity.candidates(self._request(name))) - set(self._capacity.closed))
 
     # The loop
 
     def descriptors(self) -> list[int]:
-        return self.promises.descriptors()
+        return self.book.descriptors()
 
     def due(self) -> float:
         """When to come back at the latest."""
-        return min(self.promises.due(), self.spacing.next(time.monotonic()), self.warm.due())
+        return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
 
     def serve(self) -> None:
-        if self.promises.serve():
+        if self.book.serve():
             self.short.measured()
 
     def flush(self) -> None:
         """Now and then, and before the dispatcher leaves: tell the other runs."""
-        self.promises.flush()
+        self.book.flush()
 
     # Who may start
 
     def round(self, running: int) -> None:
         """Begin a new look at the queue, while so many sessions have a slot."""
         if self.line.refused:
-            self.promises.look_at_others()
+            self.book.look_at_others()
         self.line.round()
         self.short.round(running)
         self._spaced = ""
@@ -133,7 +133,7 @@ class Admission:
             self._journal(f"warm {name} {self.warm.seconds:g} s are over")
 
     def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
-        """The next that may start, of those that wait, in the order of the queue; it is promised what it gets.
+        """The next that may start, of those that wait, in the order of the queue; what it gets is leased to it.
 
         `folder`: of the attempt that a session would have.
         """
@@ -145,41 +145,41 @@ class Admission:
             self.nobody = False
             if request in self.line.refused:
                 continue
-            if why := never(request, self._room):
+            if why := never(request, self._capacity):
                 return Pick(name, never=why)
             gpus = self.take(name, folder(name))
-            if not isinstance(gpus, Lack):
+            if not isinstance(gpus, Blocker):
                 self.line.started(request)
                 return Pick(name, gpus)
             if not self.short.waits(name, gpus):
                 self.line.refuse(name, request, gpus, self.barred(name))
         return None
 
-    def take(self, name: str, at: str) -> tuple[int, ...] | Lack:
-        """Promise it what it asks for, for the attempt in that folder; or why it can't have that now."""
+    def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
+        """Lease it what it asks for, for the attempt in that folder; or why it can't have that now."""
         request = self._request(name)
         chosen = self._choose(name, request)
-        if isinstance(chosen, Lack) or not request.asks:
+        if isinstance(chosen, Blocker) or not request.asks:
             return chosen
-        return self.promises.make(name, request, at, lambda: self._choose(name, request))
+        return self.book.make(name, request, at, lambda: self._choose(name, request))
 
-    def _choose(self, name: str, request: Request) -> tuple[int, ...] | Lack:
-        lack = self.short.lacks(name)
-        if lack or not request.asks:
-            return lack or ()
+    def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
+        blocker = self.short.blocker(name)
+        if blocker or not request.asks:
+            return blocker or ()
         barred = self.barred(name)
 
-        def bars(gpu: int) -> Lack | None:
+        def bars(gpu: int) -> Blocker | None:
             if gpu in barred:
-                return Lack("gpu", f"its server on GPU {gpu} is not ready", 3)
+                return Blocker("gpu", f"its server on GPU {gpu} is not ready", 3)
             if self.spacing.left(gpu, time.monotonic()):
-                return Lack("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+                return Blocker("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
             return self.short.bars(name, gpu)
 
-        self.promises.look_fresh()
+        self.book.look_fresh()
         found = self._ledger.choose(request, name, bars)
-        if isinstance(found, Lack):
-            self.promises.want_for(found, request)
+        if isinstance(found, Blocker):
+            self.book.want_for(found, request)
         return found
 
     def _held_back(self, name: str, request: Request) -> bool:
@@ -197,8 +197,8 @@ class Admission:
 
     def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
         """What those that are queued wait for: name, for, until, detail; lines of dispatch/waiting."""
-        lacks = [(name, self._lack(name)) for name in names]
-        lines = [(name, lack.reason, "", lack.why) for name, lack in lacks if lack][:WAITS_MOST]
+        blockers = [(name, self._blocker(name)) for name in names]
+        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in blockers if blocker][:WAITS_MOST]
         for name in names:
             if first := self._first(name):
                 lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
@@ -206,7 +206,7 @@ class Admission:
             lines.append((self._spaced, "stagger", "", f"starts are {self.spacing.seconds:g} s apart"))
         return lines
 
-    def _lack(self, name: str) -> Lack | None:
+    def _blocker(self, name: str) -> Blocker | None:
         _, refused = self.line.refused.get(self._request(name), ("", None))
         return self.short.waiting.get(name) or refused
 
@@ -216,17 +216,17 @@ class Admission:
         It may wait for what another server has: that ends when its clients have, and these must not wait for it.
         """
         request = self._request(name)
-        self._room.fresh = True  # whoever chooses looks again whether it is
-        without = self._ledger.without(key for key in self.promises.made if key not in others)
+        self._capacity.fresh = True  # whoever chooses looks again whether it is
+        without = self._ledger.without(key for key in self.book.made if key not in others)
         gpus = without.choose(request, name)
-        if not isinstance(gpus, Lack):
+        if not isinstance(gpus, Blocker):
             self._ledger.keep(name, request, gpus)
 
     # Those that start, run and end
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant."""
-        told = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.promises.grant(name, gpus)}
+        told = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.book.grant(name, gpus)}
         return {**told, "await": 1} if self.warm.seconds and name in self._programs else told
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
@@ -241,24 +241,24 @@ class Admission:
             self._journal(f"warming {name}")
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
-        """It lives, and a former dispatcher has promised it what its grant says."""
+        """It lives, and a former dispatcher has leased to it what its grant says."""
         request = self._said(name)
         self._warms(name)
         self.short.adopt(name, grant)
-        if name in self.promises.made or not (request.asks or gpus):
+        if name in self.book.made or not (request.asks or gpus):
             return
         cores = grant.get("cores", "")
         kept = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
-        self.promises.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at, kept)
+        self.book.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at, kept)
 
     def lapsed(self, name: str, at: str) -> bool:
-        """It has not begun for so long that another run may have what it was promised."""
+        """It has not begun for so long that another run may have what was leased to it."""
         return self._request(name).asks and leases.lapsed(at)
 
     def give_back(self, name: str) -> None:
         """Its slot and its GPUs are free again."""
         self.short.left(name)
-        self.promises.drop(name)
+        self.book.drop(name)
 
     def progressed(self, name: str) -> None:
         """The first result or progress line is there."""
@@ -275,7 +275,7 @@ class Admission:
         """
         beside = self.short.ended(name, gpus, at, failure, self._said(name))
         if self.short.needs_measurement:
-            self.promises.want()
+            self.book.want()
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")
         else:

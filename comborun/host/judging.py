@@ -229,9 +229,9 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     watched = Watched(at, rules)
     counted = watched.count(over=True)
     if not counted.records and rules.files and counted.countable:
-        from comborun.host.untaken import untaken
+        from comborun.host.unread import unread
 
-        counted.why = "; ".join(filter(None, (untaken(at, rules), counted.why)))
+        counted.why = "; ".join(filter(None, (unread(at, rules), counted.why)))
     return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
 
 

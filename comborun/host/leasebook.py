@@ -1,4 +1,4 @@
-"""What the runs of this user have been promised of the host, set against what was last measured."""
+"""The leases of this user's runs on the host, set against what was last measured."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from comborun.host import machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
-from comborun.host.leases import Leases, Promise
+from comborun.host.leases import Lease, Leases
 from comborun.host.process import setting
 from comborun.rules.ledger import Ledger
 from comborun.rules.names import RunLayout
-from comborun.rules.placement import Lack, Request, Room, others_use
+from comborun.rules.placement import Blocker, Capacity, Request, others_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from comborun.host.driver import Card
 
-    Choose = Callable[[], "tuple[int, ...] | Lack"]
+    Choose = Callable[[], "tuple[int, ...] | Blocker"]
 
 _LEASES_S = 1.0
-"""between two looks at what other runs have promised, while one of ours waits"""
+"""between two looks at the leases of other runs, while one of ours waits"""
 _BUSY_TIMES = 6
 """so many times as long between two measurements while our own sessions are in the way: their end tells us"""
 
@@ -62,7 +62,7 @@ class Measuring:
     """A measurement under way, to be looked at like a question.
 
     The processes are asked for first: what grows between the two questions then counts as somebody else's, and nothing
-    is promised twice.
+    is leased twice.
     """
 
     def __init__(self, number: int, lock: str, *, gpus: bool, memory: bool) -> None:
@@ -104,10 +104,10 @@ class LeaseBook:
     def __init__(self, run: str, run_id: str) -> None:
         self.layout = RunLayout(run)
         self.run_id = run_id
-        self.room = Room(measured=False)
-        self.ledger = Ledger(self.room)
+        self.capacity = Capacity(measured=False)
+        self.ledger = Ledger(self.capacity)
         self.leases = Leases(run_id)
-        self.made: dict[str, Promise] = {}
+        self.made: dict[str, Lease] = {}
         """those of this run"""
         self.memory_asked = False
         """somebody asks for main memory"""
@@ -126,21 +126,21 @@ class LeaseBook:
 
     def configure(self, policy: Mapping[str, str]) -> None:
         """By dispatch/policy.json; again after an amendment."""
-        room, gpus = self.room, policy.get("gpus", "").split(",")
-        room.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
-        room.per_gpu = number(policy, "per_gpu")
-        room.cpus = number(policy, "cpus") or None
-        room.reserve = number(policy, "reserve_gpu_mib")
-        room.memory_reserve = number(policy, "reserve_memory_mib")
-        self._tell_room()
+        capacity, gpus = self.capacity, policy.get("gpus", "").split(",")
+        capacity.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
+        capacity.per_gpu = number(policy, "per_gpu")
+        capacity.cpus = number(policy, "cpus") or None
+        capacity.reserve = number(policy, "reserve_gpu_mib")
+        capacity.memory_reserve = number(policy, "reserve_memory_mib")
+        self._measured_capacity()
 
     def open(self, requests: Iterable[Request]) -> None:
         """All who may ask are known."""
         requests = list(requests)
-        self.room.told_by_driver = shutil.which("nvidia-smi") is not None
+        self.capacity.told_by_driver = shutil.which("nvidia-smi") is not None
         self.memory_asked = any(request.memory for request in requests)
         asked = any(request.cpus for request in requests)
-        self._cores = machine.cores()[: self.room.cpus] if asked and self.room.cpus and machine.binds() else []
+        self._cores = machine.cores()[: self.capacity.cpus] if asked and self.capacity.cpus and machine.binds() else []
 
     # Measurements
 
@@ -155,13 +155,13 @@ class LeaseBook:
         now = time.monotonic()
         if not self._measuring and now >= self._ask_at:
             self._ask_at, self._asked_at = math.inf, now
-            gpus, policy = bool(self.room.gpus), self.layout.policy
+            gpus, policy = bool(self.capacity.gpus), self.layout.policy
             self._measuring = Measuring(self._measured.number + 1, policy, gpus=gpus, memory=self.memory_asked)
         told = self._measuring.look() if self._measuring else None
         if told is None:
             return False
         self._measuring = None
-        self.heard(told)
+        self.take_in(told)
         return True
 
     def want(self, after: float = 0.0) -> None:
@@ -169,31 +169,31 @@ class LeaseBook:
         if not self._measuring:
             self._ask_at = min(self._ask_at, max(self._asked_at + after, time.monotonic()))
 
-    def want_for(self, lack: Lack, request: Request) -> None:
+    def want_for(self, blocker: Blocker, request: Request) -> None:
         """What somebody waits for may become free without any end of ours."""
         pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
-        if lack.urgent:
+        if blocker.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
-        elif lack.reason == "gpu_memory":
+        elif blocker.reason == "gpu_memory":
             self.want(pause * (_BUSY_TIMES if self.ledger.open(request) else 1))
-        elif lack.reason in ("unknown", "host_memory", "memory"):
+        elif blocker.reason in ("unknown", "host_memory", "memory"):
             self.want(pause)
 
     def look_fresh(self) -> None:
         """Whether the last measurement still counts."""
-        self.room.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
+        self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
-    def heard(self, told: Measured) -> None:
+    def take_in(self, told: Measured) -> None:
         """A measurement has come."""
         self._measured = told
-        self.room.measured = True
+        self.capacity.measured = True
         self._back = [one for one in self._back if one[2] > told.number or one[0] not in told.cards]
         self._count_back()
         self.leases.read()
         self._take_foreign()
-        for who, promise in self.made.items():
-            self._charge(who, promise.gpus)
-        self._tell_room()
+        for who, lease in self.made.items():
+            self._charge(who, lease.gpus)
+        self._measured_capacity()
 
     def _charge(self, key: str, gpus: Iterable[int]) -> None:
         """What it holds counts; where the driver names no processes, what it was last seen to hold."""
@@ -202,17 +202,17 @@ class LeaseBook:
         held = {gpu: mib if gpu in self._measured.listed else max(mib, before[gpu]) for gpu, mib in held.items()}
         self.ledger.charge(key, held, self._measured.resident.get(marker, 0) if self.memory_asked else 0)
 
-    def _tell_room(self) -> None:
+    def _measured_capacity(self) -> None:
         """What the last measurement leaves for this user's runs."""
-        told, room = self._measured, self.room
-        room.gpu_memory, room.memory = {}, None
+        told, capacity = self._measured, self.capacity
+        capacity.gpu_memory, capacity.memory = {}, None
         for card in told.cards.values():
-            if card.index in room.gpus:
-                room.tell_gpu(card.index, card.total, self._others(card.index, card.used))
+            if card.index in capacity.gpus:
+                capacity.measure_gpu(card.index, card.total, self._others(card.index, card.used))
         if told.memory:
             total, available = told.memory
             held = sum(told.resident.get(self._marker(key), 0) for key in self.ledger.shares)
-            room.tell_memory(total, max(0, total - available - held))
+            capacity.measure_memory(total, max(0, total - available - held))
 
     def _others(self, gpu: int, used: int) -> int:
         """MiB of that GPU that others than this user's runs use."""
@@ -240,44 +240,44 @@ class LeaseBook:
             self._take_foreign()
 
     def _take_foreign(self) -> None:
-        """Their promises into the ledger; what they gave back counts until a measurement has shown it."""
+        """Their leases into the ledger; what they gave back counts until a measurement has shown it."""
         before = {key for key, share in self.ledger.shares.items() if not share.ours}
-        now = {promise.marker: promise for promise in self.leases.others}
+        now = {lease.marker: lease for lease in self.leases.others}
         for key in before - set(now):
             self._give_back(key)
-        for key, promise in now.items():
+        for key, lease in now.items():
             if key not in before:
-                whose = f"{promise.who} of the run {promise.run}"
-                self.ledger.take(key, promise.request, promise.gpus, foreign=whose)
-            self._charge(key, promise.gpus)
+                whose = f"{lease.who} of the run {lease.run}"
+                self.ledger.take(key, lease.request, lease.gpus, foreign=whose)
+            self._charge(key, lease.gpus)
 
     # Ours
 
-    def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Lack:
+    def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
         """Promise it what it chooses, for all runs of this user; or why it can't have that now."""
         if why := self.leases.enter():
-            return Lack("lease", why)
+            return Blocker("lease", why)
         if self.leases.news:
             self._take_foreign()
         chosen = choose()
-        if not isinstance(chosen, Lack):
+        if not isinstance(chosen, Blocker):
             self.take(name, request, chosen, at)
             if not self._write():
                 self.drop(name)
-                chosen = Lack("lease", f"can't write in {self.leases.folder}")
+                chosen = Blocker("lease", f"can't write in {self.leases.folder}")
         self.leases.leave()
         return chosen
 
     def take(
         self, name: str, request: Request, gpus: Sequence[int], at: str, cores: tuple[int, ...] | None = None
     ) -> None:
-        """It has that: it was just chosen, or a former dispatcher has promised it these cores."""
+        """It has that: it was just chosen, or a former dispatcher has leased these cores to it."""
         share = self.ledger.take(name, request, gpus)
         if cores is None:
             taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
             cores = machine.allocate_cores(self._cores, taken, request.cpus)
-        promised = request.but(request.gpu_memory, share.alone)
-        self.made[name] = Promise(self.run_id, name, promised, tuple(gpus), at, cores)
+        leased = request.but(request.gpu_memory, share.alone)
+        self.made[name] = Lease(self.run_id, name, leased, tuple(gpus), at, cores)
         self._stale = True
 
     def drop(self, name: str) -> None:
@@ -311,8 +311,8 @@ class LeaseBook:
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant; where a GPU's UUID is not known the index has to do."""
-        promise, known = self.made.get(name), self._measured.cards
-        told: dict[str, object] = {"cores": ",".join(map(str, promise.cores))} if promise and promise.cores else {}
+        lease, known = self.made.get(name), self._measured.cards
+        told: dict[str, object] = {"cores": ",".join(map(str, lease.cores))} if lease and lease.cores else {}
         if gpus and all(gpu in known for gpu in gpus):
             told["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
         return told

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
 _START_S = 60
-"""in which a session begins, or its promise is over where its dispatcher is dead"""
+"""in which a session begins, or its lease is over where its dispatcher is dead"""
 _REWRITE_S = 3600
 """what lies in /tmp for days is removed"""
 _SWEEP_S = 5.0
@@ -29,8 +29,8 @@ _SWEEP_S = 5.0
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What somebody was promised, and for which attempt."""
+class Lease:
+    """What somebody was granted, and for which attempt."""
 
     run: str
     who: str
@@ -47,7 +47,7 @@ class Promise:
         return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
 
     @classmethod
-    def load(cls, run: str, told: dict[str, Any]) -> Promise:
+    def load(cls, run: str, told: dict[str, Any]) -> Lease:
         """From another run's file. Raises TypeError, KeyError, ValueError."""
         asked = {**told["request"], "tokens": tuple(told["request"]["tokens"]), "only": ()}
         gpus, cores = tuple(map(int, told["gpus"])), tuple(map(int, told["cores"]))
@@ -60,8 +60,8 @@ class Leases:
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
-        self.others: list[Promise] = []
-        """what other runs have promised, as far as it still holds"""
+        self.others: list[Lease] = []
+        """leases of other runs, as far as they still hold"""
         self.news = False
         """they say something else than at the look before"""
         self._pid, self._start, self._boot = process.identity()
@@ -121,7 +121,7 @@ class Leases:
         return ""
 
     def read(self) -> None:
-        """What the other runs have promised."""
+        """The leases of the other runs."""
         before, self.others = self.others, []
         if self._opened or not self._open():
             for name in files.entries(self.folder):
@@ -137,22 +137,22 @@ class Leases:
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or told["boot"] != self._boot:
                 return
             dispatcher = process.alive(told["dispatcher"], told["start"], told["boot"])
-            promises = [Promise.load(run, one) for one in told["promises"]]
+            leases = [Lease.load(run, one) for one in told["promises"]]
         except (OSError, ValueError, TypeError, KeyError):
             return
-        living = [promise for promise in promises if self._lives(promise, dispatcher)]
+        living = [lease for lease in leases if self._lives(lease, dispatcher)]
         self.others += living
         if not living and not dispatcher and self._fd >= 0:
             files.remove(path)
 
-    def _lives(self, promise: Promise, dispatcher: bool) -> bool:
+    def _lives(self, lease: Lease, dispatcher: bool) -> bool:
         """Whether it still holds."""
-        at, marker = promise.at, promise.marker
+        at, marker = lease.at, lease.marker
         life = "ended" if os.path.exists(f"{at}/end") else _life(at)
         if life in ("running", "orphaned", "ended"):
             return life != "ended"
         if life == "starting":
-            return dispatcher or os.path.exists(f"{at}/claim") or time.time() - promise.since < _START_S
+            return dispatcher or os.path.exists(f"{at}/claim") or time.time() - lease.since < _START_S
         if dispatcher and life == "queued" and os.path.isdir(os.path.dirname(at)):
             return True  # its grant is being written
         seen_at, lives = self._swept.get(marker, (-_SWEEP_S, False))
@@ -161,9 +161,9 @@ class Leases:
             self._swept[marker] = time.monotonic(), lives
         return lives
 
-    def write(self, promises: Iterable[Promise]) -> bool:
+    def write(self, leases: Iterable[Lease]) -> bool:
         """Our own file, while we hold the lock: complete, or what it was before."""
-        path, told = f"{self.folder}/{self.run_id}.lease", [asdict(promise) for promise in promises]
+        path, told = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
         if not told:
             files.remove(path)
             return not os.path.exists(path)
@@ -182,7 +182,7 @@ class Leases:
 
 
 def lapsed(at: str) -> bool:
-    """Whether a promise has not begun for so long that another run may have what it was promised."""
+    """Whether an attempt has not begun for so long that another run may have what was leased to it."""
     try:
         return not os.path.exists(f"{at}/claim") and time.time() - os.stat(f"{at}/grant").st_mtime >= _START_S
     except OSError:

@@ -145,7 +145,7 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
         tally[life] += 1
         counts = chain.told(attempts, row.name) if number else None
         made = (counts.records, counts.successes) if counts else (0, 0)
-        first, count = _planned(attempts.layout.sheet(row.name))
+        first, count = _planned(attempts.layout.session_json(row.name))
         spans.append(notices.Span(row.name, first, count, *made, needed=life != "not_needed"))
     return {"counts": tally, **notices.sums(spans)}
 
@@ -158,10 +158,10 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     return "queued" if attempts.pending(name, number) else word_of(attempts.end(name, number))
 
 
-def _planned(sheet: str) -> tuple[int, int]:
+def _planned(path: str) -> tuple[int, int]:
     """The first episode of a session and how many it is for."""
     try:
-        data: dict[str, Any] = json.loads(files.read_text(sheet))
+        data: dict[str, Any] = json.loads(files.read_text(path))
         return int(data.get("first", 0)), int(data.get("count", 0))
     except (ValueError, TypeError, AttributeError):
         return 0, 0

@@ -21,7 +21,7 @@ from comborun.host.launching import launch_s
 from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.breaker import Past
-from comborun.rules.placement import Lack
+from comborun.rules.placement import Blocker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Server:
     attempt: int = 0
     complained: int = 0
     """the attempt whose trouble has been told"""
-    refused: Lack | None = None
+    refused: Blocker | None = None
     """what it waits for, before it can start"""
     due: float = 0.0
     """when its begin is overdue"""
@@ -226,7 +226,7 @@ class Servers:
         number = server.attempt + 1
         at = self._at(server, number)
         gpus = self._admission.take(server.name, at.directory)
-        if isinstance(gpus, Lack):
+        if isinstance(gpus, Blocker):
             server.refused = gpus
             return
         with contextlib.suppress(OSError):  # then the grant can't be written either
@@ -381,7 +381,7 @@ class Servers:
     def waits(self, names: Iterable[str]) -> list[tuple[str, str, str, str]]:
         """Lines of dispatch/waiting: of servers, and of the sessions that wait for them."""
         refused = [(server.name, server.refused) for server in self._servers.values() if server.refused]
-        lines = [(name, lack.reason, "", lack.why) for name, lack in refused]
+        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in refused]
         ready = self._ready()
         missing = [(name, [kind for kind in self.asks.get(name, ()) if kind not in ready]) for name in names]
         return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]

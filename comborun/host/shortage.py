@@ -15,7 +15,7 @@ from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.order import ConcurrencyBackoff, ask_for_more
-from comborun.rules.placement import Lack, Request
+from comborun.rules.placement import Blocker, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Left:
 
     request: Request
     held: int
-    """MiB on the GPU where it held most, or was promised"""
+    """MiB on the GPU where it held most, or was granted"""
     there: dict[int, int]
     """GPU -> how many were on it, itself among them"""
     at: float
@@ -84,7 +84,7 @@ class Shortages:
         self._journal, self._tell = journal, tell
         self._fewer = ConcurrencyBackoff()
         self._short: dict[str, _Short] = {}
-        self.waiting: dict[str, Lack] = {}
+        self.waiting: dict[str, Blocker] = {}
         """those that wait for what only they wait for; in this round"""
         self._alone = ""
         """the one that runs alone"""
@@ -98,7 +98,7 @@ class Shortages:
         rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", text, re.MULTILINE)
         self._fewer.most.clear()
         self._fewer.most.update({int(gpu): int(number) for gpu, number in rows})
-        self._ledger.room.most = self._fewer.most
+        self._ledger.capacity.most = self._fewer.most
 
     def round(self, running: int) -> None:
         self._busy = running
@@ -121,18 +121,18 @@ class Shortages:
     def request(self, name: str) -> Request | None:
         return self._short[name].request if name in self._short else None
 
-    def lacks(self, name: str) -> Lack | None:
+    def blocker(self, name: str) -> Blocker | None:
         """Why it can't start wherever it would; and while one runs alone, nobody can."""
         short = self._short.get(name)
         if self._alone and self._alone != name:
-            return Lack("alone", f"{self._alone} ran out of memory, and now runs alone")
+            return Blocker("alone", f"{self._alone} ran out of memory, and now runs alone")
         if short and short.run_alone and self._busy:
-            return Lack(
+            return Blocker(
                 "alone", f"{self._busy} other sessions of this run must end first, because it ran out of memory"
             )
         return None
 
-    def bars(self, name: str, gpu: int) -> Lack | None:
+    def bars(self, name: str, gpu: int) -> Blocker | None:
         """Why it can't start on that GPU though its request fits there: no more is free than when it ran out."""
         short, now = self._short.get(name), time.monotonic()
         if not short or not short.more:
@@ -143,13 +143,15 @@ class Shortages:
         free = self._ledger.free(gpu)
         if now >= short.until or (free is not None and short.free is not None and free > short.free):
             return None
-        return Lack("memory", f"until more memory is free than when it ran out, for {patience / 60:g} min at most", 2)
+        return Blocker(
+            "memory", f"until more memory is free than when it ran out, for {patience / 60:g} min at most", 2
+        )
 
-    def waits(self, name: str, lack: Lack) -> bool:
+    def waits(self, name: str, blocker: Blocker) -> bool:
         """Whether it waits for what only it waits for, and nobody else that asks for the same."""
-        own = name in self._short and lack.reason in {"alone", "memory"}
+        own = name in self._short and blocker.reason in {"alone", "memory"}
         if own:
-            self.waiting[name] = lack
+            self.waiting[name] = blocker
         return own
 
     # Those that run
@@ -194,7 +196,7 @@ class Shortages:
         fewer = [gpu for gpu in gpus if self._fewer.heed(gpu, left.there.get(gpu, 1), began, time.monotonic())]
         short = _Short(at, left.request, more=all(self._fewer.alone(gpu) for gpu in gpus))
         if not short.more:
-            most = max(map(self._ledger.most, self._ledger.room.candidates(said)), default=0)
+            most = max(map(self._ledger.most, self._ledger.capacity.candidates(said)), default=0)
             again = left.request.gpu_memory > said.gpu_memory
             short.request = said.but(said.gpu_memory, alone=True) if again else ask_for_more(said, left.held, most)
         short.save()
@@ -212,8 +214,8 @@ class Shortages:
         """What is free now was not enough for those that had their GPUs alone."""
         for short in self._short.values():
             if short.more and short.free is None:
-                gpus = self._ledger.room.candidates(short.request)
-                known = [self._ledger.most(gpu) for gpu in gpus if gpu in self._ledger.room.gpu_memory]
+                gpus = self._ledger.capacity.candidates(short.request)
+                known = [self._ledger.most(gpu) for gpu in gpus if gpu in self._ledger.capacity.gpu_memory]
                 if known:
                     short.free = min(known)
                     short.save()

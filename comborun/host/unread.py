@@ -32,7 +32,7 @@ LOG_PATTERNS = (
 """lines as programs print them for each episode"""
 
 
-def untaken(at: AttemptLayout, rules: Rules) -> str:
+def unread(at: AttemptLayout, rules: Rules) -> str:
     """A sentence, empty where nothing that was written is like a result. Files come first, then the log."""
     taken = set(globs.found(at.output, rules.files))
     written = (path for path in globs.matching(at.output, "**") if path not in taken and holds(f"{at.output}/{path}"))

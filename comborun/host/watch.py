@@ -15,7 +15,7 @@ import time
 from comborun.host import files, judging, process, served
 from comborun.host.attempts import stopping
 from comborun.host.process import setting
-from comborun.host.seat import GpuMemoryCheck
+from comborun.host.wrong_gpu import GpuMemoryCheck
 from comborun.rules import counting, globs, progress, records, repetition
 
 TYPE_CHECKING = False
@@ -165,7 +165,7 @@ class Watch(PollingWatch):
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
         self._course = progress.ProgressWatch(limits, repetition.Repetition(data.get("unit", ""), of.count))
         self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
-        self._seat = GpuMemoryCheck(of)
+        self._memory_check = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """of main memory that it may hold; 0: no limit"""
@@ -180,19 +180,19 @@ class Watch(PollingWatch):
 
     def due(self) -> float:
         """When to look again, in time.monotonic()."""
-        questions = [one.due() for one in (self._seat.question, self._question) if one]
+        questions = [one.due() for one in (self._memory_check.question, self._question) if one]
         return math.inf if self.over else min(self.next, *questions, math.inf)
 
     def descriptors(self) -> list[int]:
         """Those that are worth an earlier look when they are readable."""
-        questions = [] if self.over else [self._seat.question, self._question]
+        questions = [] if self.over else [self._memory_check.question, self._question]
         return [fd for one in questions if one for fd in one.descriptors()]
 
     def look(self) -> Verdict | None:
         """Why the command is to be ended; None while it goes on."""
         if self.over:
             return None
-        self._seat.look(self._course.awake)
+        self._memory_check.look(self._course.awake)
         due = time.monotonic() >= self.next
         if not (self._hear_gpu() or due) or not self.of.lives:
             return None
@@ -202,7 +202,7 @@ class Watch(PollingWatch):
 
     def close(self) -> None:
         super().close()
-        self._seat.close()
+        self._memory_check.close()
         if self._question:
             self._question.close()
             self._question = None

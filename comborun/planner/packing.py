@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line, Stagger
-from comborun.rules.placement import Lack, Request, Room, never
+from comborun.rules.placement import Blocker, Capacity, Request, never
 from comborun.servers import instances
 from comborun.text import MIB
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Stage:
     """A host as a plan may use it."""
 
-    room: Room
+    capacity: Capacity
     slots: int
     stagger: float = 0.0
     """seconds between two starts on one GPU, and between two without a GPU"""
@@ -62,15 +62,15 @@ class Played:
 def stage(plan: Plan, host: HostFacts) -> Stage:
     """What `plan` may use of `host` as it is now: others count by their use or by the reserve, whichever is more."""
     limits = plan.limits
-    room = Room(plan.gpus, limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
-    room.totals = {card.index: card.total for card in host.cards if card.total is not None}
-    room.told_by_driver = bool(room.totals)
+    capacity = Capacity(plan.gpus, limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
+    capacity.totals = {card.index: card.total for card in host.cards if card.total is not None}
+    capacity.told_by_driver = bool(capacity.totals)
     for card in host.cards:
         if card.index in plan.gpus and card.total is not None and card.used is not None:
-            room.tell_gpu(card.index, card.total, card.used)
+            capacity.measure_gpu(card.index, card.total, card.used)
     if total := host.memory // MIB:
-        room.tell_memory(total, total - host.available // MIB if host.available is not None else 0)
-    return Stage(room, limits.parallel, limits.stagger, tuple(one.request for one in instances(plan)))
+        capacity.measure_memory(total, total - host.available // MIB if host.available is not None else 0)
+    return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in instances(plan)))
 
 
 _WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}
@@ -85,25 +85,25 @@ class _Play:
     def __init__(self, on: Stage) -> None:
         self.slots = on.slots
         self.busy = 0
-        self.ledger = Ledger(_limiting_nothing_unknown(on.room))
+        self.ledger = Ledger(_limiting_nothing_unknown(on.capacity))
         self.line = Line(self.ledger)
         self.spacing = Stagger(on.stagger)
         self.now = 0.0
         for number, server in enumerate(on.servers):
             chosen = self.ledger.choose(server)
-            self.ledger.take(f"server {number}", server, () if isinstance(chosen, Lack) else chosen)
+            self.ledger.take(f"server {number}", server, () if isinstance(chosen, Blocker) else chosen)
 
-    def choose(self, request: Request) -> tuple[int, ...] | Lack:
+    def choose(self, request: Request) -> tuple[int, ...] | Blocker:
         """The GPUs that it gets now, or what it lacks."""
         chosen = self.ledger.choose(request, bars=self._bars)
-        if isinstance(chosen, Lack):
+        if isinstance(chosen, Blocker):
             return chosen
         if self.busy >= self.slots:
-            return Lack("slots", "")
-        return Lack("stagger", "") if not request.gpus and self.spacing.left(None, self.now) else chosen
+            return Blocker("slots", "")
+        return Blocker("stagger", "") if not request.gpus and self.spacing.left(None, self.now) else chosen
 
-    def _bars(self, gpu: int) -> Lack | None:
-        return Lack("stagger", "", 2) if self.spacing.left(gpu, self.now) else None
+    def _bars(self, gpu: int) -> Blocker | None:
+        return Blocker("stagger", "", 2) if self.spacing.left(gpu, self.now) else None
 
     def start(self, key: str, request: Request, gpus: tuple[int, ...]) -> None:
         self.ledger.take(key, request, gpus)
@@ -115,34 +115,36 @@ class _Play:
         self.busy -= 1
 
 
-def _limiting_nothing_unknown(room: Room) -> Room:
-    known = {gpu: room.gpu_memory.get(gpu, _UNKNOWN) for gpu in room.gpus}
-    return replace(room, gpu_memory=known, memory=_UNKNOWN if room.memory is None else room.memory)
+def _limiting_nothing_unknown(capacity: Capacity) -> Capacity:
+    known = {gpu: capacity.gpu_memory.get(gpu, _UNKNOWN) for gpu in capacity.gpus}
+    return replace(capacity, gpu_memory=known, memory=_UNKNOWN if capacity.memory is None else capacity.memory)
 
 
-def _lacking(lack: Lack) -> str:
+def _in_a_word(blocker: Blocker) -> str:
     """In a word; empty for a start that has to wait for the one before it."""
-    if lack.reason == "token":
-        return f"`{lack.of}`"
-    if lack.of:
-        return f"per_host of {lack.of}"
-    if lack.reason == "stagger":
+    if blocker.reason == "token":
+        return f"`{blocker.of}`"
+    if blocker.of:
+        return f"per_host of {blocker.of}"
+    if blocker.reason == "stagger":
         return ""
-    return "slots" if lack.reason == "slots" else _WORDS.get(lack.reason, "GPUs")
+    return "slots" if blocker.reason == "slots" else _WORDS.get(blocker.reason, "GPUs")
 
 
 def beside_servers(on: Stage) -> Stage:
     """What is left for sessions while the servers hold theirs; a GPU that a server has alone is not among it."""
-    room, held = on.room, _Play(on).ledger.ours
-    gpus = tuple(gpu for gpu in room.gpus if not held.alone[gpu])
+    capacity, held = on.capacity, _Play(on).ledger.ours
+    gpus = tuple(gpu for gpu in capacity.gpus if not held.alone[gpu])
     left = replace(
-        room,
+        capacity,
         gpus=gpus,
-        cpus=None if room.cpus is None else max(0, room.cpus - held.cpus),
-        memory=None if room.memory is None else max(0, room.memory - held.memory),
-        gpu_memory={gpu: max(0, room.gpu_memory[gpu] - held.mib[gpu]) for gpu in gpus if gpu in room.gpu_memory},
+        cpus=None if capacity.cpus is None else max(0, capacity.cpus - held.cpus),
+        memory=None if capacity.memory is None else max(0, capacity.memory - held.memory),
+        gpu_memory={
+            gpu: max(0, capacity.gpu_memory[gpu] - held.mib[gpu]) for gpu in gpus if gpu in capacity.gpu_memory
+        },
     )
-    return replace(on, room=left, servers=())
+    return replace(on, capacity=left, servers=())
 
 
 def play(jobs: Sequence[Job], on: Stage) -> Played:
@@ -157,8 +159,8 @@ def play(jobs: Sequence[Job], on: Stage) -> Played:
     for place, job in enumerate(jobs):
         queues[job.request].append(place)
     while queues:
-        for index, lacking in _starts(host, jobs, queues):
-            short_of = short_of or lacking
+        for index, blocked_by in _starts(host, jobs, queues):
+            short_of = short_of or blocked_by
             if index is not None:
                 ends[index] = host.now + jobs[index].seconds
                 heapq.heappush(running, (ends[index], index))
@@ -182,11 +184,11 @@ def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
         for index in first:
             request = jobs[index].request
             chosen = host.choose(request)
-            if isinstance(chosen, Lack):
+            if isinstance(chosen, Blocker):
                 waiting.discard(request)
                 if chosen.reason not in {"slots", "stagger"} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield None, _lacking(chosen)
+                yield None, _in_a_word(chosen)
                 continue
             queues[request].popleft()
             if not queues[request]:
@@ -209,8 +211,8 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
         if request in refused:
             continue
         chosen = host.choose(request)
-        if isinstance(chosen, Lack):
-            first = first or _lacking(chosen)
+        if isinstance(chosen, Blocker):
+            first = first or _in_a_word(chosen)
             refused.add(request)
             continue
         host.start(str(at), request, chosen)
@@ -224,11 +226,11 @@ def at_once(plan: Plan, host: HostFacts) -> int:
 
 def check_fit(plan: Plan, host: HostFacts) -> None:
     """Raise UserError, naming every request that no wait will meet, with the numbers."""
-    room = stage(plan, host).room
+    capacity = stage(plan, host).capacity
     asking = [(one.name, one.resources) for one in plan.sessions]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]
     first = {request: who for who, request in reversed(asking)}
-    reasons = [f"\n  {who}: {why}" for request, who in first.items() if (why := never(request, room))]
+    reasons = [f"\n  {who}: {why}" for request, who in first.items() if (why := never(request, capacity))]
     if reasons:
         raise UserError(
             f"{host.called} can never start this:{''.join(reversed(reasons))}",

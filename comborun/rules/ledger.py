@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from comborun.rules.placement import HEADROOM, Lack
+from comborun.rules.placement import HEADROOM, Blocker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterable, Mapping, Tuple
 
-    from comborun.rules.placement import Request, Room
+    from comborun.rules.placement import Capacity, Request
 
     Gpus = Tuple[int, ...]
     OfGpu = Dict[int, int]
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Share:
-    """What somebody has been promised."""
+    """What somebody holds."""
 
     who: str
     """in words, where it belongs to another run"""
@@ -67,10 +67,10 @@ class Kept:
 
 
 class Ledger:
-    """All promises on a host: of this run, and of this user's other runs."""
+    """All that is leased on a host: of this run, and of this user's other runs."""
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    def __init__(self, capacity: Capacity) -> None:
+        self.capacity = capacity
         self.shares: dict[str, Share] = {}
         self.ours, self.foreign = Tally(), Tally()
         self.tokens: dict[str, str] = {}
@@ -79,9 +79,9 @@ class Ledger:
         self.kept = Kept()
 
     def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
-        """Promise it; `foreign`: whose it is, in words, if not this run's."""
+        """Lease it; `foreign`: whose it is, in words, if not this run's."""
         gpus = tuple(gpus)
-        alone = request.alone if foreign else self.room.alone(request)
+        alone = request.alone if foreign else self.capacity.alone(request)
         mib = dict.fromkeys(gpus, request.gpu_memory)
         return self._enter(key, Share(foreign or key, request, gpus, not foreign, alone, mib, request.memory))
 
@@ -114,7 +114,7 @@ class Ledger:
 
     def without(self, keys: Iterable[str]) -> Ledger:
         """The same, had these given back what they have."""
-        other, gone = Ledger(self.room), set(keys)
+        other, gone = Ledger(self.capacity), set(keys)
         for key, share in self.shares.items():
             if key not in gone:
                 other._enter(key, share)
@@ -130,31 +130,31 @@ class Ledger:
 
     def free(self, gpu: int) -> int | None:
         """MiB for one more, perhaps less than none; None: unknown."""
-        room = self.room.gpu_memory.get(gpu)
-        if room is None:
+        capacity = self.capacity.gpu_memory.get(gpu)
+        if capacity is None:
             return None
-        return room - self.ours.mib[gpu] - self.foreign.mib[gpu] - self.back.get(gpu, 0)
+        return capacity - self.ours.mib[gpu] - self.foreign.mib[gpu] - self.back.get(gpu, 0)
 
     def choose(
-        self, request: Request, who: str = "", bars: Callable[[int], Lack | None] = lambda _: None
-    ) -> tuple[int, ...] | Lack:
+        self, request: Request, who: str = "", bars: Callable[[int], Blocker | None] = lambda _: None
+    ) -> tuple[int, ...] | Blocker:
         """The GPUs that it gets: the least loaded ones that have room, in the order of their numbers; or why not.
 
         `bars`: what else speaks against a GPU just now.
         """
-        lack = self._host_lacks(request, who)
-        if lack or not request.gpus:
-            return lack or ()
-        lacks, fitting = [], []
-        for gpu in self.room.candidates(request):
-            lack = self._gpu_lacks(request, gpu, who) or bars(gpu) or self._memory_lacks(request, gpu)
-            if lack:
-                lacks.append(lack)
+        blocker = self._host_blocks(request, who)
+        if blocker or not request.gpus:
+            return blocker or ()
+        blockers, fitting = [], []
+        for gpu in self.capacity.candidates(request):
+            blocker = self._gpu_blocks(request, gpu, who) or bars(gpu) or self._memory_blocks(request, gpu)
+            if blocker:
+                blockers.append(blocker)
             else:
                 fitting.append(gpu)
         if len(fitting) < request.gpus:
-            most = max(lacks, key=lambda one: (one.rank, one.free), default=Lack("gpu", "there is no GPU for it"))
-            most.urgent = any(one.urgent for one in lacks)
+            most = max(blockers, key=lambda one: (one.rank, one.free), default=Blocker("gpu", "there is no GPU for it"))
+            most.urgent = any(one.urgent for one in blockers)
             return most
         return self.least(fitting, request.gpus)
 
@@ -163,95 +163,99 @@ class Ledger:
         ranked = sorted(gpus, key=lambda gpu: (self.load(gpu), -(self.free(gpu) or 0)))
         return tuple(sorted(ranked[:wanted]))
 
-    def _host_lacks(self, request: Request, who: str) -> Lack | None:
+    def _host_blocks(self, request: Request, who: str) -> Blocker | None:
         for token in request.tokens:
             holder = self.tokens.get(token) or self.kept.tokens.get(token, who)
             if holder != who:
-                return Lack("token", f"only one on the host may have {token}, and {holder} has it", of=token)
+                return Blocker("token", f"only one on the host may have {token}, and {holder} has it", of=token)
         count = self._in_group(request.group, None)
         if request.group and 0 < request.per_host <= count:
             why = f"{count} of {request.group} run, as many as its per_host allows"
-            return Lack("cap", why, of=request.group)
-        return self._cpus_lack(request) or self._main_memory_lacks(request)
+            return Blocker("cap", why, of=request.group)
+        return self._cpus_block(request) or self._main_memory_blocks(request)
 
-    def _cpus_lack(self, request: Request) -> Lack | None:
-        limit = self.room.cpus
+    def _cpus_block(self, request: Request) -> Blocker | None:
+        limit = self.capacity.cpus
         taken = self.ours.cpus + self.foreign.cpus + self.kept.cpus
         if not request.cpus or limit is None or request.cpus <= limit - taken:
             return None
         rest = _rest(self.foreign.cpus, self.kept.cpus)
-        return Lack("cpus", f"needs {request.cpus} cores; this run holds {self.ours.cpus} of {limit}{rest}")
+        return Blocker("cpus", f"needs {request.cpus} cores; this run holds {self.ours.cpus} of {limit}{rest}")
 
-    def _main_memory_lacks(self, request: Request) -> Lack | None:
+    def _main_memory_blocks(self, request: Request) -> Blocker | None:
         if not request.memory:
             return None
-        if self.room.memory is None or not self.room.fresh:
-            return Lack("unknown", "main memory is being measured", urgent=True)
-        free = self.room.memory - self.ours.memory - self.foreign.memory - self.kept.memory
+        if self.capacity.memory is None or not self.capacity.fresh:
+            return Blocker("unknown", "main memory is being measured", urgent=True)
+        free = self.capacity.memory - self.ours.memory - self.foreign.memory - self.kept.memory
         if request.memory <= free:
             return None
-        room = f"{max(0, free)} of {self.room.memory_total or 0} MiB of main memory are free"
-        use = f"{self.room.told.get(None, '')}, this run holds {self.ours.memory}"
+        capacity = f"{max(0, free)} of {self.capacity.memory_total or 0} MiB of main memory are free"
+        use = f"{self.capacity.told.get(None, '')}, this run holds {self.ours.memory}"
         rest = _rest(self.foreign.memory, self.kept.memory)
-        return Lack("host_memory", f"needs {request.memory} MiB; {room}: {use}{rest}")
+        return Blocker("host_memory", f"needs {request.memory} MiB; {capacity}: {use}{rest}")
 
-    def _gpu_lacks(self, request: Request, gpu: int, who: str) -> Lack | None:
+    def _gpu_blocks(self, request: Request, gpu: int, who: str) -> Blocker | None:
         """For reasons other than memory."""
-        room, load = self.room, self.load(gpu)
-        if gpu in room.closed:
-            return Lack("gpu", f"GPU {gpu} is {room.closed[gpu]}")
+        capacity, load = self.capacity, self.load(gpu)
+        if gpu in capacity.closed:
+            return Blocker("gpu", f"GPU {gpu} is {capacity.closed[gpu]}")
         if self.kept.gpus.get(gpu, who) != who:
-            return Lack("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited longer")
+            return Blocker("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited longer")
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
-            return Lack("gpu", f"a session uses GPU {gpu} alone", 2)
+            return Blocker("gpu", f"a session uses GPU {gpu} alone", 2)
         if load and request.alone:
-            return Lack("alone", f"ran out of GPU memory, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2)
-        if load and room.alone(request):
-            return Lack(
+            return Blocker(
+                "alone", f"ran out of GPU memory, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2
+            )
+        if load and capacity.alone(request):
+            return Blocker(
                 "gpu", f"has no gpu_memory in the grid, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2
             )
         return self._many(request, gpu)
 
-    def _many(self, request: Request, gpu: int) -> Lack | None:
+    def _many(self, request: Request, gpu: int) -> Blocker | None:
         """Sessions there are as many as there may be."""
-        room, load, ours = self.room, self.load(gpu), self.ours.load[gpu]
+        capacity, load, ours = self.capacity, self.load(gpu), self.ours.load[gpu]
         in_group = self._in_group(request.group, gpu)
-        if room.per_gpu and load >= room.per_gpu:
-            return Lack("gpu", f"GPU {gpu} has {several(load)}, and limits.per_gpu is {room.per_gpu}", 3)
-        if ours >= room.most.get(gpu, ours + 1):
-            return Lack(
-                "cap", f"GPU {gpu} has {several(ours)}; its limit is {room.most[gpu]} since one ran out of memory", 3
+        if capacity.per_gpu and load >= capacity.per_gpu:
+            return Blocker("gpu", f"GPU {gpu} has {several(load)}, and limits.per_gpu is {capacity.per_gpu}", 3)
+        if ours >= capacity.most.get(gpu, ours + 1):
+            return Blocker(
+                "cap",
+                f"GPU {gpu} has {several(ours)}; its limit is {capacity.most[gpu]} since one ran out of memory",
+                3,
             )
         if request.group and 0 < request.per_gpu <= in_group:
-            return Lack(
+            return Blocker(
                 "cap", f"GPU {gpu} has {several(in_group)} of {request.group}, as many as its per_gpu allows", 3
             )
         return None
 
-    def _memory_lacks(self, request: Request, gpu: int) -> Lack | None:
-        free, asked, lack = self.free(gpu), self.room.needs(request, gpu), None
+    def _memory_blocks(self, request: Request, gpu: int) -> Blocker | None:
+        free, asked, blocker = self.free(gpu), self.capacity.needs(request, gpu), None
         if free is not None and not request.gpu_memory:
             free = self.most(gpu)  # those of this run share as its limits say
-        if not self.room.measured:  # so that it can be told the name of its GPU
-            lack = Lack("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
+        if not self.capacity.measured:  # so that it can be told the name of its GPU
+            blocker = Blocker("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
         elif not asked:
             pass
         elif free is None:
-            lack = Lack("unknown", f"nvidia-smi does not tell how much memory of GPU {gpu} is used", 6)
+            blocker = Blocker("unknown", f"nvidia-smi does not tell how much memory of GPU {gpu} is used", 6)
         elif free < asked <= free + self.back.get(gpu, 0):
-            lack = Lack("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
+            blocker = Blocker("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
         elif free < asked:
             least = "" if request.gpu_memory else ", a tenth, since the grid sets no gpu_memory"
-            lack = Lack("gpu_memory", f"needs {asked} MiB{least}; {self._told(gpu)}", 4, free=free)
-        elif not self.room.fresh:
-            lack = Lack("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
-        return lack
+            blocker = Blocker("gpu_memory", f"needs {asked} MiB{least}; {self._told(gpu)}", 4, free=free)
+        elif not self.capacity.fresh:
+            blocker = Blocker("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
+        return blocker
 
     def _told(self, gpu: int) -> str:
         """Where the memory of a GPU is."""
         load, mib = self.ours.load[gpu], self.ours.mib[gpu]
-        free, total = max(0, self.free(gpu) or 0), self.room.totals.get(gpu, 0)
-        parts = [self.room.told.get(gpu, "")]
+        free, total = max(0, self.free(gpu) or 0), self.capacity.totals.get(gpu, 0)
+        parts = [self.capacity.told.get(gpu, "")]
         if load:
             parts.append(f"{several(load)} of this run {'holds' if load == 1 else 'hold'} {mib}")
         if self.foreign.mib[gpu]:
@@ -268,20 +272,20 @@ class Ledger:
 
     def most(self, gpu: int) -> int:
         """MiB that this run could have there, if nothing of it were there; 0 where that is unknown."""
-        room = self.room.gpu_memory.get(gpu)
-        return 0 if room is None else room - self.foreign.mib[gpu]
+        capacity = self.capacity.gpu_memory.get(gpu)
+        return 0 if capacity is None else capacity - self.foreign.mib[gpu]
 
     def open(self, request: Request) -> list[int]:
         """The GPUs that it could have."""
-        alone, foreign = self.room.alone(request), self.foreign
-        there = [gpu for gpu in self.room.candidates(request) if gpu not in self.room.closed]
+        alone, foreign = self.capacity.alone(request), self.foreign
+        there = [gpu for gpu in self.capacity.candidates(request) if gpu not in self.capacity.closed]
         there = [gpu for gpu in there if not foreign.alone[gpu] and not (alone and foreign.load[gpu])]
-        needs = self.room.needs
+        needs = self.capacity.needs
         return [gpu for gpu in there if not needs(request, gpu) or self.most(gpu) >= needs(request, gpu)]
 
     def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
         """Whether it could start."""
-        limit, memory = self.room.cpus, self.room.memory
+        limit, memory = self.capacity.cpus, self.capacity.memory
         if request.cpus and limit is not None and request.cpus > limit - self.foreign.cpus:
             return False
         if request.memory and (memory is None or request.memory > memory - self.foreign.memory):

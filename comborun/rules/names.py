@@ -105,7 +105,7 @@ class RunLayout:
     def script(self, name: str) -> str:
         return f"{self.sessions}/{name}/session.sh"
 
-    def sheet(self, name: str) -> str:
+    def session_json(self, name: str) -> str:
         """What its supervisor has to know beside its script."""
         return f"{self.sessions}/{name}/session.json"
 
@@ -115,7 +115,7 @@ class RunLayout:
     def server_script(self, name: str) -> str:
         return f"{self.servers}/{name}/session.sh"
 
-    def server_sheet(self, name: str) -> str:
+    def server_json(self, name: str) -> str:
         return f"{self.servers}/{name}/session.json"
 
     def server_attempt(self, name: str, number: int) -> AttemptLayout:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Iterable, Sequence
 
     from comborun.rules.ledger import Ledger
-    from comborun.rules.placement import Lack, Request
+    from comborun.rules.placement import Blocker, Request
 
 
 _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
@@ -28,7 +28,7 @@ class Line:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.refused: dict[Request, tuple[str, Lack]] = {}
+        self.refused: dict[Request, tuple[str, Blocker]] = {}
         """request -> who comes first of those that ask for it, and why it has to wait; in this round"""
         self._passes: dict[Request, int] = {}
         """how often those that ask for it may still be passed"""
@@ -40,13 +40,13 @@ class Line:
         self._barred.clear()
         self.ledger.kept = Kept()
 
-    def refuse(self, who: str, request: Request, lack: Lack, barred: Iterable[int] = ()) -> None:
+    def refuse(self, who: str, request: Request, blocker: Blocker, barred: Iterable[int] = ()) -> None:
         """It has to wait, and those that ask for the same with it. `barred`: GPUs that are not for it."""
-        self.refused[request] = who, lack
+        self.refused[request] = who, blocker
         self._barred[request] = frozenset(barred)
         for token in request.tokens:
             self.ledger.kept.tokens.setdefault(token, who)
-        if lack.reason in _NOT_PASSED or lack.of or not self.ledger.possible(request, barred):
+        if blocker.reason in _NOT_PASSED or blocker.of or not self.ledger.possible(request, barred):
             return
         ours = sum(share.ours for share in self.ledger.shares.values())
         if self._passes.setdefault(request, ours) <= 0:

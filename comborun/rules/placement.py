@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     OfGpu = Dict[int, int]
 
 HEADROOM = 128
-"""MiB of each GPU that are promised to nobody: contexts grow a little after they were measured"""
+"""MiB of each GPU that are leased to nobody: contexts grow a little after they were measured"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass
-class Lack:
+class Blocker:
     """Why somebody can't start now."""
 
     reason: str
@@ -67,7 +67,7 @@ class Lack:
 
 
 def grantable(total: int, others: int, reserve: int, headroom: int = 0) -> int:
-    """What may be promised of a memory."""
+    """What may be leased of a memory."""
     return total - max(others, reserve) - headroom
 
 
@@ -83,7 +83,7 @@ def others_use(used: int, held: int, asked: int, known_before: int | None) -> in
 
 
 @dataclass
-class Room:
+class Capacity:
     """What a host has for the sessions of a run, as last measured."""
 
     gpus: Gpus = ()
@@ -96,7 +96,7 @@ class Room:
     """of each GPU's memory, for others"""
     memory_reserve: int = 0
     gpu_memory: OfGpu = field(default_factory=dict)
-    """what may be promised of each GPU; one that is missing is unknown"""
+    """what may be leased of each GPU; one that is missing is unknown"""
     memory: int | None = None
     totals: OfGpu = field(default_factory=dict)
     """GPU -> how large it is"""
@@ -114,13 +114,13 @@ class Room:
     most: OfGpu = field(default_factory=dict)
     """GPU -> no more of this run's sessions there, since some ran out of its memory"""
 
-    def tell_gpu(self, gpu: int, total: int, others: int) -> None:
+    def measure_gpu(self, gpu: int, total: int, others: int) -> None:
         """What was measured of a GPU."""
         self.totals[gpu] = total
         self.gpu_memory[gpu] = grantable(total, others, self.reserve, HEADROOM)
         self.told[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
 
-    def tell_memory(self, total: int, others: int) -> None:
+    def measure_memory(self, total: int, others: int) -> None:
         """What was measured of main memory."""
         self.memory_total = total
         self.memory = grantable(total, others, self.memory_reserve)
@@ -143,23 +143,22 @@ class Room:
         return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
 
 
-def never(request: Request, room: Room) -> str:
+def never(request: Request, capacity: Capacity) -> str:
     """Why it can't ever start there, however long it waits; empty: it can."""
-    candidates = room.candidates(request)
-    sizes = {gpu: room.totals[gpu] - room.reserve - HEADROOM for gpu in candidates if gpu in room.totals}
+    candidates = capacity.candidates(request)
+    sizes = {gpu: capacity.totals[gpu] - capacity.reserve - HEADROOM for gpu in candidates if gpu in capacity.totals}
     fitting = [gpu for gpu in candidates if gpu not in sizes or sizes[gpu] >= request.gpu_memory]
     if request.gpus > len(candidates):
         among = f" of {','.join(map(str, request.only))}" if request.only else ""
         return f"it asks for {request.gpus} GPU{'s' * (request.gpus != 1)}{among}, and may use {len(candidates)}"
-    if room.cpus is not None and request.cpus > room.cpus:
-        return f"it asks for {request.cpus} core{'s' * (request.cpus != 1)}, and may use {room.cpus}"
-    if room.memory_total is not None and request.memory > room.memory_total - room.memory_reserve:
-        has = f"the host has {room.memory_total}, reserved {room.memory_reserve}"
+    if capacity.cpus is not None and request.cpus > capacity.cpus:
+        return f"it asks for {request.cpus} core{'s' * (request.cpus != 1)}, and may use {capacity.cpus}"
+    if capacity.memory_total is not None and request.memory > capacity.memory_total - capacity.memory_reserve:
+        has = f"the host has {capacity.memory_total}, reserved {capacity.memory_reserve}"
         return f"it asks for {request.memory} MiB of memory; {has}"
     if len(fitting) < request.gpus:
         of_each = "a GPU" if request.gpus == 1 else f"each of {request.gpus} GPUs"
-        has = ", ".join(f"GPU {gpu} has {room.totals.get(gpu, 'an unknown number')}" for gpu in candidates)
-        return (
-            f"it asks for {request.gpu_memory} MiB of {of_each}; {has} (reserved {room.reserve}, headroom {HEADROOM})"
-        )
+        has = ", ".join(f"GPU {gpu} has {capacity.totals.get(gpu, 'an unknown number')}" for gpu in candidates)
+        kept = f"reserved {capacity.reserve}, headroom {HEADROOM}"
+        return f"it asks for {request.gpu_memory} MiB of {of_each}; {has} ({kept})"
     return ""

@@ -121,7 +121,7 @@ class Script:
         )
         return page.text
 
-    def sheet(self, name: str) -> str:
+    def session_json(self, name: str) -> str:
         """session.json, as a plan's would be."""
         told = self._told
         judging = {
@@ -207,7 +207,7 @@ class Box:
     def lay(self, name: str, script: Script, family: str = "sessions") -> None:
         """Write what a session, or a model server, consists of."""
         self.write(f"{family}/{name}/session.sh", script.text(name, family))
-        self.write(f"{family}/{name}/session.json", script.sheet(name))
+        self.write(f"{family}/{name}/session.json", script.session_json(name))
 
     def supervisor(self, name: str = "stairs_flat", attempt: object = 1, engine: str = "none") -> list[str]:
         """The words that supervise an attempt in a terminal."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from comborun.host.admission import Admission
 from comborun.host.driver import Card
-from comborun.host.promises import Measured
+from comborun.host.leasebook import Measured
 from comborun.rules.placement import Request
 
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
@@ -51,7 +51,7 @@ class Host:
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", gpu): mib for (who, gpu), mib in self.holds.items()}
         told.memory = 64000, 60000
-        self.admission.promises.heard(told)
+        self.admission.book.take_in(told)
         self.measured, self.told_others = dict(self.holds), list(self.others)
 
     def ask(self, who: str, gpus: int, mib: int, cpus: int, token: str, cap: int) -> None:
@@ -188,6 +188,6 @@ def test_no_budget_is_ever_exceeded(steps: list[tuple[object, ...]], reserve: in
             waiting = [who for who in waiting if not one.start(who).startswith(("ok", "never"))]
         for who in sorted(one.grants):
             one.end(who)
-        tally = one.admission.promises.ledger.ours
+        tally = one.admission.book.ledger.ours
         sums = (tally.cpus, tally.memory, *tally.load.values(), *tally.mib.values(), *tally.alone.values())
         assert set(sums) <= {0}, "what was promised has been given back, to the last MiB"

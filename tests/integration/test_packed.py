@@ -10,7 +10,7 @@ from nvidia import Gpus
 
 from comborun.forecast.outlook import bound
 from comborun.planner.packing import Job, Stage, play
-from comborun.rules.placement import Request, Room
+from comborun.rules.placement import Capacity, Request
 
 
 def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
@@ -30,10 +30,10 @@ def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
         ),
         key=lambda job: -job.seconds,
     )
-    on = Stage(Room(cpus=6), slots=5)
+    on = Stage(Capacity(cpus=6), slots=5)
     foreseen = play(jobs, on)
     sessions = {f"s_{place}": bash(f"sleep {job.seconds}", request=job.request) for place, job in enumerate(jobs)}
-    box.run(sessions, parallel=on.slots, policy={"cpus": on.room.cpus})
+    box.run(sessions, parallel=on.slots, policy={"cpus": on.capacity.cpus})
 
     starts = {name: box.begun(name).started for name in sessions}
     ends = {name: box.ended(name).ended for name in sessions}
@@ -48,7 +48,7 @@ def test_the_real_dispatcher_chooses_among_unequal_gpus_as_the_play_does(box: Bo
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(10000, 35000)
     jobs = [Job(1.0, Request(1, gpu_memory=size)) for size in (8000, 30000)]
-    foreseen = play(jobs, Stage(Room((0, 1), gpu_memory={0: 10000, 1: 35000}), slots=4))
+    foreseen = play(jobs, Stage(Capacity((0, 1), gpu_memory={0: 10000, 1: 35000}), slots=4))
     sessions = {f"s_{place}": bash("sleep 1", gpus=1, request=job.request) for place, job in enumerate(jobs)}
     box.plan(sessions, gpus="0,1")
     box.start()

@@ -13,9 +13,9 @@ import pytest
 from comborun.host import driver, files, machine, process
 from comborun.host.admission import Admission, Pick
 from comborun.host.driver import Card
-from comborun.host.leases import Leases, Promise, lapsed
-from comborun.host.promises import Measured, Measuring
-from comborun.rules.placement import Lack, Request
+from comborun.host.leasebook import Measured, Measuring
+from comborun.host.leases import Lease, Leases, lapsed
+from comborun.rules.placement import Blocker, Request
 
 # The driver
 
@@ -155,13 +155,13 @@ def attempt(root: Path, run: str, name: str) -> str:
 def test_a_promise_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
     request = Request(gpus=2, gpu_memory=500, cpus=2, memory=7, tokens=("ray", "x"), group="kitchen", per_host=3)
     one, two = Leases("one"), Leases("two")
-    promise = Promise("one", "env_a", request, (0, 3), attempt(tmp_path, "one", "env_a"), cores=(4, 5))
+    lease = Lease("one", "env_a", request, (0, 3), attempt(tmp_path, "one", "env_a"), cores=(4, 5))
     assert one.enter() == ""
-    assert one.write([promise])
+    assert one.write([lease])
     one.leave()
     two.read()
-    assert two.others == [promise]
-    assert promise.marker == "one/env_a/1"
+    assert two.others == [lease]
+    assert lease.marker == "one/env_a/1"
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"boot": "%s"}', '{"boot": "%s", "promises": [{"who": 1}]}'])
@@ -177,9 +177,9 @@ def test_what_is_no_lease_promises_nothing(folder: Path, text: str) -> None:
 def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, tmp_path: Path) -> None:
     one, two = Leases("one"), Leases("two")
     at = attempt(tmp_path, "one", "env_a")
-    promise = Promise("one", "env_a", Request(gpus=1, gpu_memory=500), (0,), at)
+    lease = Lease("one", "env_a", Request(gpus=1, gpu_memory=500), (0,), at)
     assert one.enter() == ""
-    assert one.write([promise])
+    assert one.write([lease])
     one.leave()
     assert (folder.stat().st_mode & 0o777, (folder / "one.lease").stat().st_mode & 0o777) == (0o755, 0o644)
     assert two.enter() == ""
@@ -256,7 +256,7 @@ class Desk:
             told.cards[gpu] = Card(str(gpu), f"GPU-{gpu}", f"bus:{gpu}", str(used), str(total))
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", 0): mib for who, mib in held.items()}
-        self.admission.promises.heard(told)
+        self.admission.book.take_in(told)
         self.admission.short.measured()
 
     def at(self, name: str) -> str:
@@ -293,8 +293,8 @@ def desk(tmp_path: Path, folder: Path) -> Desk:
 def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folder: Path) -> None:
     desk.ask("a", 1, 4000)
     assert desk.start("a") == "0"
-    (promise,) = json.loads((folder / "run.lease").read_text())["promises"]
-    assert (promise["who"], promise["gpus"], promise["request"]["gpu_memory"]) == ("a", [0], 4000)
+    (lease,) = json.loads((folder / "run.lease").read_text())["promises"]
+    assert (lease["who"], lease["gpus"], lease["request"]["gpu_memory"]) == ("a", [0], 4000)
     assert desk.admission.grant("a", (0,)) == {"gpus": "0", "uuids": "GPU-0"}
     desk.admission.give_back("a")
     desk.admission.flush()
@@ -313,14 +313,14 @@ def test_who_ran_out_of_memory_beside_others_asks_for_twice_as_much_then_for_the
     desk.fail("b", "")
     desk.measure({"c": 100})
     assert desk.start("a") == "0"
-    assert desk.admission.promises.made["a"].request.gpu_memory == 7000
+    assert desk.admission.book.made["a"].request.gpu_memory == 7000
     assert desk.fail("a", "gpu_memory")
     desk.measure({"c": 100})
     assert desk.waits("a") == ["alone"]
     desk.fail("c", "")
     desk.measure({})
     assert desk.start("a") == "0"
-    assert desk.admission.promises.made["a"].request.alone
+    assert desk.admission.book.made["a"].request.alone
 
 
 def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) -> None:
@@ -333,16 +333,16 @@ def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) 
     desk.ask("a", 1, 3000)
     desk.admission.again("a", desk.at("a"), "gpu_memory")
     desk.start("a")
-    assert desk.admission.promises.made["a"].request.gpu_memory == 6000
-    assert desk.admission.promises.room.most == {0: 1}
+    assert desk.admission.book.made["a"].request.gpu_memory == 6000
+    assert desk.admission.book.capacity.most == {0: 1}
     desk.admission.give_back("a")
     desk.admission.forget("a")
     desk.measure({})
     desk.start("a")
-    assert desk.admission.promises.made["a"].request.gpu_memory == 3000, "a person asked for it"
+    assert desk.admission.book.made["a"].request.gpu_memory == 3000, "a person asked for it"
     (desk.folder / "dispatch/fewer").unlink()
     desk.admission.open()
-    assert desk.admission.promises.room.most == {}, "lifted"
+    assert desk.admission.book.capacity.most == {}, "lifted"
 
 
 def test_who_had_its_gpu_alone_waits_until_more_is_free(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,14 +451,14 @@ def test_what_can_never_start_is_given_up_with_the_reason(desk: Desk) -> None:
     pick = desk.pick("a")
     assert pick
     assert "GPU 0 has 10128" in pick.never
-    assert not desk.admission.promises.made
+    assert not desk.admission.book.made
 
 
 def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: Desk) -> None:
     for name, mib in (("there", 5000), ("server", 8000), ("small", 1000)):
         desk.ask(name, 1, mib)
     desk.start("there")
-    assert isinstance(desk.admission.take("server", desk.at("server")), Lack)
+    assert isinstance(desk.admission.take("server", desk.at("server")), Blocker)
     desk.admission.round(1)
     desk.admission.keep("server", [])
     assert desk.admission.pick(["small"], desk.at) is None
@@ -473,9 +473,9 @@ def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) 
     other = Leases("other")
     at = attempt(tmp_path, "other", "env_x")
     assert other.enter() == ""
-    assert other.write([Promise("other", "env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
+    assert other.write([Lease("other", "env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
     other.leave()
     found = desk.admission.take("a", desk.at("a"))
-    assert isinstance(found, Lack)
+    assert isinstance(found, Blocker)
     assert found.reason == "gpu_memory"
     assert "other runs of yours hold 6000" in found.why

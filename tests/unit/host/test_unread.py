@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from comborun.host.judging import Rules
-from comborun.host.untaken import LOG_PATTERNS, untaken
+from comborun.host.unread import LOG_PATTERNS, unread
 from comborun.rules.fields import Identity
 from comborun.rules.names import AttemptLayout
 from comborun.rules.patterns import compiled
@@ -21,7 +21,7 @@ def said(folder, files, log="", count=2):
     Path(at.log).write_text(log)
     for name, text in files.items():
         Path(at.output, name).write_text(text)
-    return untaken(at, Rules(TOLD, 0, count))
+    return unread(at, Rules(TOLD, 0, count))
 
 
 def proposed(sentence):

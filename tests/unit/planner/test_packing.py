@@ -16,7 +16,7 @@ from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
 from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
 from comborun.resources import Card, HostFacts
-from comborun.rules.placement import Request, Room
+from comborun.rules.placement import Capacity, Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 
@@ -28,7 +28,7 @@ def host(*cards: Card, cpus: int = 64, memory: int = 256 << 30, available: int |
 
 def gpus(memory: dict[int, int | None], stagger: float = 0.0) -> Stage:
     known = {gpu: mib for gpu, mib in memory.items() if mib is not None}
-    return Stage(Room(tuple(memory), gpu_memory=known), 8, stagger)
+    return Stage(Capacity(tuple(memory), gpu_memory=known), 8, stagger)
 
 
 def laid(text: str, on: HostFacts, known: Knowledge = NOTHING_KNOWN) -> Plan:
@@ -54,9 +54,9 @@ def test_a_session_that_says_no_memory_has_its_gpu_alone_unless_the_grid_says_ho
 
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
     small, large = (Job(5, Request(1, gpu_memory=size)) for size in (8000, 30000))
-    room = gpus({0: 10000, 1: 35000})
-    assert play([small, large], room).ends == (5, 10)  # the small one is where the large one has to go
-    assert play([large, small], room).ends == (5, 5)
+    capacity = gpus({0: 10000, 1: 35000})
+    assert play([small, large], capacity).ends == (5, 10)  # the small one is where the large one has to go
+    assert play([large, small], capacity).ends == (5, 5)
     assert play([small] * 3, gpus({0: 20000, 1: None})).most == 3
 
 
@@ -70,15 +70,15 @@ def test_main_memory_of_others_counts_by_use_or_reserve() -> None:
 
 def test_one_that_does_not_fit_lets_those_behind_it_pass() -> None:
     tasks = [Job(4, Request(cpus=3)), Job(4, Request(cpus=3)), Job(2, Request(cpus=1))]
-    played = play(tasks, Stage(Room(cpus=4), 8))
+    played = play(tasks, Stage(Capacity(cpus=4), 8))
     assert played.ends == (4, 8, 2)
     assert (played.most, played.short_of) == (2, "CPUs")
 
 
 def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() -> None:
     tasks = [Job(10, Request(1, gpu_memory=4)) for _ in range(4)]
-    room = gpus({0: 100, 1: 100}, stagger=3)
-    assert play(tasks, room).ends == (10, 10, 13, 13)
+    capacity = gpus({0: 100, 1: 100}, stagger=3)
+    assert play(tasks, capacity).ends == (10, 10, 13, 13)
     beside = replace(gpus({0: 10}), servers=(Request(1, gpu_memory=5),))
     assert play(tasks, beside).most == 1
     assert play([Job(1, Request(1, gpu_memory=6))], beside).makespan == math.inf
@@ -117,7 +117,7 @@ JOBS = st.lists(st.builds(Job, st.integers(1, 30).map(float), REQUESTS), min_siz
 
 @given(JOBS)
 def test_no_play_ends_before_the_bound_and_one_after_another_is_never_sooner(jobs: list[Job]) -> None:
-    on = Stage(Room((0, 1), cpus=8, memory=100, gpu_memory={0: 100, 1: 100}), 6)
+    on = Stage(Capacity((0, 1), cpus=8, memory=100, gpu_memory={0: 100, 1: 100}), 6)
     played = play(jobs, on)
     assert bound(jobs, on).seconds <= played.makespan * (1 + 1e-9)
     assert played.makespan <= sum(job.seconds for job in jobs)

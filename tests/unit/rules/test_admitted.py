@@ -8,22 +8,22 @@ import pytest
 
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Line
-from comborun.rules.placement import HEADROOM, Lack, Request, Room, grantable, never, others_use
+from comborun.rules.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
 
 BIG = 1 << 40
 
 
 def ledger(*memory: int, per_gpu: int = 0, cpus: int | None = None, main: int = BIG) -> Ledger:
     """A host with GPUs of which so much may be promised."""
-    room = Room(tuple(range(len(memory))), per_gpu, cpus)
-    room.gpu_memory = dict(enumerate(memory))
-    room.totals = {gpu: mib + HEADROOM for gpu, mib in room.gpu_memory.items()}
-    room.memory = room.memory_total = main
-    return Ledger(room)
+    capacity = Capacity(tuple(range(len(memory))), per_gpu, cpus)
+    capacity.gpu_memory = dict(enumerate(memory))
+    capacity.totals = {gpu: mib + HEADROOM for gpu, mib in capacity.gpu_memory.items()}
+    capacity.memory = capacity.memory_total = main
+    return Ledger(capacity)
 
 
-def reason(found: tuple[int, ...] | Lack) -> str:
-    return found.reason if isinstance(found, Lack) else ""
+def reason(found: tuple[int, ...] | Blocker) -> str:
+    return found.reason if isinstance(found, Blocker) else ""
 
 
 def test_a_job_counts_by_its_use_or_by_the_reserve_whichever_is_more() -> None:
@@ -84,30 +84,30 @@ def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
     host = ledger(1000, 1000, cpus=4)
     mine = Request(gpus=1, gpu_memory=1, cpus=2, tokens=("ray",), group="kitchen", per_gpu=1, per_host=2)
     host.take("other/a", mine, (0,), foreign="a of the run other")
-    lack = host.choose(Request(tokens=("ray",)))
-    assert isinstance(lack, Lack)
-    assert (lack.reason, lack.of, "a of the run other has it" in lack.why) == ("token", "ray", True)
+    blocker = host.choose(Request(tokens=("ray",)))
+    assert isinstance(blocker, Blocker)
+    assert (blocker.reason, blocker.of, "a of the run other has it" in blocker.why) == ("token", "ray", True)
     kitchen = Request(gpus=1, gpu_memory=1, group="kitchen", per_gpu=1, per_host=2)
     assert host.choose(kitchen) == (1,)
     host.take("b", kitchen, (1,))
-    lack = host.choose(kitchen)
-    assert isinstance(lack, Lack)
-    assert (lack.reason, lack.of) == ("cap", "kitchen")
+    blocker = host.choose(kitchen)
+    assert isinstance(blocker, Blocker)
+    assert (blocker.reason, blocker.of) == ("cap", "kitchen")
     assert reason(host.choose(Request(cpus=3))) == "cpus"
     assert host.choose(Request(cpus=2)) == ()
 
 
 def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
     host = ledger(1000, 1000)
-    del host.room.gpu_memory[1]
-    host.room.memory = None
+    del host.capacity.gpu_memory[1]
+    host.capacity.memory = None
     asks = Request(gpus=2, gpu_memory=10)
     assert reason(host.choose(asks)) == "unknown"
     assert reason(host.choose(Request(memory=1))) == "unknown"
     assert host.choose(Request(gpus=1, gpu_memory=10)) == (0,)
-    host.room.fresh = False
+    host.capacity.fresh = False
     found = host.choose(Request(gpus=1, gpu_memory=10))
-    assert isinstance(found, Lack)
+    assert isinstance(found, Blocker)
     assert (found.reason, found.urgent) == ("unknown", True)
     assert host.choose(Request(gpus=1)) == (0,), "without a driver nothing can be measured"
 
@@ -123,18 +123,18 @@ def test_sessions_of_a_run_that_say_no_memory_share_a_gpu_as_its_limits_say_what
 
 def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_is_unknown() -> None:
     host, asks = ledger(1000, 1000), Request(gpus=1)
-    host.room.told_by_driver = True
-    host.room.tell_gpu(0, 24576, 24000)
-    host.room.tell_gpu(1, 24576, 22100)
+    host.capacity.told_by_driver = True
+    host.capacity.measure_gpu(0, 24576, 24000)
+    host.capacity.measure_gpu(1, 24576, 22100)
     found = host.choose(asks)
-    assert isinstance(found, Lack)
+    assert isinstance(found, Blocker)
     assert (found.reason, "others use 22100" in found.why) == ("gpu_memory", True)
     assert not host.possible(asks), "nothing is kept for who waits for strangers"
-    host.room.tell_gpu(1, 24576, 21000)
+    host.capacity.measure_gpu(1, 24576, 21000)
     assert host.choose(asks) == (1,)
-    host.room.fresh = False
+    host.capacity.fresh = False
     assert reason(host.choose(asks)) == "unknown"
-    host.room.fresh, host.room.gpu_memory = True, {}
+    host.capacity.fresh, host.capacity.gpu_memory = True, {}
     assert reason(host.choose(asks)) == "unknown"
 
 
@@ -142,31 +142,31 @@ def test_what_was_given_back_counts_until_a_measurement_shows_it() -> None:
     host = ledger(1000)
     host.back = {0: 600}
     found = host.choose(Request(gpus=1, gpu_memory=500))
-    assert isinstance(found, Lack)
+    assert isinstance(found, Blocker)
     assert (found.reason, found.urgent) == ("unknown", True)
     assert host.choose(Request(gpus=1, gpu_memory=400)) == (0,)
 
 
 def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
     host = ledger(1000, 1000, 1000)
-    host.room.closed = {0: "in quarantine"}
+    host.capacity.closed = {0: "in quarantine"}
     host.take("a", Request(gpus=1, gpu_memory=900), (1,))
     host.take("b", Request(gpus=1, gpu_memory=800), (2,))
     found = host.choose(Request(gpus=1, gpu_memory=500))
-    assert isinstance(found, Lack)
+    assert isinstance(found, Blocker)
     assert (found.reason, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
 
 
 def test_what_can_never_start_is_told_at_once() -> None:
-    room = ledger(1000, 5000, cpus=4, main=100).room
-    assert never(Request(gpus=1, only=(7,)), room) == "it asks for 1 GPU of 7, and may use 0"
-    assert never(Request(gpus=3), room) == "it asks for 3 GPUs, and may use 2"
-    assert never(Request(cpus=5), room) == "it asks for 5 cores, and may use 4"
-    assert "the host has 100" in never(Request(memory=101), room)
-    assert "it asks for 3000 MiB of each of 2 GPUs; GPU 0 has 1128" in never(Request(gpus=2, gpu_memory=3000), room)
-    assert not never(Request(gpus=2, gpu_memory=1000, cpus=4, memory=100), room)
-    del room.totals[0]
-    assert not never(Request(gpus=2, gpu_memory=3000), room), "what is not known may be enough"
+    capacity = ledger(1000, 5000, cpus=4, main=100).capacity
+    assert never(Request(gpus=1, only=(7,)), capacity) == "it asks for 1 GPU of 7, and may use 0"
+    assert never(Request(gpus=3), capacity) == "it asks for 3 GPUs, and may use 2"
+    assert never(Request(cpus=5), capacity) == "it asks for 5 cores, and may use 4"
+    assert "the host has 100" in never(Request(memory=101), capacity)
+    assert "it asks for 3000 MiB of each of 2 GPUs; GPU 0 has 1128" in never(Request(gpus=2, gpu_memory=3000), capacity)
+    assert not never(Request(gpus=2, gpu_memory=1000, cpus=4, memory=100), capacity)
+    del capacity.totals[0]
+    assert not never(Request(gpus=2, gpu_memory=3000), capacity), "what is not known may be enough"
 
 
 # The order
@@ -187,7 +187,7 @@ class Queue:
             if request in self.line.refused:
                 continue
             found = self.host.choose(request, who)
-            if isinstance(found, Lack):
+            if isinstance(found, Blocker):
                 self.line.refuse(who, request, found)
                 continue
             self.waiting.remove((who, request))
