@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -30,13 +31,40 @@ print(sum(solved), len(solved))
 """of the traces that examine_env writes when asked: what was solved, counted anew"""
 
 
+FOUR = {
+    "metaworld": (
+        "{expert: {noise: 0}, noisy: {noise: 1.5}}",
+        "[reach-v3]",
+        "metaworld_eval.py --task {environment} --noise {policy.noise} --num-trials {episodes} --save-dir {output_dir}",
+    ),
+    "minigrid": (
+        "[straight, random]",
+        "[MiniGrid-Empty-5x5-v0]",
+        "minigrid_rollouts.py {environment} {policy} {episodes} {output_dir}",
+    ),
+    "cartpole": ("[pd, angle]", "[pole]", "cartpole.py {policy} {episodes} {output_dir}"),
+    "swingup": ("[random, still]", "[pole]", "swingup.py {policy} {episodes}"),
+}
+"""what is written into the starter: policies, environments and command"""
+THRESHOLDS = {"minigrid": "success: {field: reward, at_least: 0.01}"}
+"""what only a person can say: from which reward on an episode is a success"""
+REPORTED = {
+    "metaworld": {"expert": 3, "noisy": 0},
+    "minigrid": {"straight": 3, "random": 2},
+    "cartpole": {"pd": None, "angle": None},
+    "swingup": {"random": 1, "still": 0},
+}
+"""successes of 3 episodes, as the program itself tells them; None: it tells returns alone"""
+
+
 def at_home(desk: Desk, example: str, variable: str) -> Path:
     """The example's folder in the user's home, beside the virtual environment that its grid activates."""
     installed = os.environ.get(variable)
     if not installed:
         pytest.skip(f"{variable} names no virtual environment: see examples/third_party/{example}/README.md")
-    (desk.home / example).symlink_to(Path(installed).resolve())
-    return Path(shutil.copytree(EXAMPLES / example, desk.home / f"{example} example"))
+    if not (desk.home / example).exists():
+        (desk.home / example).symlink_to(Path(installed).resolve())
+    return Path(shutil.copytree(EXAMPLES / example, desk.home / f"{example} example", dirs_exist_ok=True))
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +130,40 @@ def test_lerobot_gives_the_episodes_of_its_own_results(home: Desk) -> None:
         assert combo["metrics"]["max_reward"]["mean"] == pytest.approx(own["avg_max_reward"])
         assert combo["metrics"]["sum_reward"]["mean"] == pytest.approx(own["avg_sum_reward"])
     assert report["quality"]["findings"] == []
+    means = {combo["policy"]: combo["metrics"]["sum_reward"]["mean"] for combo in report["combos"]}
+
+    grid.write_text(grid.read_text().replace("name: lerobot", "name: lrcut") + "block: 1\n")
+    assert home.combo("run", grid, timeout=500).returncode == 0
+    cut = home.report(next(run for run in home.runs if run.name.startswith("lrcut")))
+    assert {combo["policy"]: combo["metrics"]["sum_reward"]["mean"] for combo in cut["combos"]} == means
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("program", FOUR)
+def test_a_program_of_ones_own_gets_from_the_starter_to_a_report_by_what_try_proposes(home: Desk, program: str) -> None:
+    folder = at_home(home, "gym", "COMBORUN_GYM")
+    grid = folder / "grid.yaml"
+    policies, environments, command = FOUR[program]
+    mine = {"policies": policies, "environments": environments, "episodes": "3", "command": f"python {command}"}
+    starter = home.combo("init", "--name", program).stdout
+    grid.write_text(with_keys(starter, {**mine, "setup": "source ~/gym/bin/activate"}))
+
+    tried = home.combo("try", grid, timeout=300)
+    proposed = re.search(r"^    results: (.*)$", tried.stdout, re.MULTILINE)
+    assert proposed, tried.stdout
+    results = proposed[1].replace("success: none", THRESHOLDS.get(program, "success: none"))
+    grid.write_text(with_keys(grid.read_text(), {"results": results}))
+    assert home.combo("try", grid, timeout=300).returncode == 0
+    assert home.combo("run", grid, timeout=300).returncode == 0
+    report = home.report(next(run for run in home.runs if run.name.startswith(program)))
+    assert {
+        one["policy"]: one["successes"] if one["success_rate"] is not None else None for one in report["combos"]
+    } == (REPORTED[program])
+    assert {one["missing"] for one in report["combos"]} == {0}
+
+
+def with_keys(text: str, keys: dict[str, str]) -> str:
+    """A grid with other values at its top level."""
+    for key in keys:
+        text = re.sub(rf"^{key}:.*\n(?:[ ].*\n)*", "", text, flags=re.MULTILINE)
+    return text + "".join(f"{key}: {value}\n" for key, value in keys.items())
