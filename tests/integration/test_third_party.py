@@ -111,7 +111,7 @@ def test_myosuite_gives_the_counts_that_its_own_traces_hold(home: Desk) -> None:
     assert all(f"| {policy} | {k}/{n} |" in table for (policy, _), (k, n) in counts.items())
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_lerobot_gives_the_episodes_of_its_own_results(home: Desk) -> None:
     folder = at_home(home, "lerobot", "COMBORUN_LEROBOT")
     python = home.home / "lerobot/bin/python"
