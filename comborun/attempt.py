@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -15,6 +17,8 @@ from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_
 from comborun.text import KIB
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from comborun.work import Combo
 
 
@@ -246,10 +250,23 @@ class EpisodeRecord:
         """All other fields of the record, kept as they came."""
         return dict(zip(self._others, self._texts, strict=True))
 
+    def metric(self, name: str) -> float | None:
+        """One of the metrics; None without it."""
+        return memoryview(self._values).cast("d")[self._names.index(name)] if name in self._names else None
+
+    def field(self, name: str) -> JsonValue:
+        """A metric or another field; None without it."""
+        return self._texts[self._others.index(name)] if name in self._others else self.metric(name)
+
     @property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Of its metrics, and of its other fields."""
         return self._names, self._others
+
+    @property
+    def cells(self) -> tuple[JsonValue, ...]:
+        """Its metrics and its other fields, in the order of `names`."""
+        return (*memoryview(self._values).cast("d"), *self._texts)
 
     @property
     def source(self) -> str:
@@ -281,6 +298,16 @@ class EpisodeRecord:
         return isinstance(other, EpisodeRecord) and self._values_by_name == other._values_by_name
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def metric_columns(records: Iterable[EpisodeRecord]) -> dict[str, list[float]]:
+    """By metric, the values of the records that have it, in their order."""
+    columns: dict[str, list[float]] = {}
+    for (names, _), group in groupby(records, attrgetter("names")):
+        cells = memoryview(b"".join(record._values for record in group)).cast("d").tolist()
+        for place, name in enumerate(names):
+            columns.setdefault(name, []).extend(cells[place :: len(names)])
+    return columns
 
 
 _NAMES: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from itertools import compress, groupby
+from operator import attrgetter, not_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -70,12 +70,11 @@ def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) 
 
 def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | None) -> MergedCombo:
     ordered = sorted(records, key=attrgetter("episode", "attempt"))  # stable: then by file and line
-    inside = [record for record in ordered if planned is None or within(planned, record.episode)]
-    outside = [record for record in ordered if planned is not None and not within(planned, record.episode)]
-    episodes = [_Episode(index, tuple(group)) for index, group in groupby(inside, attrgetter("episode"))]
-    indices = [episode.index for episode in episodes]
-    several = [episode for episode in episodes if len(episode.records) > 1]
-    accepted = tuple(episode.accepted for episode in episodes)
+    inside, outside = _divide(ordered, planned)
+    by_index = {index: tuple(group) for index, group in groupby(inside, attrgetter("episode"))}
+    indices = [*by_index]
+    several = [_Episode(index, found) for index, found in by_index.items() if len(found) > 1]
+    accepted = tuple(map(_accepted, by_index.values()))
     known = planned if planned is not None else tuple(range(i[0], i[-1] + 1) for i in [indices] if i)
     return MergedCombo(
         policy=combo[0],
@@ -83,7 +82,7 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         planned=planned,
         accepted=accepted,
         missing=gaps(known, indices),
-        outside=tuple(outside),
+        outside=outside,
         duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
         conflicts=spans(episode.index for episode in several if True in episode.repeats),
         replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
@@ -97,17 +96,28 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
     )
 
 
+def _divide(
+    records: Sequence[EpisodeRecord], planned: Spans | None
+) -> tuple[Sequence[EpisodeRecord], tuple[EpisodeRecord, ...]]:
+    """Those of planned episodes, and the others; `records` are in the order of their index."""
+    ends = (records[0], records[-1]) if records else ()
+    if planned is None or (len(planned) == 1 and all(record.episode in planned[0] for record in ends)):
+        return records, ()
+    known = [within(planned, record.episode) for record in records]
+    return list(compress(records, known)), tuple(compress(records, map(not_, known)))
+
+
+def _accepted(records: Sequence[EpisodeRecord]) -> EpisodeRecord:
+    """Of one episode, by attempt and then by their place in the files."""
+    return next((record for record in records if record.verdict is not Verdict.ERRORED), records[0])
+
+
 @dataclass(frozen=True)
 class _Episode:
-    """All records of one episode, by attempt and then by their place in the files."""
+    """All records of one episode that has several."""
 
     index: int
     records: Sequence[EpisodeRecord]
-
-    @property
-    def accepted(self) -> EpisodeRecord:
-        judged = (record for record in self.records if record.verdict is not Verdict.ERRORED)
-        return next(judged, self.records[0])
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

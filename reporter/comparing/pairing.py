@@ -3,8 +3,8 @@ the records show. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ class Arm:
         """Successes, and completed episodes."""
         return len(self.successes), len(self.completed)
 
-    @property
+    @cached_property
     def by_start(self) -> tuple[float, int]:
         """The same, but where starts come again each counts once, at its mean."""
         groups = self.starts.groups(self.completed)
@@ -148,7 +148,7 @@ def pairing(a: Side, b: Side) -> Pairing:
     common = a.completed & b.completed
     if not common:
         return Pairing(paired=False, why="no episode index in common")
-    reasons = Counter(a.starts.mismatch(b.starts, episode) for episode in common)
+    reasons = a.starts.mismatches(b.starts, common)
     alike = reasons.pop("", 0)
     if not reasons:
         what = f"initial states ({a.starts.hash_field})" if common <= a.starts.hashes.keys() else "seeds"

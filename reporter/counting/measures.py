@@ -9,7 +9,7 @@ from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, metric_columns
 from comborun.reporter.statistics.means import mean_interval
 from comborun.reporter.statistics.proportion import Balanced, Incidence, balanced, incidence
 from comborun.rules.episodes import COPY, ORDER
@@ -101,11 +101,9 @@ def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[
 
 
 def _values(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> dict[str, list[float]]:
-    values: dict[str, list[float]] = {name: [] for name in wanted}
-    for record in (one for one in records if one.verdict is not Verdict.ERRORED):
-        for name, value in record.metrics.items():
-            values.setdefault(name, []).append(value)
-    return dict([(name, numbers) for name, numbers in values.items() if numbers][: len(wanted) or LIMIT])
+    values = metric_columns(record for record in records if record.verdict is not Verdict.ERRORED)
+    named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
+    return {name: values[name] for name in named[: len(wanted) or LIMIT]}
 
 
 def _percentiles(values: Sequence[float]) -> Interval | None:
@@ -149,7 +147,7 @@ def kinds_of(records: Sequence[EpisodeRecord]) -> tuple[str | None, dict[int, st
 
 def _told(record: EpisodeRecord, field: str) -> str:
     """The first line of what the field says, if that is text."""
-    value = record.extra.get(field)
+    value = record.field(field)
     return value.strip().partition("\n")[0][:KIND_LENGTH] if isinstance(value, str) else ""
 
 
@@ -161,16 +159,15 @@ def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
 
 
 def _timed(records: Sequence[EpisodeRecord]) -> set[str]:
-    metrics = [record.metrics for record in records if record.verdict is Verdict.SUCCESS]
-    named = {name for one in metrics for name in one} & TIME_FIELDS.keys()
-    broken = (name for name in named if TIME_FIELDS[name] == "steps" and any(one.get(name, 0) % 1 for one in metrics))
-    return named - {*broken}
+    columns = metric_columns(record for record in records if record.verdict is Verdict.SUCCESS)
+    named = columns.keys() & TIME_FIELDS.keys()
+    return {name for name in named if TIME_FIELDS[name] != "steps" or not any(value % 1 for value in columns[name])}
 
 
 def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> TimeToSuccess | None:
     """Of the completed episodes; None where no successful one has the field."""
     succeeded = [record for record in records if record.verdict is Verdict.SUCCESS]
-    times = [record.metrics[field] for record in succeeded if field in record.metrics] if field else []
+    times = metric_columns(succeeded).get(field or "", [])
     if not field or not times:
         return None
     curve = incidence(times, len(_judged(records)))
@@ -182,7 +179,7 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
     copies."""
     copies: dict[object, list[tuple[float, bool]]] = {}
     for record in _judged(records):
-        order, copy = record.metrics.get(ORDER), record.extra.get(COPY, record.metrics.get(COPY))
+        order, copy = record.metric(ORDER), record.field(COPY)
         if order is None or not isinstance(copy, str | int | float):
             return None
         copies.setdefault(copy, []).append((order, record.verdict is Verdict.SUCCESS))

@@ -6,8 +6,9 @@ that comes again is no new evidence: a deterministic program then repeats what i
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -36,16 +37,28 @@ class Starts:
             return self.hash_field, self.hashes[episode]
         return None if self.caution else self.seeds.get(episode)
 
+    @cached_property
+    def _all_differ(self) -> bool:
+        """As far as seeds say; where they say nothing each episode is taken for a start of its own."""
+        return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
+
     def groups(self, episodes: Collection[int]) -> list[frozenset[int]] | None:
         """The episodes of each start, alone where it is not known; None where no start comes again."""
-        known = {*self.hashes.values()} | {*self.seeds.values()}
-        if not self.hashes and (self.caution or len(known) == len(self.seeds)):
+        if self._all_differ:
             return None
         found: defaultdict[object, list[int]] = defaultdict(list)
         for episode in episodes:
             start = self.of(episode)
             found[("alone", episode) if start is None else start].append(episode)
         return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
+
+    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
+        """Why episodes of both are not shown to have started the same, with how many; empty for those that are."""
+        if not (self.hashes or other.hashes or self.caution or other.caution):
+            own, theirs = (list(map(one.seeds.get, episodes)) for one in (self, other))
+            if own == theirs and None not in own:
+                return Counter({"": len(own)})
+        return Counter(self.mismatch(other, episode) for episode in episodes)
 
     def mismatch(self, other: Starts, episode: int) -> str:
         """Why an episode of both is not shown to have started the same; empty where it is."""
@@ -66,8 +79,8 @@ UNTOLD = Starts(MappingProxyType({}), None, MappingProxyType({}))
 def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
     """From the records with a verdict. One seed for all of them is that of the run, unless all went the same."""
     # Decided by the first record: a program writes the same fields throughout.
-    field = next((name for name in HASH_FIELDS if judged and _field(judged[0], name) is not None), None)
-    found = ((record.episode, _field(record, field)) for record in judged if field is not None)
+    field = next((name for name in HASH_FIELDS if judged and judged[0].field(name) is not None), None)
+    found = ((record.episode, record.field(field)) for record in judged if field is not None)
     seeds = {record.episode: record.seed for record in judged if record.seed is not None}
     if of_the_run([record for record in judged if record.seed is not None]):
         caution = caution or "one seed for all episodes, which says nothing of their starts"
@@ -85,9 +98,6 @@ def of_the_run(seeded: Sequence[EpisodeRecord]) -> bool:
 
 def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
     """Whether the best field that both records have holds the same hash; None where they have none in common."""
-    hashes = ((_field(a, name), _field(b, name)) for name in HASH_FIELDS)
+    hashes = ((a.field(name), b.field(name)) for name in HASH_FIELDS)
     return next((first == second for first, second in hashes if first is not None and second is not None), None)
 
-
-def _field(record: EpisodeRecord, name: str) -> object:
-    return record.extra.get(name, record.metrics.get(name))

@@ -336,19 +336,29 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
     header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
     yield _csv([[*header, "other"] if rest else header])
     for start in range(0, len(episodes), PART):
-        yield _csv(_episode(record, shown, rest) for record in episodes[start : start + PART])
+        part = episodes[start : start + PART]
+        orders = {names: _order(names, shown) for names in {record.names for record in part}}
+        yield _written(_episode(record, orders[record.names], rest) for record in part)
 
 
-def _episode(record: EpisodeRecord, shown: Sequence[str], rest: frozenset[str]) -> list[JsonValue]:
-    fields = {**record.extra, **record.metrics}
-    place = f"{_text(record.path)}:{record.line}" if record.line else record.path
+def _order(names: tuple[tuple[str, ...], tuple[str, ...]], shown: Sequence[str]) -> list[int]:
+    """Where the cells of a record hold what is shown; -1, behind its last one, where they don't."""
+    places = {name: place for place, name in enumerate((*names[0], *names[1]))}
+    return [places.get(name, -1) for name in shown]
+
+
+def _episode(record: EpisodeRecord, order: Sequence[int], rest: frozenset[str]) -> list[JsonValue]:
+    found = [cell if type(cell) in _PLAIN else _cell(cell) for cell in record.cells] + [None]
     cells = [
-        *(record.policy, record.environment, record.episode, record.seed, record.verdict.value),
-        *(_SUCCESS[record.verdict], record.session, record.attempt, place),
-        *map(fields.get, shown),
+        *(_text(record.policy), _text(record.environment), record.episode, record.seed, record.verdict),
+        *(_SUCCESS[record.verdict], _text(record.session), record.attempt),
+        f"{_text(record.path)}:{record.line}" if record.line else _text(record.path),
+        *[found[place] for place in order],
     ]
     if rest:
-        cells.append({name: fields[name] for name in sorted(fields.keys() & rest)} or None)
+        metrics, others = record.names
+        left = {name: record.field(name) for name in sorted(rest.intersection((*metrics, *others)))}
+        cells.append(_cell(left) if left else None)
     return cells
 
 
@@ -376,9 +386,12 @@ def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonV
 
 
 def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
+    return _written(map(_cell, cells) for cells in rows)
+
+
+def _written(rows: Iterable[Iterable[JsonValue]]) -> str:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows([cell if type(cell) in _PLAIN else _cell(cell) for cell in cells] for cells in rows)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 
