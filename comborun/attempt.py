@@ -284,7 +284,21 @@ class EpisodeRecord:
     @property
     def success(self) -> bool | None:
         """None for an episode without a verdict."""
-        return {Verdict.SUCCESS: True, Verdict.FAILURE: False}.get(self.verdict)
+        verdict = self.verdict
+        return True if verdict is Verdict.SUCCESS else False if verdict is Verdict.FAILURE else None
+
+    def sibling(
+        self, episode: int, verdict: Verdict, seed: int | None, line: int, values: bytes, texts: tuple[JsonValue, ...]
+    ) -> EpisodeRecord:
+        """The record of another row in the same file with the same fields; `values` are its metrics as packed
+        doubles."""
+        record = EpisodeRecord.__new__(EpisodeRecord)
+        record.policy, record.environment, record.session = self.policy, self.environment, self.session
+        record.attempt, record.path, record.verdict = self.attempt, self.path, verdict
+        record.episode, record.line = _once(episode), _once(line)
+        record.seed = None if seed is None else _once(seed)
+        record._names, record._others, record._values, record._texts = self._names, self._others, values, texts
+        return record
 
     def but(self, **changes: Any) -> EpisodeRecord:
         """The same with other values."""
@@ -303,7 +317,7 @@ class EpisodeRecord:
 def metric_columns(records: Iterable[EpisodeRecord]) -> dict[str, list[float]]:
     """By metric, the values of the records that have it, in their order."""
     columns: dict[str, list[float]] = {}
-    for (names, _), group in groupby(records, attrgetter("names")):
+    for names, group in groupby(records, attrgetter("_names")):
         cells = memoryview(b"".join(record._values for record in group)).cast("d").tolist()
         for place, name in enumerate(names):
             columns.setdefault(name, []).extend(cells[place :: len(names)])

@@ -13,7 +13,6 @@ from operator import attrgetter, not_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from comborun.again.resumption import Rejected
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.adapters.reading import RejectKind
 from comborun.work import Spans, combo_of, gaps, spans, union, within
@@ -21,6 +20,7 @@ from comborun.work import Spans, combo_of, gaps, spans, union, within
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.again.resumption import Rejected
     from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.collected import Collected
     from comborun.work import Combo
@@ -109,6 +109,8 @@ def _divide(
 
 def _accepted(records: Sequence[EpisodeRecord]) -> EpisodeRecord:
     """Of one episode, by attempt and then by their place in the files."""
+    if len(records) == 1:
+        return records[0]
     return next((record for record in records if record.verdict is not Verdict.ERRORED), records[0])
 
 
@@ -161,6 +163,8 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
 
 def rejected(collected: Collected) -> dict[str, Rejected]:
     """By session, what it wrote that gave no record; lines that were cut off are left out: their end may come yet."""
+    from comborun.again.resumption import Rejected  # it brings the planner and the grid, which a report needs not
+
     by_session: defaultdict[str, list[Reject]] = defaultdict(list)
     for reject in collected.rejects:
         if reject.kind is not RejectKind.TORN:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.judging import ResultRules
+from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.episodes import DEPTH_LIMIT
 from comborun.rules.fields import (
     ENVIRONMENT,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 UNNAMED = "unnamed"
 """for what no file and no folder names"""
-WORD = 24
-"""signs: a text this short comes again and again, and is kept once"""
 EPISODES_PER_COPY = 20
 """from here on the bias of the first K episodes is below what so few episodes can show"""
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
@@ -149,6 +148,8 @@ class Reading:
     unknown: str = field(default="", compare=False)
     """what a file of no known format is"""
 
+    plain: PlainRows | None = field(default=None, compare=False, repr=False)
+
     @property
     def entries(self) -> tuple[EpisodeRecord | Aggregate, ...]:
         return (*self.records, *self.aggregates)
@@ -178,10 +179,19 @@ class Reading:
 
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
         """The record in a decoded value, or the reject that it is. `order`: its index, where it does not hold one."""
+        if self.plain is None or self.plain.identity is not context.identity:
+            self.plain = PlainRows(context.identity)
+        if order is None and (record := self.plain.read(value, line)):
+            self.records.append(record)
+            return
         if order is None and context.identity.episode.word:
             order = context.first + len(self.records)
+        known = len(self.defects)
         try:
-            self.records.append(self._record(context, line, read_row(value, context.identity, order), value))
+            record = self._record(context, line, read_row(value, context.identity, order), value)
+            self.records.append(record)
+            if order is None and len(self.defects) == known:
+                self.plain.learn(value, record)
         except RefusedError as refused:
             foreign = refused.reason in {POLICY, ENVIRONMENT} and refused.about
             self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
@@ -252,7 +262,7 @@ class Reading:
                 continue
             kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
             if kind is str:
-                extra[sys.intern(key)] = sys.intern(value) if len(value) <= WORD else value
+                extra[sys.intern(key)] = once(value)
             elif kind is not float and kind is not int:
                 extra[sys.intern(key)] = value if kind is bool or value is None else _without_nan(value)
             elif not finite(value):

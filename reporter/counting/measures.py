@@ -141,7 +141,9 @@ def failure_kinds(records: Sequence[EpisodeRecord]) -> FailureKinds:
 def kinds_of(records: Sequence[EpisodeRecord]) -> tuple[str | None, dict[int, str]]:
     """The field that says it, and how each failed episode did; empty where its record does not say so."""
     failed = [record for record in records if record.verdict is Verdict.FAILURE]
-    field = next((name for name in FAILURE_FIELDS if any(_told(record, name) for record in failed)), None)
+    held = {name for _, names in {record.names for record in failed} for name in names}
+    fields = (name for name in FAILURE_FIELDS if name in held)
+    field = next((name for name in fields if any(_told(record, name) for record in failed)), None)
     return field, {record.episode: _told(record, field) if field else "" for record in failed}
 
 
