@@ -297,7 +297,8 @@ class EpisodeRecord:
         record.attempt, record.path, record.verdict = self.attempt, self.path, verdict
         record.episode, record.line = _once(episode), _once(line)
         record.seed = None if seed is None else _once(seed)
-        record._names, record._others, record._values, record._texts = self._names, self._others, values, texts
+        record._names, record._others = self._names, self._others  # noqa: SLF001 - of its own class
+        record._values, record._texts = values, texts  # noqa: SLF001
         return record
 
     def but(self, **changes: Any) -> EpisodeRecord:
@@ -318,7 +319,7 @@ def metric_columns(records: Iterable[EpisodeRecord]) -> dict[str, list[float]]:
     """By metric, the values of the records that have it, in their order."""
     columns: dict[str, list[float]] = {}
     for names, group in groupby(records, attrgetter("_names")):
-        cells = memoryview(b"".join(record._values for record in group)).cast("d").tolist()
+        cells = memoryview(b"".join(map(attrgetter("_values"), group))).cast("d").tolist()
         for place, name in enumerate(names):
             columns.setdefault(name, []).extend(cells[place :: len(names)])
     return columns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.records.plain import PlainRows, once
+from comborun.reporter.adapters.plain import PlainRows, once
 from comborun.rules.episodes import DEPTH_LIMIT
 from comborun.rules.fields import (
     ENVIRONMENT,

@@ -14,7 +14,7 @@ from comborun.reporter.counting.aggregates import tallies
 from comborun.reporter.counting.starts import UNTOLD, Starts, starts_of
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
-from comborun.work import episodes_of, minus
+from comborun.work import episodes_of, minus, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.aggregates import AggregateCounts
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo, Spans
+
+
+UNPLANNED = 10_000
+"""episodes that count as missing because others have a lower and a higher index; of more, indices are no counts"""
 
 
 @dataclass(frozen=True)
@@ -130,13 +134,15 @@ class Pairing:
 
 def arm(combo: MergedCombo, caution: str = "") -> Arm:
     judged = [record for record in combo.accepted if record.success is not None]
+    # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
+    missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
     return Arm(
         policy=combo.policy,
         completed=frozenset(record.episode for record in judged),
         successes=frozenset(record.episode for record in judged if record.verdict is Verdict.SUCCESS),
         starts=starts_of(judged, caution),
         errored=frozenset(record.episode for record in combo.accepted if record.success is None),
-        missing=frozenset(episode for part in combo.missing for episode in part),
+        missing=frozenset(episode for part in missing for episode in part),
         contested=frozenset(episode for part in combo.contested for episode in part),
     )
 

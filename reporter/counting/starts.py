@@ -100,4 +100,3 @@ def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
     """Whether the best field that both records have holds the same hash; None where they have none in common."""
     hashes = ((a.field(name), b.field(name)) for name in HASH_FIELDS)
     return next((first == second for first, second in hashes if first is not None and second is not None), None)
-

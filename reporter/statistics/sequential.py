@@ -49,29 +49,29 @@ def decide(outcomes: Iterable[int], n_max: int, alpha: float) -> Decision:
     """The decision on pairs in index order: +1 where only A succeeded, -1 where only B did, else 0. It is the same
     however often it was asked for on the way. `alpha` is per side: two-sided 5 % over m comparisons is 0.05 / 2 / m."""
     mass = [1.0]
-    """by the pairs that A won: the probability of the walks that have not stopped"""
-    spent, different, wins, pairs = 0.0, 0, 0, 0
+    """by the pairs that A won, without the `stopped` places at either end: the probability of the walks that have not
+    stopped. So it holds some square root of n_max places, and not n_max"""
+    spent, stopped, different, wins, pairs = 0.0, 0, 0, 0, 0
     for outcome in islice(outcomes, n_max):
         pairs += 1
         if outcome:
             different, wins = different + 1, wins + (outcome > 0)
             halves = [one / 2 for one in mass]
             mass = [up + down for up, down in zip([*halves, 0.0], [0.0, *halves], strict=True)]
-        boundary, tail = _boundary(mass, alpha * pairs / n_max - spent)
+        end, tail = _boundary(mass, alpha * pairs / n_max - spent)
+        boundary = stopped + end
         if boundary <= different:
             spent += tail
             if max(wins, different - wins) >= boundary:
                 return Decision(pairs, 1 if wins >= boundary else -1, final=True)
-            stopped = different + 1 - boundary
-            mass[boundary:] = mass[:stopped] = [0.0] * stopped
+            stopped, mass = different + 1 - boundary, mass[len(mass) - end : end]
     return Decision(pairs, 0, final=pairs == n_max)
 
 
 def _boundary(mass: Sequence[float], budget: float) -> tuple[int, float]:
-    """The fewest wins that may stop the test now, and the probability of as many or more, per side."""
-    different = len(mass) - 1
-    boundary, tail = different + 1, 0.0
-    while 2 * (boundary - 1) > different and tail + mass[boundary - 1] <= budget + TOLERANCE:
+    """The first place that may stop the test now, and the probability of it and all behind it."""
+    boundary, tail = len(mass), 0.0
+    while 2 * (boundary - 1) > len(mass) - 1 and tail + mass[boundary - 1] <= budget + TOLERANCE:
         boundary -= 1
         tail += mass[boundary]
     return boundary, tail

@@ -180,3 +180,16 @@ def test_folders_that_number_their_episodes_alike_are_told_where_they_are_one_co
         run.put(output / folder / f"results/episode_{number}_final_res.json", '{"task_success": 1.0}')
     told = [defect.reason for defect in collect_run(run.write()).defects]
     assert any("number their episodes alike" in reason for reason in told) is (other != "base")
+
+
+def test_an_index_of_its_own_kind_does_not_fill_the_memory(tmp_path: Path) -> None:
+    rows = [
+        {"policy": policy, "environment": "grass", "episode": episode, "success": policy == "a"}
+        for policy in "ab"
+        for episode in (0, 1, 2, 10**17)
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    summary = report_folder(tmp_path / "in", tmp_path / "out")
+    assert [combo.counts.completed for combo in summary.combos if combo.counts] == [4, 4]
+    assert [one.unknown for one in summary.comparisons.all] == [(0, 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -163,3 +164,12 @@ def test_a_wanted_width_ends_a_test_as_soon_as_its_interval_is_narrow() -> None:
     assert width(ended) <= 0.25 < width(ended - 1)
     assert pointless_after(outcomes, (400, 0.025), 0.0, 0.0) is None
     assert pointless_after(outcomes[:19], (400, 0.025), 0.9, 0.9) is None
+
+
+def test_ten_times_the_pairs_take_no_hundred_times_as_long() -> None:
+    def seconds(pairs: int) -> float:
+        before = process_time()
+        decide([1, -1] * (pairs // 2), pairs, 0.001)
+        return process_time() - before
+
+    assert seconds(10_000) < 60 * min(seconds(1_000) for _ in range(3))

@@ -115,7 +115,9 @@ class PlainRows:
         roles = {**combo, identity.episode.name: int, identity.success.name: bool, identity.seed.name: int}
         held = places.keys() & roles.keys()
         known = [places[name] for name in (*metrics, *others) if name in places.keys() - roles.keys()]
-        whole = len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
+        whole = (
+            len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
+        )
         if not whole or not {identity.episode.name, identity.success.name} <= held:
             return None
         if any(kinds[places[name]] is not roles[name] for name in held):
