@@ -46,7 +46,7 @@ class Attempt:
         """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
-        self.gpus = self.port = ""
+        self.gpus = self.port = self.kills = ""
         self.pid = 0
         self.start = ""
         """of the command, as of every process: in clock ticks since boot"""

@@ -177,7 +177,7 @@ class RunDirectory:
         at = self.at(name, number, family)
         claim, begin = files.read(at.claim), files.read(at.begin)
         here = (begin or claim).get("boot") == process.boot_id()
-        ending, grace = self._lost(at, claim, here)
+        ending, grace = self._lost(at, claim, begin, here)
         ending.started = records.seconds(begin, "started")
         if self.nodes:
             self.nodes.freeze(at.directory)
@@ -198,7 +198,9 @@ class RunDirectory:
             if fd >= 0:
                 os.close(fd)
 
-    def _lost(self, at: AttemptLayout, claim: Mapping[str, str], here: bool) -> tuple[judging.Ending, float]:
+    def _lost(
+        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
+    ) -> tuple[judging.Ending, float]:
         """What can be said of its cause, and how long what is left of it may take to end by itself."""
         from comborun.host import judging
 
@@ -210,7 +212,7 @@ class RunDirectory:
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
         if self.nodes:
             return judging.Ending(*self.nodes.why(claim)), 0.0
-        note = f"its supervisor died before recording the end{_killed(claim)}" if here else "the machine rebooted"
+        note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
         return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
 
     # Whether another attempt follows
@@ -289,10 +291,10 @@ def _lock(path: str) -> int:
         return -1
 
 
-def _killed(claim: Mapping[str, str]) -> str:
+def _killed(begin: Mapping[str, str]) -> str:
     """How many processes the kernel has killed for lack of memory since it began, perhaps its own."""
     from comborun.host import pressure
 
-    group, _, host = claim.get("kills", "").partition(",")
+    group, _, host = begin.get("kills", "").partition(",")
     count, where = pressure.since(f",{host}") if host else (0, "")
     return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import signal
 
-from comborun.host import files, machine, pressure, served
+from comborun.host import machine, pressure, served
 from comborun.host.process import setting
 from comborun.host.watch import log_lines
 from comborun.rules import counting, patterns, records, signatures
@@ -90,7 +90,7 @@ def _host_knows(of: Attempt, ending: Ending, began: float) -> bool:
 
 def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
     """The kernel counts whom it kills; that it was this one shows in the signal."""
-    killed, where = pressure.since(files.read(of.at.claim).get("kills", ","))
+    killed, where = pressure.since(of.kills)
     if not killed:
         return False
     available = machine.memory_kib()[1]

@@ -210,7 +210,7 @@ class Dispatcher(Overseer):
         if not session:
             return
         if message.what == "window":
-            self.windows.here(session, message.attempt, message.word)
+            self.windows.here(session.name, message.attempt, message.word)
         if session.life == QUEUED and message.attempt == session.attempt + 1:
             self._ended_before_it_began(session, message.attempt)
         if message.attempt == session.attempt:  # else an echo of the past

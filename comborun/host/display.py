@@ -13,13 +13,15 @@ import socket
 import time
 
 from comborun.host import files, process
-from comborun.host.events import reset_signals
+from comborun.host.events import spawn
 from comborun.host.process import setting
-from comborun.host.surroundings import MissingResource, bind
+from comborun.host.surroundings import MissingResource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Collection, Mapping
+
+    from comborun.host.events import Action
 
 _GEOMETRY = "1280x1024x24"
 _HELLO = b"l\0\x0b\0\0\0\0\0\0\0\0\0"
@@ -30,14 +32,14 @@ _LEAVES_WITHIN_S = 3.0
 class Display:
     """The display of one attempt. Raises MissingResource where it can't be had."""
 
-    def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str, cores: str) -> None:
+    def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str) -> None:
         self.number = ""
         self.held: list[int] = []
         """descriptors that the command inherits"""
         self._server = 0
         word = asked["word"]
         if word == "xvfb":
-            self._serve(at, marker, cores, asked.get("geometry", _GEOMETRY))
+            self._serve(at, marker, asked.get("geometry", _GEOMETRY))
         elif word.startswith(":"):
             self.number = word
         else:
@@ -46,15 +48,15 @@ class Display:
             if not self.number:
                 raise MissingResource(f"`display` names no display for GPU {gpu}")
 
-    def _serve(self, at: str, marker: str, cores: str, geometry: str) -> None:
+    def _serve(self, at: str, marker: str, geometry: str) -> None:
         """Start an Xvfb and wait for its number."""
         if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
             raise MissingResource("there is no Xvfb on the PATH, which `display: xvfb` asks for")
         read, write = os.pipe()
-        self._server = os.fork()
-        if not self._server:
-            _exec(write, f"{at}/xvfb", marker, cores, geometry)
-        os.close(write)
+        try:
+            self._server = _xvfb(write, f"{at}/xvfb", marker, geometry)
+        finally:
+            os.close(write)
         number = _hear(read, setting("COMBORUN_DISPLAY_S", 15.0))
         os.close(read)
         if not number:
@@ -99,19 +101,15 @@ class Display:
             return True
 
 
-def _exec(number: int, complaints: str, marker: str, cores: str, geometry: str) -> None:
-    """In the forked process: the server."""
-    try:
-        os.setsid()
-        reset_signals()
-        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        os.dup2(number, 1)
-        os.dup2(os.open(complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), 2)
-        bind(cores)
-        words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
-        os.execvpe("Xvfb", words, {**os.environ, "COMBORUN_SESSION": marker})
-    finally:
-        os._exit(127)
+def _xvfb(number: int, complaints: str, marker: str, geometry: str) -> int:
+    """The pid of a server that writes its number to that descriptor. Raises OSError."""
+    words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
+    actions: list[Action] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, number, 1),
+        (os.POSIX_SPAWN_OPEN, 2, complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666),
+    ]
+    return spawn(words, {**os.environ, "COMBORUN_SESSION": marker}, actions)
 
 
 def _hear(fd: int, seconds: float) -> str:

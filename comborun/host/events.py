@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -9,10 +10,15 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable
+    from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple
+
+    Action = Tuple[Any, ...]
+    """one of posix_spawn, which opens or copies a descriptor"""
 
 _IGNORED = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
+_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""what it ignores"""
 _RECHECK_S = 0.2
 
 
@@ -61,6 +67,16 @@ class Events:
             self.wait(min(deadline, now + _RECHECK_S))
         return True
 
+    def told(self, pipe: int) -> bool:
+        """Wait for a byte in a pipe; False when its writer has gone, or a signal comes first."""
+        while not select.select([pipe], [], [], 0)[0]:
+            if self.heard:
+                return False
+            self.wait(math.inf, [pipe])
+        word = os.read(pipe, 1)
+        os.close(pipe)
+        return bool(word)
+
     def reap(self) -> None:
         while True:
             try:
@@ -72,19 +88,19 @@ class Events:
             self.status[pid] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-class Held:
-    """Hold back what `Events` hears."""
+def spawn(words: list[str], environment: Mapping[str, str], actions: Sequence[Action]) -> int:
+    """Start a program that leads a process session of its own; its pid. No signal is ignored or held back there.
 
-    def __enter__(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    Without a copy of this process, which a fork makes. Raises OSError.
+    """
+    default = (*_IGNORED, *_HEARD, *_OF_PYTHON)
 
-    def __exit__(self, *_: object) -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+    def start(words: list[str], setsid: bool) -> int:
+        return os.posix_spawnp(
+            words[0], words, environment, file_actions=actions, setsid=setsid, setsigmask=(), setsigdef=default
+        )
 
-
-def reset_signals() -> None:
-    """In a forked process: what its parent ignores, hears or holds back is as a program expects it."""
-    signal.set_wakeup_fd(-1)
-    for number in (*_IGNORED, *_HEARD, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+    try:
+        return start(words, setsid=True)
+    except NotImplementedError:  # a Python that was built for an old libc
+        return start(["setsid", *words], setsid=False)

@@ -1,4 +1,4 @@
-"""What the kernel counts when memory runs out: read when an attempt is claimed and again when it has failed.
+"""What the kernel counts when memory runs out: read when an attempt begins and again when it has failed.
 
 The difference is what happened meanwhile. What can't be read is empty, which is no evidence.
 """

@@ -11,6 +11,7 @@ NAME is `servers/NAME` for a model server. Exit codes:
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -18,7 +19,7 @@ import time
 from comborun.host import container, files, pressure, process
 from comborun.host.attempt import Attempt, Here, StopSequence
 from comborun.host.ending import finish
-from comborun.host.events import Events, Held, reset_signals
+from comborun.host.events import Events, spawn
 from comborun.host.process import setting
 from comborun.host.reap import Leftovers
 from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
@@ -27,10 +28,11 @@ from comborun.host.window import Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Mapping, NoReturn
+    from typing import Callable, Mapping
 
     from comborun.host.attempt import Place
     from comborun.host.display import Display
+    from comborun.host.events import Action
     from comborun.host.health import Health
     from comborun.host.watch import Verdict, Watch
 
@@ -41,8 +43,10 @@ _REFUSED = 78
 _WINDOW_S = 2.0
 """for the last lines to reach a window that takes them slowly"""
 _TRIES = 60
-_FIRST_TO_GO = "500"
-"""oom_score_adj of a command: a kernel that runs out of memory ends it before its supervisor"""
+_LATER = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ENOSPC)
+"""what keeps a command from starting now: it may start later"""
+_OOM_SCORE, _FIRST_TO_GO = "/proc/self/oom_score_adj", "500"
+"""of a command: a kernel that runs out of memory ends it before its supervisor"""
 
 
 def main(arguments: list[str]) -> int:
@@ -50,18 +54,20 @@ def main(arguments: list[str]) -> int:
     return supervise(arguments)
 
 
-def supervise(arguments: list[str]) -> int:
-    """The same in a process that has its name, such as one that the dispatcher has forked (host/windows.py)."""
-    return answer("session", _supervise, arguments)
+def supervise(arguments: list[str], grant: int = -1) -> int:
+    """The same in a process that has its name: one that the dispatcher forked (host/windows.py) waits for its grant."""
+    return answer("session", lambda words: _supervise(words, grant), arguments)
 
 
-def _supervise(arguments: list[str]) -> int:
+def _supervise(arguments: list[str], grant: int) -> int:
     try:
         supervisor = Supervisor(arguments)
     except ValueError:
         raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE") from None
     except LookupError as error:
         raise Refusal(NO_RUN, str(error.args[0])) from None
+    if grant >= 0 and not supervisor.events.told(grant):
+        return 0
     try:
         return supervisor.run()
     except Refusal as refusal:
@@ -94,6 +100,10 @@ class Supervisor(Attempt):
         """seconds since 1970"""
         self.claimed = self.begun = False
         self.interrupted = ""
+        self.identity = process.identity()
+        self._own_turn = files.read_line(_OOM_SCORE)
+        files.append(_OOM_SCORE, _FIRST_TO_GO)  # until the command has taken it over
+        process.become_subreaper()
 
     def _place(self) -> Place:
         if self.engine != "slurm":
@@ -108,7 +118,6 @@ class Supervisor(Attempt):
         self.place.open()
         self.prepare()
         self.claim()
-        process.become_subreaper()
         self.prepare_and_start()
         finish(self, self.supervise_until_exit())
         self.window.close(_WINDOW_S if self.engine != "none" else 3600.0)
@@ -137,14 +146,17 @@ class Supervisor(Attempt):
 
     def claim(self) -> None:
         """Claim the attempt. Raises Refusal if it was claimed before."""
-        pid, start, boot = process.identity()
-        facts: list[tuple[str, object]] = [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
         try:
-            self.claimed = self.place.claim([*facts, ("kills", pressure.kills()), *self.rules().fields()])
+            self.claimed = self.place.claim([*self._facts(), *self.rules().fields()])
         except OSError:
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?") from None
         if not self.claimed:
             raise Refusal(MADE, f"attempt {self.number} has been made")
+
+    def _facts(self) -> list[tuple[str, object]]:
+        """Who supervises it."""
+        pid, start, boot = self.identity
+        return [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
 
     def withdraw(self) -> None:
         """Give the attempt back after a lack of processes, memory or room: it may be made later."""
@@ -163,12 +175,14 @@ class Supervisor(Attempt):
         refusal = ""
         given = self.surroundings
         try:
+            if flaw := bind(given.cores):
+                files.append(self.at.log, f"comborun: {flaw}\n")
             given.open()
             self.port = given.port
             if self.data.get("display"):
                 from comborun.host.display import Display
 
-                word = (self.data["display"], given.gpus.indexes, self.at.directory, self.marker, given.cores)
+                word = (self.data["display"], given.gpus.indexes, self.at.directory, self.marker)
                 self.display = Display(*word)
                 given.environment["DISPLAY"] = given.environment["COMBORUN_DISPLAY"] = self.display.number
         except MissingResource as error:
@@ -180,6 +194,8 @@ class Supervisor(Attempt):
         self.began = time.monotonic()
         self.started = time.time()
         self.pid = self._start(self._environment(), refusal)
+        files.append(_OOM_SCORE, self._own_turn)
+        self.kills = pressure.kills()
         look = process.look(self.pid)
         self.start = look.start if look else ""
         self.begin()
@@ -203,43 +219,30 @@ class Supervisor(Attempt):
         return {**self.surroundings.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
 
     def _start(self, environment: Mapping[str, str], refusal: str) -> int:
-        """The pid of its script, which leads a process session and group of its own. Raises OSError."""
-        with Held():  # a signal that comes just now reaches the program, and not our handlers in its process
-            pid = os.fork()
-            if not pid:
-                try:
-                    self._exec(environment, refusal)
-                finally:
-                    os._exit(_REFUSED)
-        return pid
-
-    def _exec(self, environment: Mapping[str, str], refusal: str) -> NoReturn:
-        """In the child. Its output goes straight to the log file, with no pipe in between."""
-        os.setsid()
-        reset_signals()
-        files.append("/proc/self/oom_score_adj", _FIRST_TO_GO)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(self.at.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666), 1)
-        os.dup2(1, 2)
+        """The pid of its script, whose output goes straight to the log file. Raises OSError if it may start later."""
         for fd in (*self.place.held, *self.surroundings.held, *(self.display.held if self.display else ())):
             os.set_inheritable(fd, True)  # they live as long as the command does: its lock, its port, its display
-        for flaw in (bind(self.surroundings.cores), refusal):
-            if flaw:
-                os.write(2, f"comborun: {flaw}\n".encode("utf-8", "surrogateescape"))
+        actions: list[Action] = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, self.at.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
         if not refusal:
             try:
-                os.execvpe("bash", ["bash", f"{self.folder}/session.sh"], dict(environment))
+                return spawn(["bash", f"{self.folder}/session.sh"], environment, actions)
             except OSError as error:
-                os.write(2, f"comborun: bash can't be started: {error}\n".encode())
-        os._exit(_REFUSED)
+                if error.errno in _LATER:
+                    raise
+                refusal = f"bash can't be started: {error.strerror}"
+        files.append(self.at.log, f"comborun: {refusal}\n")
+        return spawn(["sh", "-c", f"exit {_REFUSED}"], {}, actions)
 
     def begin(self) -> None:
         """Write the begin record; tried again later if the disk is full."""
-        pid, start, boot = process.identity()
         given = self.surroundings
         told: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
-        told += [("supervisor", pid), ("supervisor_start", start), ("pid", self.pid), ("pid_start", self.start)]
-        told += [("boot", boot), ("host", self.place.node), ("multiplexer", self.engine)]
+        told += [*self._facts(), ("pid", self.pid), ("pid_start", self.start), ("kills", self.kills)]
+        told += [("host", self.place.node), ("multiplexer", self.engine)]
         told += [("address", self.place.address()), ("gpus", given.gpus.indexes)]
         told += [("first", self.first), ("count", self.count)]
         more = {"screendir": os.environ.get("SCREENDIR"), "cores": given.cores, "port": given.port}

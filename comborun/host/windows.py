@@ -1,9 +1,9 @@
-"""The windows of sessions, some of them opened before there is a slot, and the supervisors that are forked for them.
+"""The windows of sessions, and the supervisors that are forked for them, some of them before there is a slot.
 
-In a window runs lib/window.sh, which says that it is there and waits. When its session is granted a slot, the
-dispatcher forks: its child is the supervisor, and everything is imported already. A window without a supervisor has
-started nothing and claimed nothing. It closes when the dispatcher ends, and later with its supervisor: each has the
-window's FIFO open, and the window waits for its end.
+In a window runs lib/window.sh, which says that it is there and waits. Then the dispatcher forks the supervisor, which
+prepares what nobody sees and waits for a word in a pipe. It comes when its session has been granted a slot, so a free
+slot waits for no fork. A supervisor without its word has written and claimed nothing, and leaves when the dispatcher
+does. A window closes with both of them: each has the window's FIFO open, and the window waits for its end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import gc
 import math
 import os
+import sys
 import time
 
 from comborun.host import (
@@ -22,6 +23,7 @@ from comborun.host import (
 )
 from comborun.host import session as supervision
 from comborun.host.queue import STARTING
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +40,9 @@ _OF_WINDOW = ("TERM", "STY")
 
 
 class Window:
-    """A window that has no supervisor yet."""
+    """A window, and its supervisor, of a session that has not been started."""
 
-    __slots__ = ("attempt", "fd", "fifo", "pid")
+    __slots__ = ("attempt", "fd", "fifo", "grant", "pid")
 
     def __init__(self, fifo: str, attempt: int) -> None:
         """Raises OSError."""
@@ -50,15 +52,18 @@ class Window:
         self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self.pid = ""
         """of what waits there, once it has said so"""
+        self.grant = -1
+        """the pipe in which its supervisor waits for a word; -1: nothing is forked yet"""
 
     def close(self) -> None:
-        """It ends, unless a supervisor holds it; one that is still on its way finds no FIFO."""
+        """Both end, unless the supervisor has its word; a window that is still on its way finds no FIFO."""
         files.remove(self.fifo)
-        os.close(self.fd)
+        for fd in filter(lambda fd: fd >= 0, (self.fd, self.grant)):
+            os.close(fd)
 
 
 class Windows:
-    """Those that wait for their supervisors."""
+    """Those that wait for a slot."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -69,14 +74,23 @@ class Windows:
         """when there is something to fill"""
 
     def fill(self) -> None:
-        """Open windows for the first sessions of the queue, as many as there are slots."""
-        dispatcher, now = self._dispatcher, time.monotonic()
-        most = min(dispatcher.launcher.slots, MOST)
+        """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots."""
         self.due = math.inf
-        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) >= most:
-            return
-        if now < self._not_before:
+        now = time.monotonic()
+        come = [(self._dispatcher.queue[name], one) for name, one in self._open.items() if one.pid and one.grant < 0]
+        granted = [(session, window) for session, window in come if session.life == STARTING]
+        if granted or (come and now >= self._not_before):
+            self._fork(*(granted or come)[0])
+            self.due = 0.0  # the next one when no slot has become free meanwhile
+        elif now < self._not_before:
             self.due = self._not_before
+        else:
+            self._open_ahead(now)
+
+    def _open_ahead(self, now: float) -> None:
+        dispatcher = self._dispatcher
+        most = min(dispatcher.launcher.slots, MOST)
+        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) >= most:
             return
         for _, session in zip(range(most), dispatcher.launcher.eligible(now)):
             if session.name not in self._open and not self.open(session, session.attempt + 1):
@@ -96,42 +110,52 @@ class Windows:
         self._dispatcher.launcher.open_window(session, attempt, words)
         return True
 
+    def here(self, name: str, attempt: int, pid: str) -> None:
+        """A window has come, and waits for its supervisor."""
+        window = self._open.get(name)
+        if window and window.attempt == attempt:
+            window.pid = pid
+
+    def _fork(self, session: Session, window: Window) -> None:
+        """Start its supervisor, which waits for its word unless the attempt has been granted."""
+        run, kind = self._dispatcher.layout.directory, self._dispatcher.engine.kind
+        words = [run, session.name, str(window.attempt), kind]
+        try:
+            grant, window.grant = os.pipe()
+            try:
+                child = children.fork(lambda: _supervise(words, window.pid, grant), keep=(window.fd, grant))
+            finally:
+                os.close(grant)
+            self._dispatcher.children.append(child)
+            os.write(window.fd, f"{child.pid}\n".encode())
+        except OSError:  # no process is to be had
+            self.forget(session.name)
+            if session.life == STARTING:
+                self._dispatcher.launcher.refused(session, "its supervisor could not be started")
+            return
+        if session.life == STARTING and not self.go(session):
+            self._dispatcher.launcher.refused(session, "its supervisor left")
+
     def go(self, session: Session) -> bool:
-        """Start its supervisor; False when no window is there. In one that is on its way it starts when that comes."""
+        """Let its supervisor begin, now or when its window has come; False when no window is there."""
         window = self._open.get(session.name)
         if window is None or window.attempt != session.attempt:
             return False
-        if not window.pid:
+        if window.grant < 0:
             return True
-        if process.look(window.pid) is None:
-            self.forget(session.name)
-            return False
-        return self._start(session, window)
-
-    def _start(self, session: Session, window: Window) -> bool:
-        run, kind = self._dispatcher.layout.directory, self._dispatcher.engine.kind
-        words = [run, session.name, str(session.attempt), kind]
+        there = process.look(window.pid) is not None
         try:
-            child = children.fork(lambda: _supervise(words, window.pid), keep=(window.fd,))
-        except OSError:  # no process is to be had
+            there = there and os.write(window.grant, b"\n") > 0
+        except OSError:  # the supervisor has gone
+            there = False
+        if not there:
             self.forget(session.name)
             return False
-        self._dispatcher.children.append(child)
-        with contextlib.suppress(OSError):
-            os.write(window.fd, f"{child.pid}\n".encode())
         del self._open[session.name]
         window.close()
-        self._not_before = max(self._not_before, time.monotonic() + _AFTER_GO_S)
+        if time.monotonic() >= self._not_before:
+            self._not_before = time.monotonic() + _AFTER_GO_S
         return True
-
-    def here(self, session: Session, attempt: int, pid: str) -> None:
-        """A window has come, and waits."""
-        window = self._open.get(session.name)
-        if window is None or window.attempt != attempt:
-            return
-        window.pid = pid
-        if session.life == STARTING and attempt == session.attempt and not self.go(session):
-            self._dispatcher.launcher.refused(session, "its supervisor could not be started")
 
     def forget(self, name: str) -> None:
         """Its window closes, if it is there."""
@@ -148,10 +172,12 @@ class Windows:
                 self._dispatcher.launcher.later(session)
 
 
-def _supervise(words: list[str], window: str) -> None:
+def _supervise(words: list[str], window: str, grant: int) -> None:
     """In the forked process: leave the dispatcher's process session, and show the log in the window."""
     gc.freeze()
     os.setsid()
+    run, *of_session, _ = words
+    process.set_words((sys.executable, RunLayout(run).program, "session", *of_session))  # `ps` shows whose it is
     os.dup2(0, 1)  # that is /dev/null
     with contextlib.suppress(OSError):
         fd = os.open(f"/proc/{window}/fd/1", os.O_WRONLY | os.O_NOCTTY)
@@ -160,7 +186,7 @@ def _supervise(words: list[str], window: str) -> None:
     for name in _OF_WINDOW:
         if value := process.variable(window, name):
             os.environ[name] = value
-    supervision.supervise(words)
+    supervision.supervise(words, grant)
 
 
 def dismiss(folder: str) -> None:

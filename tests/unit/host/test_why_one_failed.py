@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import causes, files
+from comborun.host import causes
 from comborun.host.attempt import Attempt
 from comborun.host.causes import CpuLimit, explain
 from comborun.host.judging import Ending
@@ -23,7 +23,6 @@ def failed(tmp_path):
         Path(of.at.output).mkdir(parents=True, exist_ok=True)
         Path(of.at.log).write_text("".join(f"{line}\n" for line in log))
         of.data, of.gpus, of.count, of.grant = data, gpus, count, {"served_by": served_by}
-        files.write(of.at.claim, [("kills", ",")])
         ending = Ending(cause, note, code)
         explain(of, ending, began)
         return ending
