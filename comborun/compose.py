@@ -1,6 +1,7 @@
 """A plan as a Docker Compose file: a service for each session, with its own GPUs, range and output folder. Pure.
 
-Compose starts everything at once and knows no queue. So services that would share a GPU stand in a row: each waits
+Compose starts everything at once and knows no queue. So services that would share a GPU, a display or a name of
+`exclusive` stand in a row: each waits
 until the one before it has completed successfully, and after a failure the rest of that row does not start.
 """
 
@@ -26,13 +27,19 @@ INSIDE = "/comborun"
 """where a service has its output"""
 FILES = "/tmp/comborun"  # noqa: S108 - inside a container, where any user can write
 """where the files of `files` are in a service"""
+_X11 = "/tmp/.X11-unix:/tmp/.X11-unix"  # noqa: S108 - where X servers have their sockets
+_XVFB, _PER_HOST = "display: xvfb", "resources.per_host"
+_INSTEAD = {
+    _XVFB: "let the command start one, `xvfb-run ...`, or name an X server of the host, `display: ':1'`",
+    _PER_HOST: "leave it out of this grid, or use combo run",
+}
 _HOME = "\0"
 """no bash word holds it"""
 HEAD = """\
 # {grid}: {count} services, written by `combo export compose`. Start it with
 #   env UID=$(id -u) GID=$(id -g) docker compose up
-# Output is in ./out/SERVICE. comborun does not watch these containers: no retries, no budget of GPU memory; services on
-# one GPU run one after another, and a failure keeps the rest of its row from starting.
+# Output is in ./out/SERVICE. comborun does not watch these containers: no retries, no budget of memory; services on one
+# GPU, display or `exclusive` run one after another, and a failure keeps the rest of its row from starting.
 """
 
 _WORD = re.compile(r"\"\$(?P<name>\w+)\"|'(?P<literal>[^']*)'|\"(?P<quote>')\"|(?P<bare>[^'\"]+)")
@@ -46,17 +53,16 @@ def compose_text(plan: Plan) -> str:
         raise UserError(
             "a grid with model servers", "write their services by hand, and give their addresses to policies"
         )
-    rows: dict[tuple[int, ...], str] = {}
+    last: dict[int | str, str] = {}
     services: dict[str, Any] = {}
     for session, gpus in _granted(plan):
         services[session.name] = _service(session, gpus, plan.secrets)
-        taken = gpus or (-1,)
-        before = sorted({name for row, name in rows.items() if set(row) & set(taken) and gpus})
-        if before:
+        taken: tuple[int | str, ...] = (*gpus, *session.request.tokens)
+        if before := sorted({last[one] for one in taken if one in last}):
             services[session.name]["depends_on"] = {
                 name: {"condition": "service_completed_successfully"} for name in before
             }
-        rows = {row: name for row, name in rows.items() if not set(row) & set(taken)} | {taken: session.name}
+        last |= dict.fromkeys(taken, session.name)
     stream = io.StringIO()
     yaml = YAML()
     yaml.width = 4096
@@ -100,6 +106,9 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
     if session.around.links or box.options:
         key = "`workdir: {link_from: ...}`" if session.around.links else "`container.options`"
         raise UserError(f"{session.name} has {key}, which a Compose file has no word for", "leave it out of this grid")
+    unsayable = {_XVFB: session.display and session.display.own, _PER_HOST: session.request.per_host}
+    if key := next((key for key, present in unsayable.items() if present), ""):
+        raise UserError(f"{session.name} has `{key}`, which a Compose file has no word for", _INSTEAD[key])
     words = (*session.command, *(word for _, word in session.variables), *session.around.words)
     missing = (match["name"] for word in words for match in _WORD.finditer(word))
     if asked := next((name for name in missing if name not in {None, "HOME", *told}), ""):
@@ -107,6 +116,7 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
             f"{session.name} needs {asked}, which is known when comborun starts it", "start it with combo run"
         )
     variables = {name: expanded(word, told) for name, word in session.variables}
+    shown = {"DISPLAY": told["COMBORUN_DISPLAY"]} if session.display else {}
     entries = {
         "image": expanded(box.image, told),
         "init": True,
@@ -114,12 +124,19 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         "network_mode": "host",
         "working_dir": expanded(session.workdir or "", told),
         "environment": [
-            *(_written(f"{name}={value}") for name, value in {"PYTHONUNBUFFERED": "1", **told, **variables}.items()),
+            *(
+                _written(f"{name}={value}")
+                for name, value in {"PYTHONUNBUFFERED": "1", **told, **shown, **variables}.items()
+            ),
             *(name for name, _ in secrets),
         ],
-        "volumes": [f"./out/{session.name}:{INSIDE}/out", *(_written(expanded(mount, told)) for mount in box.mounts)],
+        "volumes": [
+            f"./out/{session.name}:{INSIDE}/out",
+            *([_X11] if session.display else ()),
+            *(_written(expanded(mount, told)) for mount in box.mounts),
+        ],
         "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, told)],
-        "deploy": _devices(gpus),
+        "deploy": _resources(session, gpus),
     }
     return {key: value for key, value in entries.items() if value}
 
@@ -136,11 +153,32 @@ def _command(session: Session, told: Mapping[str, str]) -> list[str]:
     return ["bash", "-c", "\n".join([f"mkdir -p {FILES}", *before, 'exec -- "$@"']), "bash", *command]
 
 
-def _devices(gpus: tuple[int, ...]) -> dict[str, Any]:
-    if not gpus:
-        return {}
-    device = {"driver": "nvidia", "device_ids": [DoubleQuotedScalarString(str(gpu)) for gpu in gpus]}
-    return {"resources": {"reservations": {"devices": [{**device, "capabilities": ["gpu"]}]}}}
+def _resources(session: Session, gpus: tuple[int, ...]) -> dict[str, Any]:
+    """Its GPUs; as many cores as it asks for; its memory, as a limit where the grid enforces it."""
+    cores, memory = session.request.cpus, f"{session.request.memory}M" if session.request.memory else ""
+    devices = [DoubleQuotedScalarString(str(gpu)) for gpu in gpus]
+    reserved = {
+        "memory": memory,
+        "devices": [{"driver": "nvidia", "device_ids": devices, "capabilities": ["gpu"]}] if gpus else [],
+    }
+    limits = {
+        "cpus": DoubleQuotedScalarString(str(cores)) if cores else "",
+        "memory": memory if session.watch.memory else "",
+    }
+    told = {
+        name: {key: value for key, value in part.items() if value}
+        for name, part in (("limits", limits), ("reservations", reserved))
+    }
+    resources = {name: part for name, part in told.items() if part}
+    return {"resources": resources} if resources else {}
+
+
+def _display(session: Session, gpus: tuple[int, ...]) -> str:
+    """The X server of the host that it uses; empty for none."""
+    display = session.display
+    if display is None or not display.by_gpu:
+        return display.word() if display else ""
+    return f":{dict(display.by_gpu)[gpus[0]]}"
 
 
 def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
@@ -160,5 +198,6 @@ def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
         "GPU_COUNT": len(gpus),
         "THREADS": session.threads or 1,
         "FILES": FILES,
+        **({"DISPLAY": _display(session, gpus)} if session.display else {}),
     }
     return {f"COMBORUN_{name}": str(value) for name, value in values.items()}

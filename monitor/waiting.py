@@ -156,7 +156,8 @@ def quarantined(quarantine: Sequence[Quarantine]) -> str:
 
 def blocked(status: RunStatus) -> str:
     """What keeps every session from starting; empty when nothing does."""
-    if not (status.stopped or status.hold or status.dispatcher is None or _full_disk(status)):
+    gone = status.dispatcher is None and not status.finished
+    if not (status.stopped or status.hold or gone or _full_disk(status)):
         return ""
     return status.hint or "nothing new starts until the run is resumed"
 
@@ -203,8 +204,9 @@ def queued(asked: Question) -> list[str]:
     """Why a session has not started; sentences, what weighs most first."""
     status, stopping = asked.status, blocked(asked.status)
     told = [stopping] if stopping else []
-    if status.hold and status.hold.since is not None:
-        told.append(f"nothing new starts since {asked.time(status.hold.since)}, until it is resumed")
+    if status.hold and not status.stopped:
+        since = f" since {asked.time(status.hold.since)}" if status.hold.since is not None else ""
+        told = [held(status.hold), f"nothing new starts{since}, until `combo resume {status.run}`"]
     told += _waits(asked)
     if status.scheduler:
         return [*told, *_slurm(asked, status.scheduler)]

@@ -85,8 +85,8 @@ def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
     [
         ((), {"stopped": True, "dispatcher": None}, "stopped: nothing new starts"),
         ((), {"dispatcher": None}, "the dispatcher is gone, nothing new starts"),
-        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: run `combo resume"),
-        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: run `combo resume"),
+        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: the box is full"),
+        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: mine"),
         (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
     ],
 )
@@ -95,7 +95,8 @@ def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: d
     assert maze.reasons[0].startswith(reason)
     assert not any("the next to end" in one for one in maze.reasons)
     if "paused" in reason:
-        assert maze.reasons[1] == "nothing new starts since 10:28 (2 min ago), until it is resumed"
+        assert maze.reasons[1].startswith("nothing new starts since 10:28 (2 min ago), until `combo resume ")
+        assert max(map(len, maze.reasons)) < 100, "short lines, with the command apart from the reason"
         assert not [one for one in maze.reasons if "dispatcher" in one], "it is not said to be lost"
     if "disk" not in reason:
         assert words(maze)[0] == "resume RUN"
@@ -277,6 +278,9 @@ def test_a_server_explains_itself() -> None:
     assert one.reasons[1] == "it has ended 20 s ago (timed_out: not ready in 3 s)"
     assert "1 session of the run asks it" in one.reasons
     assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]
+    over = look_at(an_answer(host=(ended,), dispatcher=None, done={"at": NOW, "succeeded": 1}))
+    (first, *_) = explain_server(view, classify(view, over), "vlm").reasons
+    assert first.startswith("it has ended"), "nothing is left that a resume would start"
 
 
 def test_a_session_says_what_the_server_that_it_asks_is_doing() -> None:

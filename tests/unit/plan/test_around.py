@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from comborun.command import CommandError, FileText, Launcher, Number, file_word, launched
 from comborun.compose import compose_text
@@ -277,6 +278,25 @@ def test_what_compose_can_not_say_is_refused() -> None:
         ("", "has no container"),
         ("container: {image: i, runtime: apptainer}\n", "runs in apptainer"),
         ("container: i\nworkdir: {link_from: /r}\n", "link_from"),
+        ("container: i\ndisplay: xvfb\n", "display: xvfb"),
+        ("container: i\nresources: {per_host: 2}\n", "per_host"),
     ):
         with pytest.raises(UserError, match=message):
             compose_text(plan_of(more + "command: run {episodes} {output_dir}\n"))
+
+
+def test_a_compose_service_gets_its_display_cores_and_memory_and_waits_for_what_it_must_have_alone() -> None:
+    axes = AXES.replace("grass", "grass, stairs, sand") + "container: i\ncommand: run {episodes} {output_dir}\n"
+    more = "resources: {cpus: 4, memory: 3 GiB, exclusive: ray}\ndisplay: ':7'\nlimits: {memory: enforce}\n"
+    services = YAML().load(compose_text(plan_of(more, axes)))["services"]
+    first, second, third = services.values()
+    assert first["deploy"]["resources"] == {
+        "limits": {"cpus": "4", "memory": "3072M"},
+        "reservations": {"memory": "3072M"},
+    }
+    assert "DISPLAY=:7" in first["environment"]
+    assert "/tmp/.X11-unix:/tmp/.X11-unix" in first["volumes"]
+    assert "depends_on" not in first
+    assert [[*one["depends_on"]] for one in (second, third)] == [["grass_flat"], ["stairs_flat"]]
+    alone = YAML().load(compose_text(plan_of(more.replace(", exclusive: ray", "").replace("display", "#"), axes)))
+    assert not any("depends_on" in one for one in alone["services"].values())
