@@ -10,9 +10,11 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
@@ -148,9 +150,11 @@ def watch(
             status = memory.status(source.view, clock)
             screen.show(status)
             was_at_once, at_once = at_once, False
+            redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
             if heed and status.link.reachable:
                 try:
-                    memory = replace(memory, undecided=heed(status))
+                    with _ticking(redraw):
+                        memory = replace(memory, undecided=heed(status))
                 except HostError:
                     at_once = not was_at_once
                 if memory.undecided != status.undecided:
@@ -226,6 +230,24 @@ def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None, end: Pa
         if tick and ticked + _TICK_S <= clock.elapsed() < deadline:
             ticked = clock.elapsed()
             tick()
+
+
+@contextmanager
+def _ticking(tick: Callable[[], None] | None) -> Iterator[None]:
+    """`tick` once a second while something else goes on, such as a fetch."""
+    over = Event()
+
+    def work() -> None:
+        while tick and not over.wait(_TICK_S):
+            tick()
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:

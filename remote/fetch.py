@@ -73,7 +73,15 @@ def mirror_directory(host: str, run: str) -> Path:
     return Path(base).expanduser() / "comborun" / clean(host) / run
 
 
-def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMIT, most: int = MOST) -> Fetched:
+def fetch(
+    transport: Transport,
+    run_dir: str,
+    mirror: Path,
+    *,
+    limit: int = LIMIT,
+    most: int = MOST,
+    tell: Callable[[int], object] = lambda _: None,
+) -> Fetched:
     """Make `mirror` hold what the run directory holds of records and results, those that a link leads to too.
 
     Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
@@ -82,7 +90,9 @@ def fetch(transport: Transport, run_dir: str, mirror: Path, *, limit: int = LIMI
     """
     copy = Mirror(mirror)
     with copy.locked():
-        return _Fetching(transport, run_dir, copy, limit, most).finish()
+        fetching = _Fetching(transport, run_dir, copy, limit, most)
+        fetching.told = tell
+        return fetching.finish()
 
 
 def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | None:
@@ -100,7 +110,7 @@ def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | No
 
 
 def fetch_files(
-    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], told: Callable[[int], None]
+    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], told: Callable[[int], object]
 ) -> Fetched:
     """Bring these files of the outputs of attempts, too, such as videos; `told` hears how many files have come."""
     copy = Mirror(mirror)
@@ -134,7 +144,7 @@ class _Fetching:
         self._skipped: dict[Skipped, None] = {}
         self.wanted: Collection[PurePosixPath] = ()
         """files that are no results"""
-        self.told: Callable[[int], None] = lambda _: None
+        self.told: Callable[[int], object] = lambda _: None
 
     def hurry(self) -> Fetched | None:
         """Bring what comes in a few seconds, but a whole file at least; None where there is more."""

@@ -69,6 +69,11 @@ class Prepared:
     secrets: bytes = field(repr=False)
     warnings: tuple[str, ...] = ()
 
+    @property
+    def sends(self) -> bool:
+        """Whether files of `sync` have to go there first."""
+        return any(one.missing for one in self.deliveries)
+
     def planned_with(self, policies: FoundPolicies) -> Plan:
         """The plan for policy files that an earlier run was planned with."""
         return laid_out(self.grid.with_files(policies), self.facts, digest_of(self.shipments), slurm=self.request.slurm)

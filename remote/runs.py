@@ -257,17 +257,23 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
         return None
 
 
-def bring(transport: Transport, run: str, directory: str, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
+def bring(
+    transport: Transport,
+    run: str,
+    directory: str,
+    most: int | None = None,
+    tell: Callable[[int], object] = lambda _: None,
+) -> tuple[Path, tuple[Skipped, ...]]:
     """Where the records of a run are on this machine, as new as on its host, and what could not be brought here.
 
-    `most` are the bytes that a mirror may hold, unless that is left to comborun.
+    `most` are the bytes that a mirror may hold, unless that is left to comborun; `tell` hears how many files have come.
     """
     copy = copy_of(transport.host, run, directory)
     if transport.host == LOCAL:
         return copy, ()
     from comborun.remote.fetch import MOST, fetch
 
-    fetched = fetch(transport, directory, copy, most=MOST if most is None else most)
+    fetched = fetch(transport, directory, copy, most=MOST if most is None else most, tell=tell)
     (copy / COMPLETED).touch()
     return copy, fetched.skipped
 

@@ -17,6 +17,7 @@ _COMMANDS = {
         "presets": ("presets", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
         "try": ("try_", "Run one episode of one combo, and say what counts of it."),
+        "docs": ("check", "Print what the documents say of a grid's key."),
         "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
         "export": ("plan", "Write the plan for another program, such as docker compose."),
     },

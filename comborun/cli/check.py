@@ -1,15 +1,19 @@
-"""combo init, schema and check: a grid file before anything runs."""
+"""combo init, docs, schema and check: a grid file before anything runs."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import grid_argument, json_option
+from comborun.cli.options import grid_argument, json_option, offers
 from comborun.cli.presets import named_preset
-from comborun.cli.terminal import answer, warn
+from comborun.cli.terminal import answer, program, warn
+from comborun.errors import UserError
 from comborun.grid import preset_starter, schema_text, starter_grid
+from comborun.reference import example_grid, key_reference, pages, shared
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -18,15 +22,52 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--name", default="my_grid", show_default=True, help="The grid's name.")
-@click.option("--preset", metavar="P", help="The program that it is for; `combo presets` lists them.")
-def init(name: str, preset: str | None) -> None:
+@click.option(
+    "--preset",
+    metavar="P",
+    shell_complete=offers("presets"),
+    help="The program that it is for; `combo presets` lists them.",
+)
+@click.option("--example", type=click.Path(path_type=Path), metavar="DIR", help="Copy the example into a new folder.")
+def init(name: str, preset: str | None, example: Path | None) -> None:
     """Write a commented starter grid to standard output.
 
     \b
     combo init --name push_cube > grid.yaml
     combo init --preset openpi > grid.yaml
+    combo init --example walker     a walking robot in MuJoCo, to run and to read
     """
+    if example:
+        _copy_example(example)
+        return
     click.echo(preset_starter(named_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
+
+
+def _copy_example(folder: Path) -> None:
+    if folder.exists():
+        raise UserError(f"{folder} is there already", "name a new folder")
+    shutil.copytree(shared("example"), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    grid = folder / "grid.yaml"
+    grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
+    click.echo(f"{folder}: the example; its simulator comes with `comborun[example]`\nNext: {program()} run {grid}")
+
+
+@click.command()
+@click.argument("topic", required=False, metavar="[KEY or PAGE]", shell_complete=offers("topics"))
+def docs(topic: str | None) -> None:
+    """Print the reference of one key of a grid, or a page of the documentation.
+
+    \b
+    combo docs limits.parallel
+    combo docs shards
+    combo docs report            a page; without a name, which there are
+    """
+    found = pages()
+    if topic is None:
+        click.echo(f"Pages: {', '.join(found)}\nKeys of a grid, such as: {program()} docs limits.parallel")
+        return
+    grid = found["grid"].read_text("utf-8")
+    click.echo_via_pager(found[topic].read_text("utf-8") if topic in found else key_reference(grid, topic))
 
 
 @click.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes commands, options, runs, sessions and hosts.
+    """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
 
     \b
     combo completion bash >> ~/.bashrc
@@ -37,6 +37,19 @@ def hosts(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]
 
 def runs(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     return _fitting([launch.run for launch in reversed(remembered())], begun)
+
+
+def presets(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    from comborun.grid import known_presets
+
+    return _fitting([*known_presets()], begun)
+
+
+def topics(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    from comborun.reference import pages, reference_keys
+
+    found = pages()
+    return _fitting([*found, *reference_keys(found["grid"].read_text("utf-8"))], begun)
 
 
 def sessions(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:

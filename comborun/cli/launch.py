@@ -24,7 +24,7 @@ from comborun.cli.options import (
     slurm_option,
 )
 from comborun.cli.status import Shown, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
 from comborun.monitor.wording import remark
@@ -148,7 +148,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         way = where.way(transport.host)
         remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
         target = Target(transport, run, publication.directory, where.options(transport.host))
-        launched = start(prepared, launched)
+        with working(f"sending files to {transport.host}" if prepared.sends else f"starting on {transport.host}"):
+            launched = start(prepared, launched)
         waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
         lacks = lacking(transport, target.directory) if publication.state == "finished" else ""
         return Started(target, launched, waits, lacks)

@@ -40,7 +40,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Answer with 
 slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
 
 
-def _offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """What completes a word: looked up when a shell asks, since it needs the plan."""
 
     def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -52,17 +52,17 @@ def _offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[s
     return offer
 
 
-sessions_argument = functools.partial(click.argument, nargs=-1, shell_complete=_offers("sessions"))
-_RUN_ARGUMENT = click.argument("run", required=False, metavar="[RUN]", shell_complete=_offers("runs"))
+sessions_argument = functools.partial(click.argument, nargs=-1, shell_complete=offers("sessions"))
+_RUN_ARGUMENT = click.argument("run", required=False, metavar="[RUN]", shell_complete=offers("runs"))
 run_option = click.option(
-    "--run", "wanted", metavar="RUN", shell_complete=_offers("runs"), help="The run; the newest by default."
+    "--run", "wanted", metavar="RUN", shell_complete=offers("runs"), help="The run; the newest by default."
 )
 _ROOT = click.option("--root", metavar="DIR", help="Folder of the runs on the host; ~/comborun by default.")
 _HOST = (
     click.option(
         "--host",
         metavar="H",
-        shell_complete=_offers("hosts"),
+        shell_complete=offers("hosts"),
         help="An ssh alias, user@host:port, or `local`; remembered from the launch.",
     ),
     click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
@@ -125,7 +125,9 @@ class Target:
             click.echo(f"Note: {harmless(sentence)}", err=True)
         return found.names
 
-    def bring(self, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
+    def bring(
+        self, most: int | None = None, tell: Callable[[int], object] = lambda _: None
+    ) -> tuple[Path, tuple[Skipped, ...]]:
         """Where its records are on this machine, as new as on its host, and what could not be brought here.
 
         It is said where they are not as new, since the host does not answer. Raises HostError where there are none.
@@ -137,7 +139,7 @@ class Target:
             click.echo(f"! {harmless(self.away.message)}", err=True)
             click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
-        return bring(self.transport, self.run, self.directory, most)
+        return bring(self.transport, self.run, self.directory, most, tell)
 
     def bring_some(self) -> tuple[Path, tuple[Skipped, ...]] | None:
         """The same while somebody watches the host: what comes in seconds; None where that is not all."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import json_option
+from comborun.cli.options import json_option, offers
 from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, read_preset
@@ -46,7 +46,7 @@ def presets(context: click.Context, as_json: bool) -> None:
 
 
 @presets.command()
-@click.argument("preset")
+@click.argument("preset", shell_complete=offers("presets"))
 @json_option
 def show(preset: str, as_json: bool) -> None:
     """Explain a preset: what it runs, what it needs, what must be known, and which keys it sets.

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, root_options
-from comborun.cli.terminal import answer, program, show_rows, wrapped
+from comborun.cli.terminal import answer, program, show_rows, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
@@ -77,12 +77,14 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
         from comborun.reporter import report_folder
 
         folder = output or Path(run) / "report"
-        summary = report_folder(Path(run), folder, forms, _plan(grid, where) if grid else None)
+        plan = _plan(grid, where) if grid else None
+        with working("making the report"):
+            summary = report_folder(Path(run), folder, forms, plan)
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
         target = where.find(run, kept=True)
-        source, skipped = target.bring(_size(how["max_size"]))
+        source, skipped = brought(target, _size(how["max_size"]))
         if how["videos"]:
             bring_videos(target, source, skipped, how["videos"])
         summary, folder = make_report(source, skipped, output, forms)
@@ -105,7 +107,8 @@ def make_report(
 
     show_skipped(skipped)
     folder = output or source / "report"
-    return report_run(source, folder, dict(skipped), forms), folder
+    with working("making the report"):
+        return report_run(source, folder, dict(skipped), forms), folder
 
 
 def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:
@@ -166,11 +169,17 @@ def _collect(word: str, where: Where) -> tuple[Collected, Path]:
     return (collect_folder(Path(word)), Path(word)) if _is_folder(word, where) else collected(where.find(word))
 
 
+def brought(target: Target, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
+    """Where the records of a run are on this machine, and what could not be brought here."""
+    with working("bringing the records here") as tell:
+        return target.bring(most, lambda files: tell(several(files, "file")))
+
+
 def collected(target: Target) -> tuple[Collected, Path]:
     """All that a run has recorded, and where it is on this machine."""
     from comborun.reporter.collect import collect_run
 
-    source, skipped = target.bring()
+    source, skipped = brought(target)
     show_skipped(skipped)
     return collect_run(source, dict(skipped)), source
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import differences, make_report, show_report
+from comborun.cli.report import brought, differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
@@ -101,7 +101,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         mirror = Mirroring(target) if target.transport.host != LOCAL else None
         ended = watch(source, shown.screen(), Clock(), settings, stop_early or mirror)
         # a host that went away just when the report was to be made is waited for
-        copy = until_answered(target.bring, Clock(), settings, _show_lost_link)
+        copy = until_answered(partial(brought, target), Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
     except KeyboardInterrupt:
         _show_way_back(target, ended)

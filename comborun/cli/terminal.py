@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+QUIET_S = 2.0
+"""what takes no longer says nothing of itself"""
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
     errno.EDQUOT: "your quota on that disk is used up",
@@ -100,6 +103,31 @@ def repeatable() -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo("\nInterrupted: it may be only partly done. Run the same command again to finish.", err=True)
         raise
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[Callable[[object], None]]:
+    """Say on standard error what goes on, once it takes more than two seconds: with a clock on a terminal, else once.
+
+    What is yielded takes how far it is.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    words, at = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[at]"))
+    shown = Progress(SpinnerColumn("line"), words, TimeElapsedColumn(), at, console=console, transient=True)
+    task = shown.add_task(what, at="")
+    late = threading.Timer(QUIET_S, shown.start if console.is_terminal else lambda: click.echo(f"{what} ...", err=True))
+    late.daemon = True
+    late.start()
+    try:
+        yield lambda at: shown.update(task, at=str(at))
+    finally:
+        late.cancel()
+        late.join()
+        if console.is_terminal:
+            shown.stop()
 
 
 def colour() -> bool | None:

@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "check": (GRID,),
     "clean": ("--older", "0", "--yes"),
     "completion": ("bash",),
+    "docs": ("limits.parallel",),
     "doctor": ("--host", "local"),
     "drain": (),
     "canary": (),

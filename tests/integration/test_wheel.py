@@ -53,8 +53,11 @@ def shipped() -> set[str]:
     return {path.relative_to(CHECKOUT).as_posix() for path in files if path.parent.name != "__pycache__"}
 
 
-def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.Path) -> None:
-    assert held(wheel) == shipped()
+def test_it_holds_the_packages_the_documents_the_example_and_nothing_else(wheel: zipfile.Path) -> None:
+    carried = {name for name in held(wheel) if name.startswith("comborun/shared/")}
+    assert held(wheel) - carried == shipped()
+    assert {"comborun/shared/docs/grid.md", "comborun/shared/example/checkpoints/flat.npz"} <= carried
+    assert {name.split("/")[2] for name in carried} == {"docs", "example"}
 
 
 def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
@@ -78,6 +81,10 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk) -> None:
     assert planned.returncode == 0, planned.stderr
     assert "4 sessions, 16 episodes" in planned.stdout
     assert '"$schema"' in installed.combo("schema").stdout
+    assert "sessions that run at once" in installed.combo("docs", "limits.parallel").stdout
+    assert installed.combo("init", "--example", str(installed.home / "walker")).returncode == 0
+    assert "8 combos" in installed.combo("check", str(installed.home / "walker/grid.yaml")).stdout
+    assert "../.venv" not in (installed.home / "walker/grid.yaml").read_text()
     look = "from comborun.remote import program as l; from comborun.remote.ssh import shell as s; "
     look += "print(len(s.program()), len(l.library_files()))"
     seen = subprocess.run(

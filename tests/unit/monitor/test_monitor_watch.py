@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from box import until
 from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer, status_of
@@ -257,6 +258,21 @@ def test_what_heed_can_not_ask_of_a_host_that_is_there_does_not_make_the_looks_a
     _, screen, clock = play(*[GOES_ON] * 4, HAS_ENDED, heed=refused)
     assert len(screen.seen) == 5
     assert clock.passed == 120
+
+
+def test_the_time_goes_on_in_a_table_while_a_fetch_takes_seconds_and_stops_with_it() -> None:
+    shown = []
+
+    def slow(_: RunStatus) -> str:
+        until(lambda: len(screens[0].seen) >= 3, "it was drawn twice more")
+        shown.append(len(screens[0].seen))
+        return ""
+
+    screens = [Pictures(ticking=True)]
+    source, settings = Source(StagedHost([GOES_ON, HAS_ENDED]), VIEW), Settings(2.0, chance=lambda: 1.0)
+    watch(source, screens[0], HandClock(), settings, lambda seen: "" if seen.finished else slow(seen))
+    assert shown[0] >= 3
+    assert [one.finished for one in screens[0].seen][-1]
 
 
 # When to look next
