@@ -35,7 +35,7 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
 ) -> None:
     publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
     steps = {
-        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local")),
+        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends=False),
         "settle": SimpleNamespace(publication=publication),
         "remember": None,
     }
