@@ -52,6 +52,12 @@ def test_a_session_that_says_no_memory_has_its_gpu_alone_unless_the_grid_says_ho
         assert at_once(plan, on) == fitting
 
 
+def test_a_gpu_of_which_others_leave_less_than_a_tenth_takes_no_session_that_says_no_memory() -> None:
+    for used, fitting in ((7000, 1), (74000, 0)):
+        on = host(Card(0, "", "", 80000, used))
+        assert at_once(laid("resources: {gpus: 1}\n", on), on) == fitting, "as on the host"
+
+
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
     small, large = (Job(5, Request(1, gpu_memory=size)) for size in (8000, 30000))
     capacity = gpus({0: 10000, 1: 35000})
