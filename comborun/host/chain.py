@@ -6,7 +6,6 @@ import os
 from collections import Counter
 
 from comborun.host import files, judging
-from comborun.host.results import holds
 from comborun.rules import globs, tally
 from comborun.rules.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.words import Completeness
@@ -135,7 +134,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:
     at = run.at(name, number)
     rules = judging.Rules.of(files.read(at.claim))
-    return [path for path in globs.found(at.output, rules.files) if holds(f"{at.output}/{path}")]
+    return [path for path in globs.found(at.output, rules.files) if files.size(f"{at.output}/{path}")]
 
 
 def _link(target: str, path: str) -> None:

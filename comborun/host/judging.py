@@ -11,7 +11,7 @@ import os
 import time
 
 from comborun.host import files
-from comborun.host.results import Folder, holds
+from comborun.host.results import Folder
 from comborun.rules import globs, records, tally, videos
 from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
@@ -174,7 +174,7 @@ class Watched:
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
         """By counts that were just made."""
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
-        held = sum(any(holds(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
+        held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
         return tally.completeness(self.rules.asked, counts, held, self.folder.found, code)
 

@@ -22,14 +22,6 @@ WHOLE_WHILE_RUNNING = 4 << 20
 """bytes of a document that is read again and again while its session runs"""
 
 
-def holds(path: str) -> bool:
-    """Whether a file has something in it."""
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return False
-
-
 class Folder:
     """The output folder of one attempt."""
 

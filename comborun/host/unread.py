@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from comborun.host.results import Folder, holds
+from comborun.host.files import size
+from comborun.host.results import Folder
 from comborun.rules import episodes, globs, tally
 from comborun.rules.fields import Identity
 from comborun.rules.proposals import advice, propose
@@ -35,7 +36,7 @@ LOG_PATTERNS = (
 def unread(at: AttemptLayout, rules: Rules) -> str:
     """A sentence, empty where nothing that was written is like a result. Files come first, then the log."""
     taken = set(globs.found(at.output, rules.files))
-    written = (path for path in globs.matching(at.output, "**") if path not in taken and holds(f"{at.output}/{path}"))
+    written = (path for path in globs.matching(at.output, "**") if path not in taken and size(f"{at.output}/{path}"))
     others = sorted(islice(written, _FILES_MOST))
     own = f"the pattern takes {', '.join(rules.files)}"
     refused = ""
@@ -51,7 +52,7 @@ def unread(at: AttemptLayout, rules: Rules) -> str:
 
 def _log(at: AttemptLayout, rules: Rules) -> str:
     """The log, by the first pattern that finds an episode in it."""
-    if rules.source == "log" or not holds(at.log) or os.path.getsize(at.log) > _LOG_MOST:
+    if rules.source == "log" or not 0 < size(at.log) <= _LOG_MOST:
         return ""
     path = os.path.relpath(at.log, at.output)
     for pattern in LOG_PATTERNS:
