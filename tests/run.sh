@@ -62,7 +62,7 @@ old_python() { # <version>
 }
 
 travelling_tests() { # <virtual environment> <argument of pytest>...: the usual Python has tried thousands of inputs
-  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=100 "$1/bin/python" -m pytest -q -c /dev/null \
+  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=50 "$1/bin/python" -m pytest -q -c /dev/null \
     -o cache_dir="$1/.cache" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 

@@ -85,7 +85,7 @@ contents = st.binary(max_size=300) | logs | documents | rows | mangled
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=250)
+@settings(max_examples=80)
 @given(content=contents, context=contexts)
 def test_no_adapter_raises_and_everything_has_its_place(format_: str, content: bytes, context: Context) -> None:
     reading = read_text(format_, content, context)
@@ -120,7 +120,7 @@ def test_no_printed_value_is_too_strange(text: str) -> None:
 noise_lines = st.text(max_size=20).filter(lambda text: "episode" not in text and ":" not in text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.lists(noise_lines, max_size=3), st.integers(1, 6))
 def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> None:
     episodes = [f"Success: True\n# episodes completed so far: {n}\n" for n in range(1, count + 1)]
@@ -129,7 +129,7 @@ def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> N
     assert verdicts(found) == dict.fromkeys(range(count), "success")
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.lists(st.text(alphabet="([{'\"0aT,", max_size=10), max_size=3))
 def test_a_broken_tuple_costs_no_whole_one(broken: list[str]) -> None:
     text = "".join(f"results:  (x{line}\n" for line in broken) + "results:  ('env', [True, False], {})\n"

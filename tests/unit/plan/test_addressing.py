@@ -68,6 +68,14 @@ def test_who_only_looks_is_shown_the_closest_session_and_who_acts_is_asked() -> 
     assert "stairs_flat" in refused.value.hint
 
 
+def test_a_name_that_is_like_none_of_many_is_refused_with_the_command_that_lists_them() -> None:
+    plan = a_plan([a_session("flat", f"maze{number}") for number in range(13)])
+    for guess in (False, True):
+        with pytest.raises(UserError) as refused:
+            addressed(plan, "run-1", ["nosuch"], tuple, guess=guess)
+        assert "status run-1 names them" in refused.value.hint
+
+
 def test_an_environment_alone_is_answered_with_its_sessions() -> None:
     with pytest.raises(UserError) as refused:
         meant(a_plan([FLAT, ROBUST]), "stairs")

@@ -20,7 +20,7 @@ from comborun.rules.fields import Identity
 from comborun.rules.rows import Rows
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-MANY = int(os.environ.get("COMBORUN_FUZZ", "1000"))
+MANY = int(os.environ.get("COMBORUN_FUZZ", "300"))
 """inputs for each format; 100000 in a long run"""
 TEN = [True, True, False, True, True, True, True, True, True, False]
 
