@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import comborun
 from comborun.errors import HostError, UserError
-from comborun.remote.transport import Completed
+from comborun.remote.transport import LOCAL, Completed
 from comborun.text import MIB
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(comborun.__file__).resolve().parent
 _PROGRAM = "comborun_host"
+_IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
 
 import sys
@@ -71,12 +71,9 @@ def packed(verb: str) -> bytes:
 
 def _imports(text: str) -> Iterator[str]:
     """Names that may be modules of comborun."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("comborun."))
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("comborun."):
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    for module, names in _IMPORT.findall(text):
+        yield module
+        yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
 
 
 NO_RUN = 251
@@ -118,6 +115,12 @@ class Sent:
     def get_source(self, name):
         return sources[name][1]
 sys.meta_path.insert(0, Sent())
+from comborun.host.__main__ import main
+sys.exit(main())
+"""
+_HERE = f"""
+import sys
+sys.path.append({str(_PACKAGE.parent)!r})
 from comborun.host.__main__ import main
 sys.exit(main())
 """
@@ -167,11 +170,17 @@ def run_packed(
     limit: int = 64 * MIB,
     python: Python = ANY,
 ) -> Completed:
-    """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does."""
-    sources = packed(verb)
-    stdin = b"%d\n" % len(sources) + sources + stdin
-    here = "" if python.named or transport.host != "local" else sys.executable
-    options = (_LOADER, python.known or here, python.named, str(len(python.roots)), *python.roots)
+    """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does.
+
+    On this machine they are there already.
+    """
+    local = transport.host == LOCAL
+    if not local:
+        sources = packed(verb)
+        stdin = b"%d\n" % len(sources) + sources + stdin
+    here = sys.executable if local and not python.named else ""
+    loader = _HERE if local else _LOADER
+    options = (loader, python.known or here, python.named, str(len(python.roots)), *python.roots)
     script = finder() + _PACKED
     return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout, limit=limit))
 

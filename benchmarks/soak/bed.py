@@ -29,7 +29,7 @@ KNOBS = {
     "COMBORUN_WATCH_S": "1",
 }
 """shorter than a user has them, so that a round takes seconds"""
-SIZE = 24 << 20
+SIZE = 48 << 20
 """of a run's own file system, where there can be one"""
 
 

@@ -14,5 +14,5 @@ class Prefaced(LocalTransport):
         self.preface = preface
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        assert args[0].lstrip().startswith("import json"), "the first argument is the loader"
+        assert args[0].lstrip().startswith("import "), "the first argument is the loader"
         return super().run(script, self.preface + args[0], *args[1:], **options)

@@ -161,6 +161,8 @@ def test_a_folder_that_is_no_run_and_one_of_an_older_comborun_have_codes_of_thei
 
 def test_a_program_that_did_not_arrive_whole_does_nothing() -> None:
     class Cut(LocalTransport):
+        host = "far"
+
         def run(self, script: str, *args: str, stdin: bytes = b"", **options: Any) -> Completed:
             return super().run(script, *args, stdin=stdin[:-40], **options)
 
