@@ -145,7 +145,7 @@ class Place:
         """What attaches to it."""
         return ""
 
-    def beat(self) -> str:
+    def heartbeat(self) -> str:
         """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
         return ""
 
@@ -157,7 +157,7 @@ class Place:
         """Its end is on record."""
 
 
-class Here(Place):
+class LocalPlace(Place):
     """In a window of tmux or screen, or in a terminal. Tasks of Slurm have host/task.py."""
 
     def __init__(self, of: Attempt, engine: str) -> None:

@@ -13,9 +13,9 @@ import socket
 import time
 
 from comborun.host import files, process
+from comborun.host.environment import MissingResource
 from comborun.host.events import spawn
 from comborun.host.process import setting
-from comborun.host.surroundings import MissingResource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import signal
 import time
 
 from comborun.host import container, files, pressure, process
-from comborun.host.attempt import Attempt, Here, StopSequence
+from comborun.host.attempt import Attempt, LocalPlace, StopSequence
 from comborun.host.ending import finish
+from comborun.host.environment import CommandEnvironment, MissingResource, bind
 from comborun.host.events import Events, spawn
 from comborun.host.process import setting
 from comborun.host.reap import Leftovers
 from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
-from comborun.host.surroundings import CommandEnvironment, MissingResource, bind
 from comborun.host.window import Window
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ class Supervisor(Attempt):
         self.engine = arguments[3]
         self.events = Events()
         self.remains = Leftovers(self.marker, self.events.until)
-        self.surroundings: CommandEnvironment
+        self.given: CommandEnvironment
         self.display: Display | None = None
         self.window: Window
         self.watch: Watch | Health | None = None
@@ -107,10 +107,10 @@ class Supervisor(Attempt):
 
     def _place(self) -> Place:
         if self.engine != "slurm":
-            return Here(self, self.engine)
-        from comborun.host.task import Start
+            return LocalPlace(self, self.engine)
+        from comborun.host.task import SlurmPlace
 
-        return Start(self.run_layout.directory, self.name, self.number)
+        return SlurmPlace(self.run_layout.directory, self.name, self.number)
 
     def run(self) -> int:
         if os.path.exists(self.at.claim):
@@ -133,14 +133,14 @@ class Supervisor(Attempt):
             self.read(self.place.grant())
         except LookupError as error:
             raise Refusal(NO_RUN, str(error.args[0])) from None
-        self.surroundings = CommandEnvironment(self.run_layout, self.data, self.grant)
-        self.gpus = self.surroundings.gpus.indexes
+        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
+        self.gpus = self.given.gpus.indexes
         if self.data.get("servers"):
             from comborun.host import served
 
             words = (self.run_layout.directory, self.data["servers"], self.grant.get("gpus", ""), self.grant)
             try:
-                self.surroundings.environment.update(served.environment(*words))
+                self.given.environment.update(served.environment(*words))
             except LookupError as error:
                 raise Refusal(LACKING, str(error.args[0])) from None
 
@@ -173,7 +173,7 @@ class Supervisor(Attempt):
     def prepare_and_start(self) -> None:
         """Provide what the command asks for and start it. If something is missing, the launch has failed."""
         refusal = ""
-        given = self.surroundings
+        given = self.given
         try:
             if flaw := bind(given.cores):
                 files.append(self.at.log, f"comborun: {flaw}\n")
@@ -216,11 +216,11 @@ class Supervisor(Attempt):
         }
         if self.data.get("files"):
             own["FILES"] = self.at.files
-        return {**self.surroundings.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
+        return {**self.given.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
 
     def _start(self, environment: Mapping[str, str], refusal: str) -> int:
         """The pid of its script, whose output goes straight to the log file. Raises OSError if it may start later."""
-        for fd in (*self.place.held, *self.surroundings.held, *(self.display.held if self.display else ())):
+        for fd in (*self.place.held, *self.given.held, *(self.display.held if self.display else ())):
             os.set_inheritable(fd, True)  # they live as long as the command does: its lock, its port, its display
         actions: list[Action] = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -239,7 +239,7 @@ class Supervisor(Attempt):
 
     def begin(self) -> None:
         """Write the begin record; tried again later if the disk is full."""
-        given = self.surroundings
+        given = self.given
         told: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
         told += [*self._facts(), ("pid", self.pid), ("pid_start", self.start), ("kills", self.kills)]
         told += [("host", self.place.node), ("multiplexer", self.engine)]
@@ -294,7 +294,7 @@ class Supervisor(Attempt):
             self.ladder.begin()
 
     def _once_in_a_while(self) -> None:
-        said = self.place.beat()
+        said = self.place.heartbeat()
         if said == "closed":
             process.send_all(self.pid, signal.SIGKILL)  # what it still writes counts for nothing
         elif said == "stop" and not (self.interrupted or self.ladder.begun):

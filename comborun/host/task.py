@@ -34,8 +34,8 @@ HELD = "the run is held"
 _OVER = ("succeeded", "cancelled", "not needed")
 
 
-class Start(Place):
-    """One start of a Slurm task: the place where its supervisor runs. Raises LookupError outside a Slurm task."""
+class SlurmPlace(Place):
+    """In one start of a Slurm task. Raises LookupError outside a Slurm task."""
 
     def __init__(self, run: str, name: str, number: int) -> None:
         self.attempts = RunDirectory(run)
@@ -92,7 +92,7 @@ class Start(Place):
     def address(self) -> str:
         return self.job
 
-    def beat(self) -> str:
+    def heartbeat(self) -> str:
         """A stop has its signal as a rule, so the mark is heeded from the second look on."""
         with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
             file.write(f"{time.time():.6f}\n")

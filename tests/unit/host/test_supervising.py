@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import container, process, surroundings
+from comborun.host import container, process
+from comborun.host import environment as given
 from comborun.host.ending import with_output
 
 ROOT = str(Path(__file__).resolve().parents[3])
@@ -130,7 +131,7 @@ def test_what_forks_quickly_into_new_sessions_and_ignores_term_can_not_run_away(
 )
 def test_each_pin_mode_tells_of_the_gpus_in_its_own_way(pin, seen):
     environment = {"CUDA_VISIBLE_DEVICES": "7"}
-    surroundings.Gpus(pin, "2,5", "GPU-aaaaaaaa,GPU-bbbbbbbb").fill(environment)
+    given.Gpus(pin, "2,5", "GPU-aaaaaaaa,GPU-bbbbbbbb").fill(environment)
     order = {} if pin == "none" else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     first = {"COMBORUN_GPU": seen["COMBORUN_GPUS"][0], "COMBORUN_GPU_COUNT": "2"}
     assert environment == {**seen, **order, **first}
@@ -138,19 +139,19 @@ def test_each_pin_mode_tells_of_the_gpus_in_its_own_way(pin, seen):
 
 @pytest.mark.parametrize(("gpus", "uuids", "visible"), [("2,5", "GPU-aaaaaaaa", "2,5"), ("2;rm", "", "")])
 def test_a_grant_that_is_torn_names_no_gpu_that_is_not_there(gpus, uuids, visible):
-    assert surroundings.Gpus("cvd", gpus, uuids).visible == visible
+    assert given.Gpus("cvd", gpus, uuids).visible == visible
 
 
 def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "ports"))
-    taken = [surroundings.take_port() for _ in range(20)]
+    taken = [given.take_port() for _ in range(20)]
     assert len({port for port, _ in taken}) == 20
     for _, lock in taken:
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(surroundings.MissingResource, match="not a folder of this user"):
-        surroundings.take_port()
+    with pytest.raises(given.MissingResource, match="not a folder of this user"):
+        given.take_port()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from recorded import queue_rows, record
 
 from comborun.host import files
 from comborun.host import task as task_module
-from comborun.host.task import Start
+from comborun.host.task import SlurmPlace
 
 __all__ = ["cluster"]
 
@@ -54,11 +54,11 @@ def begins(run: Cluster) -> str:
     return ""
 
 
-def start(run: Cluster, number: int = 1) -> Start:
-    return Start(str(run.run), "env_one", number)
+def start(run: Cluster, number: int = 1) -> SlurmPlace:
+    return SlurmPlace(str(run.run), "env_one", number)
 
 
-def claim(begun: Start) -> bool:
+def claim(begun: SlurmPlace) -> bool:
     begun.open()
     return begun.claim([("count", 1)])
 
@@ -157,20 +157,20 @@ def test_another_start_makes_another_attempt_where_the_last_one_calls_for_it(
 def test_a_start_beats_and_hears_that_it_was_closed(run: Cluster) -> None:
     begun = start(run)
     claim(begun)
-    assert begun.beat() == ""
+    assert begun.heartbeat() == ""
     assert time.time() - (Path(run.at) / "beat").stat().st_mtime < HOUR
     end(run)
-    assert begun.beat() == "", "the end of another start is no end"
+    assert begun.heartbeat() == "", "the end of another start is no end"
     end(run, nonce=begun.nonce)
-    assert begun.beat() == "closed"
+    assert begun.heartbeat() == "closed"
 
 
 def test_a_start_that_hears_of_a_stop_says_so_for_whoever_judges(run: Cluster) -> None:
     begun = start(run)
     claim(begun)
     files.write(f"{run.at}/stop", [("pid", "1"), ("boot", "elsewhere")])
-    assert begun.beat() == "", "Slurm may bring the signal"
-    assert begun.beat() == "stop"
+    assert begun.heartbeat() == "", "Slurm may bring the signal"
+    assert begun.heartbeat() == "stop"
     assert begun.why() == ("stopped", "")
     assert files.read(f"{run.at}/stop") == {"pid": "1", "boot": "elsewhere", "signalled": "1"}
 
