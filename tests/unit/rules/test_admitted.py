@@ -114,8 +114,8 @@ def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
 
 def test_sessions_of_a_run_that_say_no_memory_share_a_gpu_as_its_limits_say_whatever_they_hold() -> None:
     host, asks = ledger(24000, per_gpu=2), Request(gpus=1)
-    host.room.told_by_driver = True
-    host.room.tell_gpu(0, 24576, 0)
+    host.capacity.told_by_driver = True
+    host.capacity.measure_gpu(0, 24576, 0)
     host.take("a", asks, (0,))
     host.charge("a", {0: 23900})
     assert host.choose(asks) == (0,)
