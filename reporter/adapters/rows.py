@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -136,6 +135,8 @@ def _decoded(line: bytes) -> tuple[list[Any], str]:
     """The values of a line, by orjson where it says the same as the rules' own decoder: that one has the last word on
     whatever orjson refuses, on integers of 19 digits and more, and on what may be nested deeply."""
     if _LONG_NUMBER not in line.translate(_DIGITS) and line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
-        with suppress(ValueError):
+        try:
             return [_loads(line)], ""
+        except ValueError:
+            return decode_line(line)
     return decode_line(line)

@@ -25,7 +25,6 @@ from comborun.reporter.statistics.pooled import Stratum, pooled_p
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.attempt import EpisodeRecord
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
     from comborun.reporter.statistics.proportion import Interval
@@ -85,14 +84,14 @@ class Graded(Tested):
 
 def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
     told = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
-    records: list[EpisodeRecord] = [record for record in told if metric in record.metrics]
-    values = {record.episode: record.metrics[metric] for record in records}
+    found = [(record, value) for record in told if (value := record.metric(metric)) is not None]
+    values = {record.episode: value for record, value in found}
     return Scores(
         Arm(
             policy=combo.policy,
             completed=frozenset(values),
             successes=frozenset(),
-            starts=starts_of(records, caution),
+            starts=starts_of([record for record, _ in found], caution),
             errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
             missing=frozenset(episode for part in combo.missing for episode in part),
             contested=frozenset(episode for part in combo.contested for episode in part),

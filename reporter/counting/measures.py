@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
@@ -180,7 +180,9 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
     """None unless every completed record names its copy of the environment and its place there, and there are several
     copies."""
     copies: dict[object, list[tuple[float, bool]]] = {}
-    for record in _judged(records):
+    for record in records:
+        if record.success is None:
+            continue
         order, copy = record.metric(ORDER), record.field(COPY)
         if order is None or not isinstance(copy, str | int | float):
             return None
@@ -202,12 +204,8 @@ def _running(records: Sequence[EpisodeRecord]) -> Running:
     count = len(records)
     step = max(1, count // PLACES)
     places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
-    found, successes = [], 0
-    for n, record in enumerate(records, 1):
-        successes += record.verdict is Verdict.SUCCESS
-        if n in places:
-            found.append((n, successes))
-    return tuple(found)
+    successes = list(accumulate(record.verdict is Verdict.SUCCESS for record in records))
+    return tuple((n, int(successes[n - 1])) for n in sorted(places))
 
 
 def _judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:

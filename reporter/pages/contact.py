@@ -51,7 +51,7 @@ class ContactSheet:
 
 def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:
     """Of the failed and errored episodes with a video in `directory`; None where no such episode names one."""
-    filmed = [record for record in episodes if not record.success and isinstance(record.extra.get("video"), str)]
+    filmed = [record for record in episodes if not record.success and isinstance(record.field("video"), str)]
     if not filmed:
         return None
     there = [record for record in filmed if _inside(directory, str(record.extra["video"]))]
