@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import secrets
 import select
 import signal
 import subprocess
@@ -36,7 +37,7 @@ class Supervisor:
 
     def __init__(self, run, program, gpus="", count=3, grant=None, **data):
         run.mkdir()
-        (run / "id").write_text("grid-1\n")
+        (run / "id").write_text(f"grid-{secrets.token_hex(4)}\n")  # others may run this test now: no process is theirs
         self.said = []
         self.of = of = Attempt(str(run), "env_one", "1")
         self.at = of.at
@@ -215,15 +216,15 @@ def test_a_gpu_that_does_nothing_saves_nobody_and_is_asked_before_the_end(superv
 
 def test_an_nvidia_smi_that_hangs_holds_nobody_up(supervise, pmon):
     pmon(40, then="exec sleep 60")
-    one = supervise("time.sleep(60)", {"COMBORUN_GPU_S": "1"}, gpus="0", stall_s=1)
+    one = supervise("time.sleep(60)", {"COMBORUN_GPU_S": "3"}, gpus="0", stall_s=1)
     began, longest = time.monotonic(), 0.0
     while one.watch.due() != math.inf:
         before = time.monotonic()
         one.watch.look()
         longest = max(longest, time.monotonic() - before)
-        assert before - began < 15
+        assert before - began < 30
         time.sleep(0.02)
-    assert longest < 0.5
+    assert longest < 2
     assert files.read(one.at.verdict)["cause"] == "stalled"
 
 
@@ -249,7 +250,8 @@ def test_who_waits_for_a_core_works(tmp_path):
     """Two programs on one core: both together want twice what they get."""
     core = min(os.sched_getaffinity(0))
     spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint('on it', flush=True)\nwhile True: pass"
-    environment = {**os.environ, "COMBORUN_SESSION": "grid-1/env_one/1"}
+    marker = f"grid-{secrets.token_hex(4)}/env_one/1"
+    environment = {**os.environ, "COMBORUN_SESSION": marker}
     words = [sys.executable, "-S", "-c", spin]
     children = [subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
 
@@ -258,7 +260,7 @@ def test_who_waits_for_a_core_works(tmp_path):
 
     try:
         assert {child.stdout.readline() for child in children} == {b"on it\n"}
-        seen = Activity("grid-1/env_one/1")
+        seen = Activity(marker)
         seen.find(now=True)
         seen.look()
         before, wanted, deadline = got(), 0.0, time.monotonic() + 30
