@@ -11,19 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
+from comborun.rules.episodes import TRAINING
 from comborun.rules.patterns import PatternError, unhurried
 from comborun.rules.words import Failure
 
 Source = Literal["output", "log"]
 """of records: files below the output folder, or the log"""
-FORMATS = (
-    *("jsonl-rows", "completion-rows", "job-rows", "table", "arrays", "inspect-log", "episode-list"),
-    *("json-per-file", "json-list-last", "eval-info"),
-    *("log-lines", "log-tuple", "kn-aggregate", "rank-metrics", "train-step", "filename-encoded"),
-)
-"""how programs write their records; reporter/adapters/formats.py says what reads each"""
-ROWS = {"", "jsonl-rows", "completion-rows", "job-rows", "table", "arrays", "inspect-log", "episode-list"}
-"""formats that the host can count"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,7 @@ class ResultRules:
     compare: tuple[str, ...] = ()
     """of them those by which policies are compared, as by their success rates"""
     format: str = ""
-    """one of FORMATS; empty: told by what stands in each file"""
+    """one of FORMATS (comborun/rules/episodes.py); empty: what each file looks like"""
     source: Source = "output"
     videos: tuple[str, ...] = ()
     """globs below the output folder of what shows its episodes; no part of the work"""
@@ -59,9 +52,9 @@ class ResultRules:
         return bool(self.files) or self.source == "log"
 
     @property
-    def lines(self) -> bool:
-        """Whether the host can count them; of a format that is not named that is taken for granted."""
-        return (bool(self.files) and self.format in ROWS) or bool(self.pattern)
+    def counted(self) -> bool:
+        """Whether they are episodes; a training has none."""
+        return self.told and self.format != TRAINING
 
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"

@@ -175,7 +175,7 @@ def _text(**values: Any) -> str:
 def judging(session: Session) -> dict[str, Any]:
     """What comborun/host/judging.py reads as `Rules.of_session`."""
     results, evidence = session.results, session.evidence
-    records = evidence.records and results.lines
+    records = evidence.records and results.counted
     return {
         "policy": session.policy,
         "environment": session.environment,

@@ -162,8 +162,8 @@ def _never_began(seen: SessionStatus) -> bool:
 def _evidence(session: Session) -> str:
     """What shows that its work is done."""
     rules, results = session.evidence, session.results
-    counted = results.lines and rules.records
-    wanted = [f"{several(session.count, 'record')} in {', '.join(results.files)}"] if counted else []
+    counted = results.counted and rules.records
+    wanted = [f"{several(session.count, 'record')} in {', '.join(results.files) or 'its log'}"] if counted else []
     wanted += [f"a log line that matches {rules.line}"] if rules.line else []
     wanted += [f"a file {glob}" for glob in rules.files]
     return " and ".join(wanted) or "exit code 0"

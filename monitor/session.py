@@ -41,7 +41,7 @@ _SIGNALS = {
 
 def session_status(session: Session, attempts: Sequence[Attempt], now: float, part: str = "") -> SessionStatus:
     """The status of a combo's session; `attempts` oldest first, `part` tells it from others of its combo."""
-    recorded = session.results.lines
+    recorded = session.results.counted
     status = SessionStatus(
         name=session.name,
         policy=session.policy,
@@ -117,7 +117,7 @@ def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts |
 def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
     """The latest attempt, but judged by the results of all attempts, as the report judges it."""
     latest = attempts[-1]
-    if latest.end is None or not session.results.lines:
+    if latest.end is None or not session.results.counted:
         return latest
     found = {one.end.completeness for one in attempts if one.end}
     if counts.records:

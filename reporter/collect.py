@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Begin, End, own_end
 from comborun.errors import UserError
 from comborun.plan import Plan, Session
-from comborun.reporter.adapters import videos
-from comborun.reporter.adapters.formats import candidate
-from comborun.reporter.adapters.names import FILE
-from comborun.reporter.adapters.reading import Context
 from comborun.reporter.collected import Attempt, Collected, SessionHistory
 from comborun.reporter.comparing.canary import Canary
 from comborun.reporter.counting.starts import of_the_run
+from comborun.reporter.records import videos
+from comborun.reporter.records.reading import Context
 from comborun.reporter.records.shelf import Shelf, walk
 from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
+from comborun.rules.formats import candidate
+from comborun.rules.named import FILE
 from comborun.rules.names import RUN
 from comborun.rules.records import parse
 from comborun.stopping import StopRule

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
     from comborun.plan import Plan, Session
-    from comborun.reporter.adapters.reading import Defect, Reading, Reject
     from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.records.reading import Defect, Reading, Reject
     from comborun.reporter.records.usage import Sample
     from comborun.stopping import StopRule
     from comborun.work import Combo

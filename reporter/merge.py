@@ -14,15 +14,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.adapters.reading import RejectKind
+from comborun.reporter.records.reading import RejectKind
 from comborun.work import Spans, combo_of, gaps, spans, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.again.resumption import Rejected
-    from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.collected import Collected
+    from comborun.reporter.records.reading import Reject
     from comborun.work import Combo
 
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.reporter.adapters.reading import Context
 from comborun.reporter.collect import attempt_number
 from comborun.reporter.collected import SessionHistory
+from comborun.reporter.records.reading import Context
 from comborun.reporter.records.shelf import Shelf, walk
 from comborun.rules.episodes import LOG_NAMES, LOGS, suffix_of
 from comborun.text import clean

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.judging import FORMATS
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
@@ -21,6 +20,7 @@ from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.summary import Summary, summarize
+from comborun.rules.episodes import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

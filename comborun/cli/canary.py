@@ -21,8 +21,8 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.records.reading import Reject
 
 _WRITE = """
 case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac

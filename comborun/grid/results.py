@@ -30,7 +30,8 @@ from comborun.grid.values import (
     whole_of,
 )
 from comborun.grid.yaml_tree import Items, Map
-from comborun.judging import FORMATS, ResultRules, Source, compile_pattern, has_total
+from comborun.judging import ResultRules, Source, compile_pattern, has_total
+from comborun.rules.episodes import FORMATS
 from comborun.rules.fields import number
 from comborun.text import did_you_mean, listed
 

@@ -225,10 +225,10 @@ def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
             here = [one for one in draft.combos if not path or path[1] in one.overrides]
             message = "`evidence`: records are asked for, and {} has none (`results: none`)"
             hint = "say which files they are in, or remove it"
-            without = [one for one in here if not one.settings.result_rules.lines]
+            without = [one for one in here if not one.settings.result_rules.counted]
             yield from draft.of(without, (*path, "evidence", "records"), message, hint)
     nothing = draft.where(
-        lambda one: one.settings.result_rules.lines and one.settings.evidence.rules == EvidenceRules(records=False)
+        lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
     )
     message = "`evidence: {records: false}` names nothing else for {}: the exit code decides alone"
     hint = "name a `line` of the log or `files`; programs end with 0 without having done their work"

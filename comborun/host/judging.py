@@ -54,7 +54,7 @@ class Rules:
         self.ranged = _true(told.get("ranged"))
         self.pattern = str(told.get("pattern", ""))
         self.base = records.integer(told, "base") or 0
-        self.records = bool(self.files or self.pattern) and _true(told.get("records", True))
+        self.records = bool(self.files or self.source == "log") and _true(told.get("records", True))
         self.results = _true(told.get("results"))
 
     @classmethod
@@ -142,7 +142,7 @@ class Watched:
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
         self.line = LogLine(rules.line) if rules.line else None
-        log = os.path.relpath(self.at.log, self.at.output) if rules.pattern and rules.source == "log" else ""
+        log = os.path.relpath(self.at.log, self.at.output) if rules.source == "log" else ""
         self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
 
     def follow(self) -> bool:

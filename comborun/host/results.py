@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import stat
 
-from comborun.rules import episodes, globs, tally
-from comborun.rules.fields import FORMAT, UNREADABLE, Identity, RefusedError
+from comborun.rules import episodes, formats, globs, tally
+from comborun.rules.fields import FORMAT, TORN, UNREADABLE, Identity, RefusedError
 from comborun.rules.readers import WHOLE_MOST
 from comborun.rules.rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import BinaryIO, Iterable, Sequence
 
 _CHUNK = 1 << 20
 _SAME = 64
 """bytes before the place up to which a file was read: if they differ, the file was rewritten"""
-UTF16_MOST = 256 << 20
 WHOLE_WHILE_RUNNING = 4 << 20
 """bytes of a document that is read again and again while its session runs"""
 
@@ -31,7 +30,7 @@ class Folder:
         self._identity = identity
         self._kind = kind
         self._log = log
-        """its path from the directory, where the grid's pattern finds records in its lines"""
+        """its path from the directory, where the records are lines of it"""
         self._files: dict[str, _File] = {}
         self.found = 0
         """files that hold something"""
@@ -43,47 +42,68 @@ class Folder:
         return f"{len(seen)}:{sum(status.st_size for status in seen)}:{newest}"
 
     def _look(self) -> dict[str, os.stat_result]:
-        """Paths that hold something, or nothing that could be read."""
+        """Paths that hold something, or nothing that could be read, or that say all by their names."""
         found = {}
         for path in [*filter(None, [self._log]), *globs.found(self._directory, self._patterns)]:
             try:
                 found[path] = os.stat(f"{self._directory}/{path}")
             except OSError:
-                if path == self._log:
-                    continue
-                found[path] = os.lstat(f"{self._directory}/{path}")
-        return {path: status for path, status in found.items() if status.st_size}
+                if path != self._log and not _named(path):
+                    found[path] = os.lstat(f"{self._directory}/{path}")
+        return {path: status for path, status in found.items() if status.st_size or _named(path)}
 
     def read(self, over: bool = True) -> tally.Files:
         """All that the files say now; a large document is left alone until its session is `over`."""
         told, before, self._files = tally.Files(), self._files, {}
-        for path, status in self._look().items():
-            kind = episodes.LOG_PATTERN if path == self._log else self._kind
-            file = before.get(path) or _File(f"{self._directory}/{path}", self._identity, kind)
+        looked = self._look()
+        for path, status in looked.items():
+            if _named(path):
+                continue
+            kind = episodes.LOG_PATTERN if path == self._log and self._identity.pattern else self._kind
+            file = before.get(path) or _File(self._directory, path, self._identity, kind)
             self._files[path] = file
-            file.read(status, WHOLE_MOST if over else WHOLE_WHILE_RUNNING)
-            if file.refused:
+            file.read(status, over)
+            if file.refused and (over or file.refused.reason != TORN):
                 told.refused.append((path, file.refused))
-            elif file.rows:
+            elif file.rows and not file.later:
                 told.rows.append((path, file.rows))
-            else:
-                told.foreign.append((path, file.kind))
-        self.found = len(self._files)
+            elif file.later:
+                told.foreign.append((path, file.later))
+        told.rows += self._told_by_names(looked)
+        self.found = len(looked)
         return told
+
+    def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
+        """Episodes that are names of files, by the folder of each environment."""
+        if not any(map(_named, paths)):
+            return []
+        from comborun.rules.named import Named, groups
+
+        found = []
+        for folder, group in groups(paths).items():
+            rows = Rows(Named(self._identity, folder, group))
+            rows.finish()
+            found.append((folder, rows))
+        return found
+
+
+def _named(path: str) -> bool:
+    """Whether a name may be that of an episode: `success_obj_episode_7.mp4`."""
+    return path.rpartition("/")[2].startswith(("success_obj_", "failure_obj_"))
 
 
 class _File:
-    def __init__(self, path: str, identity: Identity, kind: str) -> None:
-        self.kind = kind
-        """its format, where only the report reads that"""
+    def __init__(self, directory: str, path: str, identity: Identity, kind: str) -> None:
+        self.later = ""
+        """why nothing of it counts now, though it is no fault"""
         self.rows: Rows | None = None
         """all so far, including what follows the last newline"""
         self.refused: RefusedError | None = None
         self._path = path
+        self._place = f"{directory}/{path}"
         self._identity = identity
         self._asked = kind
-        self._seen: tuple[int, ...] = ()
-        self._most = 0
+        self._seen: tuple[object, ...] = ()
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -93,37 +113,33 @@ class _File:
         self._settled = False
         """its format is known and it is read in pieces"""
 
-    def read(self, status: os.stat_result, most: int) -> None:
-        """What is new in it; a document of more bytes than `most` waits."""
-        seen = (status.st_ino, status.st_size, status.st_mtime_ns, most)
+    def read(self, status: os.stat_result, over: bool) -> None:
+        """What is new in it; a large document waits until its session is `over`."""
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns, over)
         if seen == self._seen:
             return
-        self.refused = self.rows = None
-        self._most = most
+        self.refused, self.rows, self.later = None, None, ""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                self._read(fd)
-            finally:
-                os.close(fd)
+            with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
+                self._read(stream, over)
         except RefusedError as refused:
             self.refused = refused
         except OSError as error:
-            dangling = os.path.islink(self._path) and not os.path.exists(self._path)
+            dangling = os.path.islink(self._place) and not os.path.exists(self._place)
             why = "a link that leads nowhere" if dangling else f"can't be read: {error.strerror}"
             self.refused = RefusedError(UNREADABLE, why)
         self._seen = seen
         if self._taken:
             self.rows = self._taken.last()
 
-    def _read(self, fd: int) -> None:
-        status = os.fstat(fd)
+    def _read(self, stream: BinaryIO, over: bool) -> None:
+        status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise RefusedError(UNREADABLE, "no file")
-        if self._taken is None or status.st_ino != self._seen[0] or not self._goes_on(fd):
+        if self._taken is None or status.st_ino != self._seen[0] or not self._goes_on(stream.fileno()):
             self._start_anew()
-            self._open(fd, status.st_size)
-        while self._taken and (data := os.pread(fd, _CHUNK, self._at)):
+            self._open(stream, over)
+        while self._taken and (data := os.pread(stream.fileno(), _CHUNK, self._at)):
             self._taken.feed(data)
             self._at += len(data)
             self._before = (self._before + data)[-_SAME:]
@@ -132,51 +148,40 @@ class _File:
         """Whether the bytes that were read before are unchanged."""
         return self._settled and os.pread(fd, len(self._before), self._at - len(self._before)) == self._before
 
-    def _open(self, fd: int, size: int) -> None:
+    def _open(self, stream: BinaryIO, over: bool) -> None:
         """Find out what it is. Raises RefusedError for what nobody reads."""
-        head = os.pread(fd, episodes.HEAD, 0)
-        packing = episodes.packing(head)
-        if packing and episodes.suffix_of(self._path) not in episodes.ARCHIVES:
-            raise RefusedError(UNREADABLE, f"packed with {packing}: unpack it first")
-        wide = b""
-        if head.startswith(episodes.WIDE_MARKS):
-            if size > UTF16_MOST:
-                too_long = f"UTF-16 and longer than {UTF16_MOST >> 20} MiB: convert it to UTF-8 first"
-                raise RefusedError(UNREADABLE, too_long)
-            wide = os.pread(fd, size, 0).decode("utf-16", "replace").encode("utf-8", "replace")
-            self._at, head = size, wide[: episodes.HEAD]
-        elif head.startswith(episodes.MARK):
-            self._at, head = len(episodes.MARK), head[len(episodes.MARK) :]
-        found = self._sniff(head, size)
-        if found in episodes.WHOLE:
-            self.rows = self._whole(wide or os.pread(fd, WHOLE_MOST + 1, self._at), found)
+        try:
+            file = formats.look(stream, self._path, self._identity, self._asked)
+        except RefusedError as refused:
+            if over or refused.reason != FORMAT or not episodes.is_log(self._path):
+                raise
+            return  # a log may say later what it is
+        size = os.fstat(stream.fileno()).st_size
+        if file.kind == episodes.TRAINING:
+            self.later = "a training: it has no episodes to count"
             return
-        self._settled = bool(found) and not wide
-        if found is not None:
-            self._taken = Rows(self._identity, found or episodes.JSONL_ROWS)
-            self._taken.feed(wide)
+        if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
+            self.later = f"larger than {WHOLE_WHILE_RUNNING >> 20} MiB: it is counted when its session has ended"
+            return
+        rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
+        rows.feed(file.text)
+        if file.kind in formats.WHOLE:
+            rows.feed(os.pread(stream.fileno(), WHOLE_MOST + 1, self._at) if self._at < size else b"")
+            self.rows = _finished(rows)
+            return
+        self._taken = rows
+        self._settled = not file.text and bool(file.kind or size > episodes.HEAD)
 
-    def _whole(self, data: bytes, kind: str) -> Rows:
-        """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
-        rows = Rows(self._identity, kind)
-        rows.feed(data)
-        rows.finish()
-        why = next(iter(rows.refused.items()), None)
-        if why and rows.rows == 1 and not why[1].line:
-            raise RefusedError(why[0], why[1].text)
-        return rows
 
-    def _sniff(self, head: bytes, size: int) -> str | None:
-        """The format of its rows; empty: none was seen yet; None: only the report reads it. Raises RefusedError."""
-        found = episodes.file_format(self._path, head, self._identity, self._asked)
-        if found is None:
-            raise RefusedError(FORMAT, episodes.UNKNOWN)
-        if found in episodes.WHOLE and size > self._most:
-            self.kind = found
-            return None
-        if found in episodes.READ_HERE or found == "":
-            return found if found or size <= len(head) else episodes.JSONL_ROWS
-        if found == episodes.SUMMARY:
-            raise RefusedError(FORMAT, "a summary of other files, which is not read")
-        self.kind = found
-        return None
+def _unhindered(path: str, flags: int) -> int:
+    """A pipe is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _finished(rows: Rows) -> Rows:
+    """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
+    rows.finish()
+    why = next(iter(rows.refused.items()), None)
+    if why and rows.rows == 1 and not why[1].line:
+        raise RefusedError(why[0], why[1].text)
+    return rows

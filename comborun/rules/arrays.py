@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from comborun.rules.documents import member, opened
-from comborun.rules.fields import FORMAT, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.fields import FORMAT, TORN, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Optional, Tuple
+    from typing import Any, Iterator, Tuple
 
-    Entry = Tuple[int, Any, str, Optional[int]]
+    from comborun.rules.readers import Entry, Whole
+
     Array = Tuple[Tuple[int, ...], list[Any]]
 
 _NAMES = {"successes": "success", "results": "return", "returns": "return", "rewards": "return", "ep_lengths": "length"}
@@ -21,10 +22,10 @@ _ARRAYS_MOST = 100
 _HEADER_MOST = 1 << 16
 
 
-def read(data: bytes, identity: Identity) -> Iterator[Entry]:
+def read(file: Whole) -> Iterator[Entry]:
     """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
-    arrays = _arrays(data)
-    known = [name for name in arrays if name in _NAMES or name == identity.success.name]
+    arrays = _arrays(file.data)
+    known = [name for name in arrays if name in _NAMES or name == file.identity.success.name]
     if not known:
         raise RefusedError(
             FORMAT, f"arrays {', '.join(sorted(arrays)[:5]) or 'of no name'}: none with an episode's outcome"

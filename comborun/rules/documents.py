@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import islice
 
 from comborun.rules.episodes import decode_whole, describe
 from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, Identity, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Optional, Tuple
+    from typing import Any, Iterator
 
-    Entry = Tuple[int, Any, str, Optional[int]]
+    from comborun.rules.readers import Entry, Whole
+
     Row = dict[str, Any]
 
 EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
@@ -23,21 +25,32 @@ METRICS = ("metrics", "info", "final_info")
 _DEPTH = 8
 _TEXT_MOST = 200
 """characters of what a document says of all its episodes"""
+_WORDS_MOST = 50
+"""such texts of one object"""
 _MEMBER_MOST = 256 << 20
 _MEMBERS_MOST = 100_000
 _GRADES = {"C": True, "I": False}
 
 
-def read(data: bytes, identity: Identity) -> Iterator[Entry]:
+def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document. Raises RefusedError."""
-    value = decode_whole(data.decode("utf-8", "replace"))
+    return numbered(episodes(decode_whole(file.text), file.identity))
+
+
+def numbered(rows: list[Row]) -> Iterator[Entry]:
+    """Entries of rows that are numbered in their order, where they have no index."""
+    return iter([(0, row, "", at) for at, row in enumerate(rows)])
+
+
+def episodes(value: Any, identity: Identity) -> list[Row]:
+    """The rows of the list, or lists, that are most surely those of episodes. Raises RefusedError."""
     found = sorted(_lists(value, identity, "", {}, 0), key=lambda one: one[0])
     best = found[0][0] if found else _NAMED
     rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
     rows = rows or [row for rank, rows in found if rank == best for row in rows]
     if not rows:
         raise RefusedError(FORMAT, describe(value))
-    return iter([(0, row, "", at) for at, row in enumerate(rows)])
+    return rows
 
 
 _FITS, _PARTLY, _NAMED = range(3)
@@ -49,11 +62,11 @@ def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -
     if depth > _DEPTH:
         return
     if isinstance(value, list):
-        rank = _rank(value, identity, name, depth)
-        if rank is not None:
+        sure = rank(value, identity, name, depth)
+        if sure is not None:
             rows = [{**around, **_opened(row)} if isinstance(row, dict) else row for row in value]
-            yield rank if rank < _NAMED else _NAMED + depth, rows
-            if rank < _NAMED:
+            yield sure if sure < _NAMED else _NAMED + depth, rows
+            if sure < _NAMED:
                 return
         for entry in value:
             if isinstance(entry, (dict, list)):
@@ -71,7 +84,8 @@ def _opened(row: Row) -> Row:
     return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
 
 
-def _rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
+def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
+    """How sure it is that a list under a name is one of episodes; None: it is not."""
     row = next((one for one in value if isinstance(one, dict)), None)
     if row is None:
         return None
@@ -89,7 +103,8 @@ def _rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | 
 
 def _words(value: Row) -> Row:
     """What a document says of all its episodes, in text: the task, the policy."""
-    return {key: one for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST}
+    told = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
+    return dict(islice(told, _WORDS_MOST))
 
 
 def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
@@ -130,8 +145,9 @@ def _verdicts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
 
 
-def inspect(data: bytes, identity: Identity) -> Iterator[Entry]:
+def inspect(file: Whole) -> Iterator[Entry]:
     """The samples of an Inspect log, `.json` or the zip archive `.eval`. Raises RefusedError."""
+    data, identity = file.data, file.identity
     value: Any = {"samples": _archived(data)} if data[:2] == b"PK" else decode_whole(data.decode("utf-8", "replace"))
     samples = value.get("samples") if isinstance(value, dict) else None
     if not isinstance(samples, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.fields import MISSING, TORN, UNREADABLE, RefusedError, integer
+from comborun.rules.fields import MISSING, TORN, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,17 +23,21 @@ HEAD = 1 << 16
 """bytes from the beginning of a file that tell its format"""
 _HEAD_LINES = 100
 
-JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
-ROW_FORMATS = (JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS)
-"""formats with one record a line, which can be counted while they are written"""
-TABLE, ARRAYS, INSPECT, EPISODES, LOG_PATTERN = "table", "arrays", "inspect-log", "episode-list", "log-pattern"
-READ_HERE = (*ROW_FORMATS, TABLE, ARRAYS, INSPECT, EPISODES, LOG_PATTERN)
-"""formats that rules/readers.py reads, on the host and for the report"""
-WHOLE = (ARRAYS, INSPECT, EPISODES)
-"""formats of which nothing is read before the file is whole"""
-TABLES = (".csv", ".tsv")
+JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY = "jsonl-rows", "completion-rows", "job-rows", "history-rows"
+TABLE, ARRAYS, INSPECT, EPISODES, DATABASE = "table", "arrays", "inspect-log", "episode-list", "database"
+PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
+LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
+RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
+NAMED, SUMMARY = "filename-encoded", "summary"
+FORMATS = (
+    *(JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY, TABLE, ARRAYS, INSPECT, EPISODES, DATABASE, PER_FILE, LIST_LAST),
+    *(EVAL_INFO, STATISTICS, EPISODE_LOG, TUPLES, COUNTED, RANKS, STATISTICS_LOG, TRAINING, NAMED),
+)
+"""that a grid may name (of a pattern it says the pattern); rules/formats.py says what reads each"""
+LOG = "log"
+"""a log of which its lines have to say which kind it is"""
+TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
 ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
-SUMMARY, PER_FILE, LIST_LAST, EVAL_INFO = "summary", "json-per-file", "json-list-last", "eval-info"
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
@@ -50,7 +54,6 @@ _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 PER_FILE_NAME = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
 LIST_LAST_FOLDER = re.compile(r"episode_(?P<number>\d{1,18})")
-_NAMED = re.compile(r"(?:success|failure)_obj_")
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -74,6 +77,7 @@ def decode(line: str) -> tuple[list[Any], str]:
     """
     decoder = _decoder if len(line) < DIGITS_LIMIT else _wary_decoder
     values: list[Any] = []
+    nests = line.count("{") + line.count("[") > DEPTH_LIMIT
     position = _after_blanks(line, 0)
     while position < len(line):
         try:
@@ -81,7 +85,7 @@ def decode(line: str) -> tuple[list[Any], str]:
         except (ValueError, RecursionError) as error:
             fault = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
             return values, f"{fault} after a whole record" if values else fault
-        if line.count("{") + line.count("[") > DEPTH_LIMIT and _deep(value):
+        if nests and deep(value):
             return values, "nested too deeply"
         values.append(value)
         position = _after_blanks(line, position)
@@ -93,9 +97,9 @@ def _after_blanks(text: str, position: int) -> int:
     return blanks.end() if blanks else position
 
 
-def _deep(value: object) -> bool:
-    """Whether a row nests its fields deeper than DEPTH_LIMIT."""
-    level: list[Any] = [value]
+def deep(value: object) -> bool:
+    """Whether a value nests its fields deeper than DEPTH_LIMIT."""
+    level: list[Any] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEPTH_LIMIT + 2):
         inner = (one.values() if isinstance(one, dict) else one for one in level)
         level = [entry for entries in inner for entry in entries if isinstance(entry, (dict, list))]
@@ -115,9 +119,11 @@ def row_format(head: bytes, identity: Identity) -> str:
 
 def format_of(row: Mapping[str, Any], identity: Identity) -> str:
     """The format of a row; the fields that the grid names come first."""
+    held = set(row)
+    if {"_step", "_timestamp"} <= held:
+        return HISTORY
     if all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode)):
         return JSONL_ROWS
-    held = set(row)
     if {COMPLETION, EPISODE_ID} <= held:
         return COMPLETION_ROWS
     if JOB in held and held & set(JOB_MARKS):
@@ -138,14 +144,15 @@ def document_format(head: str, name: str, folder: str) -> str:
     told = {"per_task", "per_episode", "pc_success"} & keys
     if told and head.startswith("{"):
         return EVAL_INFO
+    if "Success_Rate" in keys and {"Num_Episode", "Num_Success"} & keys:
+        return STATISTICS
     return INSPECT if {"eval", "plan", "version"} <= keys else EPISODES if head else ""
 
 
 def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> str | None:
     """What a file is, from its beginning as plain text; empty for rows of which none can be read yet.
 
-    A format of which the grid says that it is so (`asked`) is not asked about. None: of no format that is known. `log`
-    and `names` stand for formats that only the report tells apart.
+    A format of which the grid says that it is so (`asked`) is not asked about. None: of no format that is known.
     """
     folder, _, name = path.rpartition("/")
     suffix = suffix_of(name)
@@ -155,16 +162,15 @@ def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> 
         return row_format(head, identity)
     if suffix in TABLES:
         return TABLE
-    if suffix in ARCHIVES:
-        return ARCHIVES[suffix]
-    text = head.decode("utf-8", "replace")
     if suffix in DOCUMENTS:
+        text = head.decode("utf-8", "replace")
         return document_format(text, name, folder.rpartition("/")[2]) or None
-    if suffix in LOGS or name in LOG_NAMES:
-        if identity.pattern:
-            return LOG_PATTERN
-        return None if row_format(head, identity) else "log"
-    return "names" if _NAMED.match(name) else None
+    return (LOG_PATTERN if identity.pattern else LOG) if is_log(path) else None
+
+
+def is_log(path: str) -> bool:
+    """Whether a file is called like a log."""
+    return suffix_of(path) in LOGS or path.rpartition("/")[2] in LOG_NAMES
 
 
 def decode_whole(text: str) -> Any:
@@ -183,6 +189,8 @@ def decode_whole(text: str) -> Any:
         raise RefusedError(UNREADABLE, "not JSON: a number too long") from error
     if _after_blanks(text, end) < len(text):
         raise RefusedError(UNREADABLE, "not JSON: more than one document")
+    if deep(value):
+        raise RefusedError(UNREADABLE, "nested too deeply")
     return value
 
 
@@ -203,6 +211,7 @@ def packing(start: bytes) -> str:
 
 def suffix_of(name: str) -> str:
     """In lower case, as PurePath has it: none of `.hidden` or of `name.`."""
+    name = name.rpartition("/")[2]
     dot = name.rfind(".")
     return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
 
@@ -211,29 +220,6 @@ def rebuild(name: str) -> int:
     """Which rebuild of its scene a file of job-rows is of; files without a number are of the first one."""
     found = _REBUILD.search(name)
     return int(found.group(1)) if found else 0
-
-
-class JobRows:
-    """Numbers the rows of one file of job-rows; a repeated row gets its number again."""
-
-    __slots__ = ("copies", "numbers")
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[int, int], int] = {}
-        self.copies: set[int] = set()
-
-    def place(self, row: Mapping[str, Any]) -> tuple[int | None, int | None]:
-        """The row's own index, and else its number in the order in which such rows came; None: it has neither."""
-        copy, order = integer(row.get(COPY)), integer(row.get(ORDER))
-        if copy is not None:
-            self.copies.add(copy)
-        for key in INDICES:
-            own = integer(row.get(key))
-            if own is not None:
-                return own, None
-        if copy is None or order is None:
-            return None, None
-        return None, self.numbers.setdefault((copy, order), len(self.numbers))
 
 
 def job_success(row: Mapping[str, Any]) -> object:

@@ -144,6 +144,11 @@ class Identity:
         self.pattern = more.get("pattern", "")
         """of the lines of a log that are its records"""
 
+    @property
+    def verdict_key(self) -> str:
+        """Where a format puts a verdict that it knows itself."""
+        return "success" if self.success.tests or self.success.word else self.success.name
+
     def in_words(self, success: str, episode: str) -> Identity:
         """The same combo in the words of another format."""
         return Identity(self.policy, self.environment, success, episode, **self.more)

@@ -177,13 +177,20 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
     paths = list(_paths(samples[0])) if samples else []
     for wanted in VERDICTS:
         for path, value in paths:
-            if path.replace("/", ".").rpartition(".")[2].lower() == wanted and (
-                isinstance(value, bool) or value in (0, 1)
-            ):
+            if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
                 yield {"success": path}
                 return
     if any(isinstance(value, float) for _, value in paths):
         yield {"success": NO_VERDICTS}
+
+
+def is_verdict(name: str) -> bool:
+    """Whether a field is called like a verdict: `success`, `eval/success`."""
+    return _last(name) in VERDICTS
+
+
+def _last(path: str) -> str:
+    return path.replace("/", ".").rpartition(".")[2].lower()
 
 
 def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:

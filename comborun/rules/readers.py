@@ -1,7 +1,8 @@
 """From the bytes of a file to its rows: one small reader for each format, fed as the file grows. Pure.
 
-A reader gives entries: the line (0: the file as a whole), a decoded row or the RefusedError that it is, a remark on a
-row that counts all the same, and its number where the format says which episode it is.
+A reader gives entries: the line (0: the file as a whole), what stands there, a remark, and the episode's number where
+the format says which one it is. What stands there is a decoded row, a Count, the RefusedError that it is, or NOTHING
+where only the remark matters. A number counts from the first episode of the attempt.
 """
 
 from __future__ import annotations
@@ -9,9 +10,21 @@ from __future__ import annotations
 import re
 
 from comborun.rules.counting import escape
-from comborun.rules.episodes import ARRAYS, EPISODES, INSPECT, LINE_LIMIT, LOG_PATTERN, TABLE, WHOLE, decode
-from comborun.rules.fields import NO_RECORD, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.episodes import (
+    COMPLETION,
+    COPY,
+    EPISODE_ID,
+    INDICES,
+    JOB,
+    LINE_LIMIT,
+    ORDER,
+    decode,
+    job_success,
+    rebuild,
+)
+from comborun.rules.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
 from comborun.rules.patterns import LONGEST_LINE
+from comborun.rules.proposals import is_verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +35,12 @@ if TYPE_CHECKING:
 
 WHOLE_MOST = 64 << 20
 """bytes of such a file"""
+SAMPLES = 20
+"""rows of a file that are kept to say what would make them count"""
+NOTHING = object()
+"""in an entry: there is a remark only"""
+EPISODES_PER_COPY = 20
+"""from here on the bias of the first K episodes is below what so few episodes can show"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
 _BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
@@ -31,17 +50,63 @@ VERDICT = "verdict"
 """the group of a pattern with the word that tells how an episode went"""
 
 
-class Lines:
+class Reader:
+    """What reads one file. `identity` is that of its session, in the words of the format."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        self.identity = identity
+        self.path = path
+        """below the output folder: some formats have an episode's number in it"""
+        self.copies = 1
+        """of the environment, side by side: episodes are numbered as they ended where there are several"""
+        self.unpaired = ""
+        """why neither index nor seed says how its episodes started; empty where they do"""
+        self.passed: list[dict[str, Any]] = []
+        """the first rows that were passed over and look like episodes"""
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        """More bytes of the file; each is looked at once."""
+        raise NotImplementedError
+
+    @property
+    def pending(self) -> bool:
+        """Whether `finish` would say anything."""
+        return True
+
+    def finish(self) -> Iterator[Entry]:
+        """What is said once nothing more is fed."""
+        raise NotImplementedError
+
+    def ended(self, copies: int, episodes: int) -> Iterator[Entry]:
+        """So many episodes in the order in which they ended, in so many copies of the environment.
+
+        A success ends early and a failure runs to its limit. Of the first K episodes that end too many are successes;
+        the more copies in relation to K, the worse.
+        """
+        self.copies = max(copies, self.copies)
+        if copies > 1:
+            self.unpaired = "its episodes are numbered in the order in which they ended"
+        if copies > 1 and copies * EPISODES_PER_COPY > episodes:
+            first = f"the first {episodes} episodes that ended in {copies} copies of the environment"
+            yield 0, NOTHING, f"{first}: successes end early and are counted too often", None
+
+
+def indexed(row: dict[str, Any], identity: Identity) -> dict[str, Any]:
+    """A row whose index is known from elsewhere: a field of its own with that name is kept under another."""
+    name = identity.episode.name
+    return {f"record.{key}" if key == name else key: row[key] for key in row} if name in row else row
+
+
+class Lines(Reader):
     """Splits bytes into lines; what a line says is up to the format."""
 
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
         self._rest = b""
         self._line = 0
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[Entry]:
-        """More bytes of the file; each is looked at once."""
         lines = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
         self._rest = lines.pop()
         for line in lines:
@@ -52,16 +117,15 @@ class Lines:
                 yield from self.take(line, whole=True)
         if len(self._rest) >= LINE_LIMIT or self._skipping:
             if not self._skipping:
-                yield self.refused(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB", 1)
+                yield from self.too_long(self._rest)
             self._skipping, self._rest = True, b""
 
     @property
     def pending(self) -> bool:
-        """Whether something stands behind the last newline."""
         return bool(self._rest.strip())
 
     def finish(self) -> Iterator[Entry]:
-        """What stands behind the last newline; nothing more is fed."""
+        """What stands behind the last newline."""
         self._line += 1
         if self._rest.strip():
             yield from self.take(self._rest, whole=False)
@@ -71,11 +135,16 @@ class Lines:
         """The rows of one line; one that is not whole lacks its newline."""
         raise NotImplementedError
 
-    def refused(self, reason: str, text: str, ahead: int = 0) -> Entry:
-        return self._line + ahead, RefusedError(reason, text), "", None
+    def too_long(self, beginning: bytes) -> Iterator[Entry]:
+        """Of a line beyond the limit, which is passed over."""
+        del beginning
+        yield self._line + 1, RefusedError(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB"), "", None
 
-    def row(self, value: Any, remark: str = "") -> Entry:
-        return self._line, value, remark, None
+    def refused(self, reason: str, text: str) -> Entry:
+        return self._line, RefusedError(reason, text), "", None
+
+    def row(self, value: Any, remark: str = "", order: int | None = None) -> Entry:
+        return self._line, value, remark, order
 
 
 def decode_line(line: bytes) -> tuple[list[Any], str]:
@@ -86,8 +155,8 @@ def decode_line(line: bytes) -> tuple[list[Any], str]:
 class JsonLines(Lines):
     """One object on a line. `decoded` may be faster than `decode_line`, and say the same."""
 
-    def __init__(self, identity: Identity, decoded: Decoded = decode_line) -> None:
-        super().__init__(identity)
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity, path)
         self._decoded = decoded
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
@@ -96,39 +165,155 @@ class JsonLines(Lines):
         if values and not whole and not fault:
             remark = "the last line lacks its newline; its record is whole and counts"
         for value in values:
-            yield self.row(value, remark)
+            yield self.place(value, remark)
             remark = ""
         if fault:
             yield self.refused(NO_RECORD, fault) if whole else self.refused(TORN, "the last line is cut off")
+
+    def place(self, value: Any, remark: str) -> Entry:
+        """The entry of a decoded value."""
+        return self._line, value, remark, None
+
+
+class CompletionLines(JsonLines):
+    """A legged robot's runs: `{"episode_id": "stairs_rough_ep0006", "completion": false, "progress": 12.3, ...}`.
+
+    A seed that was given and not used stays in the record, but not as what its episode started from.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity.in_words(COMPLETION, EPISODE_ID), path, decoded)
+        self.unpaired = "its program takes a seed and uses none: an index pairs nothing"
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if isinstance(value, dict) and "seed" in value:
+            value = {"seed_unused" if key == "seed" else key: one for key, one in value.items()}
+        return self._line, value, remark, None
+
+
+class JobLines(JsonLines):
+    """Jobs with several copies of an environment: `{"job_name": ..., "env_id": 3, "episode_in_env": 0, "success":
+    null, ...}`, one file per rebuild of the scene.
+
+    Some generations have an index of their own. Others name only the copy and the place there; then the index is the
+    order in which the episodes ended.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity.in_words("success", "episode"), path, decoded)
+        self._built = rebuild(path.rpartition("/")[2])
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._copies: set[int] = set()
+        self._taken = 0
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if not isinstance(value, dict):
+            return self._line, value, remark, None
+        self._taken += 1
+        row = dict(value, success=job_success(value))
+        job, field, copy = value.get(JOB), self.identity.environment_field, integer(value.get(COPY))
+        if isinstance(job, str) and self.identity.environment is None and field.find(row) is MISSING:
+            row[field.name] = job
+        if copy is not None:
+            self._copies.add(copy)
+            self.copies = len(self._copies)
+            row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # a name, no metric
+        own = next((index for key in INDICES if (index := integer(value.get(key))) is not None), None)
+        if own is not None:
+            return self._line, {**indexed(row, self.identity), "episode": own}, remark, None
+        order = integer(value.get(ORDER))
+        if copy is None or order is None:
+            return self._line, row, remark, None
+        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets its number again
+        return self._line, indexed(row, self.identity), remark, number
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or self.copies > 1
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        yield from self.ended(self.copies, self._taken)
+
+
+class HistoryLines(JsonLines):
+    """A history as Weights & Biases keeps it: rows with `_step` and whatever was logged then.
+
+    Only rows that hold the verdict tell of an episode; others hold a loss, say. They are numbered in their order where
+    they have no index.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity, path, decoded)
+        self._told = self._passed = 0
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or not self._told
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        if self._passed and not self._told:
+            why = f"none of {self._passed} rows of a history has the field {self.identity.success.name!r}"
+            yield self.refused(NO_RECORD, why)
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if not isinstance(value, dict):
+            return self._line, value, remark, None
+        if not self.identity.success.word and self.identity.success.find(value) is MISSING:
+            self._passed += 1
+            if len(self.passed) < SAMPLES and any(is_verdict(name) for name in value):
+                self.passed.append({**value, self.identity.episode.name: len(self.passed)})
+            return self._line, NOTHING, "", None
+        self._told += 1
+        row = {key: one for key, one in value.items() if key not in {"_runtime", "_timestamp"}}
+        if self.identity.episode.find(row) is not MISSING:
+            return self._line, row, remark, None
+        self.unpaired = "its rows hold no index and are numbered in the order in which they were written"
+        return self._line, row, remark, self._told - 1
 
 
 class Table(Lines):
     """Comma, semicolon or TAB between the cells, and a header. Comments before it are passed over."""
 
-    def __init__(self, identity: Identity) -> None:
-        super().__init__(identity)
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
         self._header: list[str] = []
         self._between = ","
-        self._open = b""
+        self._open: list[bytes] = []
+        """lines of a row whose quote has not ended"""
+        self._size = 0
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
-        line = self._open + line
-        self._open = line + b"\n" if line.count(b'"') % 2 and len(line) < LINE_LIMIT else b""
+        odd = line.count(b'"') % 2 == 1
+        self._size += len(line) + 1
         if not whole:
             yield self.refused(TORN, "the last line is cut off: it lacks its newline")
-        elif not self._open:
-            yield from self._cells(line.decode("utf-8", "replace").rstrip("\r"))
+        elif self._size < LINE_LIMIT and odd != bool(self._open):
+            self._open.append(line)
+        else:
+            text = b"\n".join([*self._open, line]).decode("utf-8", "replace")
+            self._open, self._size = [], 0
+            yield from self._cells(text.rstrip("\r"))
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or bool(self._open)
+
+    def finish(self) -> Iterator[Entry]:
+        if self._open and not self._rest.strip():
+            yield self._line, RefusedError(TORN, "the last line is cut off: a quote in it has no end"), "", None
+        yield from super().finish()
 
     def _cells(self, line: str) -> Iterator[Entry]:
-        if not self._header:
-            if line.startswith("#") or not line.strip():
-                return
-            self._between = max("\t;,", key=line.count)
-            self._header = [name.strip() for name in _split(line, self._between)]
-            return
-        cells = _split(line, self._between)
         if not line.strip():
             return
+        if not self._header:
+            if not line.startswith("#"):
+                self._between = max("\t;,", key=line.count)
+                self._header = [name.strip() for name in _split(line, self._between)]
+            return
+        cells = _split(line, self._between)
         if len(cells) != len(self._header):
             yield self.refused(NO_RECORD, f"{len(cells)} cells, where the header has {len(self._header)}")
         else:
@@ -136,6 +321,8 @@ class Table(Lines):
 
 
 def _split(line: str, between: str) -> list[str]:
+    if '"' not in line:
+        return line.split(between)
     import csv
 
     csv.field_size_limit(LINE_LIMIT)
@@ -155,23 +342,47 @@ def cell(text: str) -> Any:
     return float("nan") if text.lower() == "nan" else text
 
 
-class LogPattern(Lines):
+class LogLines(Lines):
+    """Lines of a log as a person would see them: each piece between newlines and carriage returns, without what steers
+    a terminal. What is beyond the limit is passed over."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._escape = escape()
+
+    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+        del whole
+        for piece in line.decode("utf-8", "replace").split("\r"):
+            text = self._escape.sub("", piece) if "\x1b" in piece else piece
+            if text and not text.isspace():
+                yield from self.hear(text)
+
+    def hear(self, text: str) -> Iterator[Entry]:
+        """What one line of the log says."""
+        raise NotImplementedError
+
+    def too_long(self, beginning: bytes) -> Iterator[Entry]:
+        self._line += 1
+        yield from self.take(beginning, whole=True)
+        self._line -= 1
+
+
+class LogPattern(LogLines):
     """Lines of a log that match the grid's pattern: its groups are the fields. `verdict` holds a word."""
 
-    def __init__(self, identity: Identity) -> None:
-        super().__init__(identity)
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
         self._pattern = re.compile(identity.pattern)
-        self._escape = escape()
         self._count = 0
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
-        text = line.decode("utf-8", "replace")
-        for piece in text.split("\r"):
-            found = self._pattern.search((self._escape.sub("", piece) if "\x1b" in piece else piece)[:LONGEST_LINE])
-            if found and whole:
-                order = None if "episode" in found.re.groupindex else self._count
-                yield self._line, self._row(found.groupdict()), "", order
-                self._count += 1
+        return super().take(line, whole=whole) if whole else iter(())  # a pattern may match a part of a line
+
+    def hear(self, text: str) -> Iterator[Entry]:
+        found = self._pattern.search(text[:LONGEST_LINE])
+        if found:
+            yield self.row(self._row(found.groupdict()), "", None if "episode" in found.re.groupindex else self._count)
+            self._count += 1
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
@@ -188,22 +399,28 @@ def _verdict(word: str) -> bool | str:
     return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
 
 
-class Whole:
+class Whole(Reader):
     """A file that is read once all of it is there."""
 
-    def __init__(self, identity: Identity, read: Callable[[bytes, Identity], Iterable[Entry]]) -> None:
-        self.identity = identity
+    def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
+        super().__init__(identity, path)
         self._read = read
-        self._data: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._size = 0
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._pieces)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
 
     def feed(self, data: bytes) -> Iterator[Entry]:
         self._size += len(data)
         if self._size <= WHOLE_MOST:
-            self._data.append(data)
+            self._pieces.append(data)
         return iter(())
-
-    pending = True
 
     def finish(self) -> Iterator[Entry]:
         """All its rows, or why there are none."""
@@ -211,18 +428,8 @@ class Whole:
             yield 0, RefusedError(UNREADABLE, f"larger than {WHOLE_MOST >> 20} MiB"), "", None
             return
         try:
-            yield from self._read(b"".join(self._data), self.identity)
+            yield from self._read(self)
         except RefusedError as refused:
             yield 0, refused, "", None
         except (RecursionError, MemoryError):
             yield 0, RefusedError(NO_RECORD, "nested too deeply"), "", None
-
-
-def reader(kind: str, identity: Identity, decoded: Decoded = decode_line) -> Lines | Whole:
-    """What reads a format; any other has one object on a line, which `decoded` decodes."""
-    if kind in WHOLE:
-        from comborun.rules import arrays, documents
-
-        return Whole(identity, {ARRAYS: arrays.read, INSPECT: documents.inspect, EPISODES: documents.read}[kind])
-    growing = {TABLE: Table, LOG_PATTERN: LogPattern}
-    return growing[kind](identity) if kind in growing else JsonLines(identity, decoded)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from comborun.rules.episodes import (
-    COMPLETION,
-    COMPLETION_ROWS,
-    EPISODE_ID,
-    JOB_ROWS,
-    JobRows,
-    job_success,
-)
-from comborun.rules.fields import Identity, RefusedError, order_of, read_row
-from comborun.rules.readers import reader
+from comborun.rules.fields import RefusedError, order_of, read_row
+from comborun.rules.rates import Count
+from comborun.rules.readers import NOTHING, SAMPLES, JobLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from comborun.rules.readers import Entry
-
-SAMPLES = 20
-"""rows of a file that are kept to say what would make them count"""
+    from comborun.rules.readers import Entry, Reader
 
 
 class Rows:
-    """The rows of one file of a session's own."""
+    """What one file of a session says, by the reader of its format."""
 
-    def __init__(self, identity: Identity, kind: str) -> None:
-        words = {COMPLETION_ROWS: (COMPLETION, EPISODE_ID), JOB_ROWS: ("success", "episode")}.get(kind)
-        self.identity = identity.in_words(*words) if words else identity
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
         self.rows = 0
         """records, repeated ones among them, and what was refused"""
         self.taken = 0
@@ -35,37 +24,32 @@ class Rows:
         """index -> the first verdict, or None where no row had one"""
         self.numbered: dict[int, bool | None] = {}
         """the same for rows that are numbered as they ended, counted from 0"""
+        self.counted: Count | None = None
+        """of a program that says how many episodes succeeded, and not which"""
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[str, int] = {}
         """why records have no verdict"""
-        self.samples: list[dict[str, object]] = []
+        self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
-        self._jobs = JobRows() if kind == JOB_ROWS else None
-        self._reader = reader(kind, self.identity)
 
     @property
     def jobs(self) -> bool:
         """Whether these are job-rows, whose numbers go on in the file of a rebuilt scene."""
-        return self._jobs is not None
+        return isinstance(self.reader, JobLines)
 
     @property
     def ordered(self) -> bool:
         """Whether they are numbered in the order in which they were written, on from the file before."""
-        return bool(self.identity.episode.word)
-
-    @property
-    def copies(self) -> int:
-        """Of the environment, side by side, where the rows name them."""
-        return len(self._jobs.copies) if self._jobs else 0
+        return bool(self.reader.identity.episode.word)
 
     def feed(self, data: bytes) -> None:
         """More bytes of the file; each is looked at once."""
-        for entry in self._reader.feed(data):
+        for entry in self.reader.feed(data):
             self._take(entry)
 
     def last(self) -> Rows:
         """Including what follows the last newline: it counts if it is whole; else it is being written, or cut off."""
-        if not self._reader.pending:
+        if not self.reader.pending:
             return self
         import copy
 
@@ -75,26 +59,29 @@ class Rows:
 
     def finish(self) -> None:
         """Take what stands behind the last newline; nothing more is fed."""
-        for entry in self._reader.finish():
+        for entry in self.reader.finish():
             self._take(entry)
 
     def _take(self, entry: Entry) -> None:
         line, value, _, order = entry
+        if value is NOTHING:
+            return
         self.rows += 1
         if isinstance(value, RefusedError):
             self._refuse(value, line)
-            return
-        number = self.taken if self.ordered else order_of(value, order, self.identity)
+        elif isinstance(value, Count):
+            self._count(value)
+        else:
+            self._row(line, value, order)
+
+    def _row(self, line: int, value: object, order: int | None) -> None:
+        identity = self.reader.identity
+        number = self.taken if self.ordered else order_of(value, order, identity)
         if len(self.samples) < SAMPLES and isinstance(value, dict):
             numbered = number is not None and not self.ordered
-            self.samples.append({**value, self.identity.episode.name: number} if numbered else value)
+            self.samples.append({**value, identity.episode.name: number} if numbered else value)
         try:
-            if self._jobs and isinstance(value, dict):
-                own, number = self._jobs.place(value)
-                value = dict(value, success=job_success(value))
-                if own is not None:
-                    value["episode"] = own
-            record = read_row(value, self.identity, number)
+            record = read_row(value, identity, number)
         except RefusedError as refused:
             self._refuse(refused, line)
             return
@@ -104,6 +91,10 @@ class Rows:
         known = self.episodes if number is None else self.numbered
         if known.get(record.index) is None:
             known[record.index] = record.verdict
+
+    def _count(self, counted: Count) -> None:
+        if self.counted is None or counted.episodes > self.counted.episodes:
+            self.counted = counted
 
     def _refuse(self, refused: RefusedError, line: int) -> None:
         self.refused.setdefault(refused.reason, Refusals()).add(refused, line)

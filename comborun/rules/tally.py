@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
     from comborun.rules.fields import Identity, RefusedError
+    from comborun.rules.rates import Count
 
     Verdicts = Dict[int, Optional[bool]]
     """episode -> its verdict, None where it is errored"""
@@ -132,7 +133,7 @@ class Files:
         self.refused: list[tuple[str, RefusedError]] = []
         """files that hold no rows"""
         self.foreign: list[tuple[str, str]] = []
-        """files of formats that the report reads and nobody counts while they are written, with their formats"""
+        """files that nobody counts now, and why"""
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
@@ -143,6 +144,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     complaints: dict[str, int] = {}
     rebuilt: dict[str, int] = {}
     taken = 0
+    totals = [rows.counted for _, rows in files.rows if rows.counted]
     for path, rows in files.rows:
         folder, _, name = path.rpartition("/")
         group = "" if rows.ordered else folder
@@ -154,7 +156,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
             refusals.setdefault(reason, Refusals()).join(one, path)
         for complaint, times in rows.complaints.items():
             complaints[complaint] = complaints.get(complaint, 0) + times
-        counts.ordered = counts.ordered or rows.copies > 1
+        counts.ordered = counts.ordered or rows.reader.copies > 1
         counts.rows += rows.rows
         taken += rows.taken
     for path, refused in files.refused:
@@ -162,6 +164,8 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
         one.add(refused, 0)
         refusals.setdefault(refused.reason, Refusals()).join(one, path)
     planned, outside = within(told, span)
+    if totals and not told:
+        planned, counts.ordered = _episodes_of(max(totals, key=lambda one: one.episodes), span), True
     counts.take(planned)
     counts.refused = {reason: one.count for reason, one in refusals.items()}
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, taken - len(told))):
@@ -173,8 +177,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     if counts.why and (not counts.verdicts or outside):
         counts.why += proposed(files, identity, span, told)
     if not counts.countable:
-        path, kind = files.foreign[0]
-        counts.why = counts.why or f"{path}: {kind}, which is counted when the run is reported"
+        counts.why = counts.why or ": ".join(files.foreign[0])
     return counts
 
 
@@ -187,6 +190,12 @@ def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] =
 def samples_of(files: Files) -> list[Any]:
     """Some rows of the first file that has any."""
     return next((rows.samples for _, rows in files.rows if rows.samples), [])
+
+
+def _episodes_of(counted: Count, span: Span) -> Verdicts:
+    """A count as episodes: which ones succeeded is not known, so they are as good as numbered in some order."""
+    first = span[0] if span[1] else 0
+    return {first + at: at < counted.successes for at in range(counted.episodes)}
 
 
 def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
@@ -259,6 +268,9 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
     counts.countable = all(one.countable for _, one in attempts)
     counts.take(told)
     counts.marks = marked(told, span)
+    if single and all(one.ordered for _, one in attempts):  # a count may be of more than was planned
+        counts.records, counts.successes, counts.failures = single.records, single.successes, single.failures
+        counts.marks = single.marks
     best = max((one for _, one in attempts), key=lambda one: one.records, default=counts)
     if best.records > counts.records:  # too many to be marked
         counts.records, counts.successes, counts.failures = best.records, best.successes, best.failures

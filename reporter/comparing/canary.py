@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.attempt import EpisodeRecord
-    from comborun.reporter.adapters.reading import Reject
     from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.records.reading import Reject
     from comborun.work import Combo
 
 SCHEMA = 1

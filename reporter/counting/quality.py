@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.reporter.adapters.reading import RejectKind
+from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
 from comborun.text import several
 from comborun.work import Spans, describe, size, spans
@@ -14,9 +14,9 @@ from comborun.work import Spans, describe, size, spans
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.reporter.adapters.reading import Defect, Reject
     from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.records.reading import Defect, Reject
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,18 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord
-from comborun.reporter.adapters import names
-from comborun.reporter.adapters.formats import FILENAME_ENCODED, FORMATS, Names
-from comborun.reporter.adapters.reading import UNNAMED
 from comborun.reporter.merge import content
+from comborun.reporter.records import paths
+from comborun.reporter.records.files import NAME_COMBO, NAME_ENVIRONMENT
+from comborun.reporter.records.paths import UNNAMED
 from comborun.reporter.text import combo_name
+from comborun.rules.episodes import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.attempt import Aggregate
-    from comborun.reporter.adapters.reading import Reading
+    from comborun.reporter.records.reading import Reading
     from comborun.work import Combo
 
 ALL = "*"
@@ -38,7 +39,7 @@ def settle(files: Sequence[Reading]) -> None:
     """Give each reading the policies that it is of."""
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
-        if file.format in FORMATS and FORMATS[file.format].names is Names.ENVIRONMENT:
+        if file.format in NAME_ENVIRONMENT:
             _place(file, tasks)
     for combo, shares in _shares(files).items():
         _tell_apart(combo, shares)
@@ -46,8 +47,8 @@ def settle(files: Sequence[Reading]) -> None:
 
 def _place(file: Reading, tasks: set[str]) -> None:
     """Take the policy from a folder further out, where its own is called like the environment of another file."""
-    by_path = {combo for combo in file.combos if combo[0] == names.policy(file.path, {combo[1]})}
-    outward = names.policy(file.path, tasks)
+    by_path = {combo for combo in file.combos if combo[0] == paths.policy(file.path, {combo[1]})}
+    outward = paths.policy(file.path, tasks)
     if any(combo[0] != outward for combo in by_path):
         file.rename(dict.fromkeys(by_path, outward))
 
@@ -63,7 +64,7 @@ class _Share:
     @property
     def naming(self) -> bool:
         """Whether its records name the combo: two that say the same are then copies."""
-        return self.file.format in FORMATS and FORMATS[self.file.format].names is Names.COMBO
+        return self.file.format in NAME_COMBO
 
     def of_one_run(self, other: _Share, key: Told) -> bool:
         """Whether what both tell of an episode can be from the same run."""
@@ -84,7 +85,7 @@ def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
     """By combo, in the order of the files."""
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
-        path = PurePosixPath(file.path, ALL if file.format == FILENAME_ENCODED else "")
+        path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
         told: defaultdict[Combo, dict[Told, EpisodeRecord | Aggregate]] = defaultdict(dict)
         for one in file.entries:
             episode = one.episode if isinstance(one, EpisodeRecord) else None

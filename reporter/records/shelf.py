@@ -10,17 +10,32 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.reporter.adapters import formats, names, videos
-from comborun.reporter.adapters.reading import Context, Defect, Reading, RejectKind
 from comborun.reporter.collected import Collected
+from comborun.reporter.records import files, videos
 from comborun.reporter.records.combos import settle
-from comborun.rules.episodes import EPISODES, JOB_ROWS, JSONL_ROWS, TABLE, UNKNOWN, rebuild
+from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
+from comborun.rules.episodes import (
+    DATABASE,
+    EPISODES,
+    JOB_ROWS,
+    JSONL_ROWS,
+    LIST_LAST,
+    PER_FILE,
+    TABLE,
+    UNKNOWN,
+    rebuild,
+)
+from comborun.rules.named import groups
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import Aggregate, EpisodeRecord
+
+
+_OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
+"""formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
 
 class Shelf:
@@ -42,7 +57,7 @@ class Shelf:
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
-        if not asked and reading.format in {TABLE, EPISODES} and not reading.records:
+        if not asked and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
             return  # any table, any document
         if asked and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or UNKNOWN, RejectKind.UNREADABLE)
@@ -54,8 +69,8 @@ class Shelf:
     def take_names(self, paths: Iterable[Path], context: Context) -> None:
         """Episodes that are told by the names of files, one group per environment."""
         found = (path.relative_to(self._directory).as_posix() for path in paths if path.exists())
-        for folder, group in names.groups(found).items():
-            self.files.append(names.read_names(group, replace(context, path=folder)))
+        for folder, group in groups(found).items():
+            self.files.append(files.read_names(group, replace(context, path=folder)))
 
     def settle_combos(self) -> None:
         """In a folder, once all is read: which combo each file is of, and never two runs as one."""
@@ -131,7 +146,7 @@ def _read(path: Path, context: Context, unread: str) -> Reading:
     if not (reason := unread or broken):
         try:
             with path.open("rb") as stream:
-                return formats.read(stream, context)
+                return files.read(stream, context)
         except OSError as error:
             reason = f"can't be read: {error.strerror}"
     reading.reject(0, reason, RejectKind.UNREADABLE)
@@ -157,9 +172,8 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
     """Folders of one combo, session and attempt whose files have the episodes' numbers in their names."""
     numbered: defaultdict[tuple[str, str, str, int], set[str]] = defaultdict(set)
     for reading in files:
-        known = formats.FORMATS.get(reading.format)
-        if known and known.folder is not None:
-            folder = str(PurePosixPath(reading.path).parents[known.folder])
+        if reading.format in _OUTWARD:
+            folder = str(PurePosixPath(reading.path).parents[_OUTWARD[reading.format]])
             for record in reading.records:
                 numbered[record.policy, record.environment, record.session, record.attempt].add(folder)
     for folders in numbered.values():

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from math import fsum
 from typing import TYPE_CHECKING
 
-from comborun.reporter.adapters.reading import Defect
+from comborun.reporter.records.reading import Defect
 from comborun.rules.names import RUN
 
 if TYPE_CHECKING:

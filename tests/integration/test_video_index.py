@@ -11,8 +11,8 @@ from desk import Desk, desk
 
 from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
-from comborun.reporter.adapters import videos
 from comborun.reporter.collect import collect_run
+from comborun.reporter.records import videos
 from comborun.reporter.summary import summarize
 from comborun.rules.videos import FAULTS, NO_MOOV
 

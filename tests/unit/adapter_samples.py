@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from comborun.attempt import EpisodeRecord
-from comborun.reporter.adapters.formats import read
-from comborun.reporter.adapters.reading import Context, Reading
+from comborun.reporter.records.files import read
+from comborun.reporter.records.reading import Context, Reading
 
 SAMPLES = Path(__file__).parent / "samples"
 OURS = Context(path="out/results", policy="flat", environment="stairs", session="stairs_flat", attempt=2)

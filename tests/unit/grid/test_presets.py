@@ -18,11 +18,8 @@ from comborun.errors import GridError, Problem, UserError
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
 from comborun.grid.presets import SHIPPED, AboutKeys, PresetText, find_preset, known_presets
-from comborun.judging import FORMATS
 from comborun.plan import Session
 from comborun.planner import lay_out
-from comborun.reporter.adapters.formats import FILENAME_ENCODED
-from comborun.reporter.adapters.formats import FORMATS as READ
 from comborun.resources import HostFacts
 from comborun.script import server_script, session_data, session_script
 from comborun.servers import instances
@@ -257,10 +254,6 @@ def test_results_can_be_in_the_log_alone(tmp_path: Path) -> None:
     (session,) = plan.sessions
     assert (session.results.source, session.results.files, session.results.format) == ("log", (), "log-lines")
     assert json.loads(session_data(session))["judging"]["source"] == "log"
-
-
-def test_every_format_has_a_reader() -> None:
-    assert {*FORMATS} == {*READ, FILENAME_ENCODED} - {"summary", "log-pattern"}
 
 
 def test_the_document_lists_exactly_the_keys_of_about() -> None:

@@ -31,7 +31,7 @@ ALLOWED = {
 ROOMS = {
     "comborun": ("grid", "planner", "forecast", "again"),
     "comborun.remote": ("ssh",),
-    "comborun.reporter": ("statistics", "adapters", "records", "counting", "comparing", "figures", "pages"),
+    "comborun.reporter": ("statistics", "records", "counting", "comparing", "figures", "pages"),
 }
 """of each package, from the ground up: a room imports of the others only those before it"""
 

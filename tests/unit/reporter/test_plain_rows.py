@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import plain
-from comborun.reporter.adapters.formats import read
-from comborun.reporter.adapters.reading import Context, Reading
+from comborun.reporter.records import plain
+from comborun.reporter.records.files import read
+from comborun.reporter.records.reading import Context, Reading
 
 USUAL = {
     "policy": "flat",

@@ -9,8 +9,8 @@ from monitor_stage import a_plan, a_session
 
 from comborun.again.smoke import canary_plan, episodes_each
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.adapters.reading import Reject, RejectKind
 from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.records.reading import Reject, RejectKind
 
 SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import time
@@ -11,13 +12,14 @@ import pytest
 from comborun.rules import episodes, fields
 from comborun.rules.episodes import decode
 from comborun.rules.fields import Identity, RefusedError, read_row
+from comborun.rules.formats import look, reader
 from comborun.rules.rows import Rows
 
 MASON = Identity("mason", "stairs")
 
 
 def fed(*lines: object, identity: Identity = MASON, kind: str = episodes.JSONL_ROWS) -> Rows:
-    rows = Rows(identity, kind)
+    rows = Rows(reader(kind, identity))
     rows.feed("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in lines).encode())
     return rows.last()
 
@@ -90,7 +92,7 @@ def test_the_first_verdict_of_an_episode_counts_whatever_it_is() -> None:
 
 
 def test_a_whole_record_at_the_end_counts_without_its_newline_and_a_torn_one_does_not() -> None:
-    rows = Rows(MASON, episodes.JSONL_ROWS)
+    rows = Rows(reader(episodes.JSONL_ROWS, MASON))
     rows.feed(b'{"episode": 0, "success": true}\n{"episode": 1, "success"')
     assert rows.last().episodes == {0: True}
     assert set(rows.last().refused) == {fields.TORN}
@@ -104,9 +106,9 @@ def test_a_whole_record_at_the_end_counts_without_its_newline_and_a_torn_one_doe
 def test_bytes_may_come_in_any_pieces() -> None:
     lines = [{"episode": at, "success": at % 3 == 0, "note": "ä€𐍈"} for at in range(50)]
     data = "\r\n".join(json.dumps(line, ensure_ascii=False) for line in lines).encode()
-    whole = Rows(MASON, episodes.JSONL_ROWS)
+    whole = Rows(reader(episodes.JSONL_ROWS, MASON))
     whole.feed(data)
-    pieces = Rows(MASON, episodes.JSONL_ROWS)
+    pieces = Rows(reader(episodes.JSONL_ROWS, MASON))
     draw, at = random.Random(4), 0
     while at < len(data):
         step = draw.randint(1, 40)
@@ -140,13 +142,13 @@ def test_no_line_raises_and_none_costs_its_neighbours(line: str) -> None:
 def test_bytes_that_are_no_text_raise_nothing() -> None:
     draw = random.Random(7)
     for _ in range(300):
-        rows = Rows(MASON, draw.choice(episodes.ROW_FORMATS))
+        rows = Rows(reader(draw.choice((episodes.JSONL_ROWS, episodes.COMPLETION_ROWS, episodes.JOB_ROWS)), MASON))
         rows.feed(bytes(draw.choice(b'{}[]",:0123e+-\n\xff\x00 truefalsn') for _ in range(200)))
         rows.last()
 
 
 def test_a_line_that_is_far_too_long_is_passed_over() -> None:
-    rows = Rows(MASON, episodes.JSONL_ROWS)
+    rows = Rows(reader(episodes.JSONL_ROWS, MASON))
     rows.feed(b'{"episode": 0, "success": true}\n')
     for _ in range(18):
         rows.feed(b"x" * (1 << 20))
@@ -177,12 +179,12 @@ def test_job_rows_are_numbered_as_they_came_where_they_have_no_index() -> None:
     rows = fed(row, dict(row, env_id=1), row, dict(row, episode_idx=9), kind=episodes.JOB_ROWS)
     assert rows.numbered == {0: True, 1: True}
     assert rows.episodes == {9: True}
-    assert rows.copies == 2
+    assert rows.reader.copies == 2
 
 
 def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
-    def told(path: str, head: bytes) -> str | None:
-        return episodes.file_format(path, head, MASON)
+    def told(path: str, head: bytes) -> str:
+        return look(io.BytesIO(head), path, MASON).kind
 
     assert told("a/r.jsonl", b"") == ""
     assert told("a/r.json", b'{"episodes": []}') == episodes.EPISODES
@@ -191,8 +193,9 @@ def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
     assert told("a/eval_info.json", b'{"per_task": []}') == episodes.EVAL_INFO
     assert told("a/episode_3_res.json", b"{") == episodes.PER_FILE
     assert told("a/summary.json", b"{}") == episodes.SUMMARY
-    assert told("a/run.log", b"# episodes") == "log"
-    assert told("a/rows.txt", b'{"episode": 1}') is None
+    assert told("a/run.log", b"# episodes completed so far: 1") == episodes.EPISODE_LOG
+    with pytest.raises(RefusedError, match="of no format"):
+        told("a/rows.txt", b'{"episode": 1}')
     assert told("a/rows.csv", b"episode,success") == episodes.TABLE
     assert episodes.file_format("a/rows.csv", b"", MASON, "jsonl-rows") == "jsonl-rows"
 

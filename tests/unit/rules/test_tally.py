@@ -7,6 +7,7 @@ import random
 
 from comborun.rules import records, tally
 from comborun.rules.fields import FORMAT, Identity, RefusedError
+from comborun.rules.formats import reader
 from comborun.rules.rows import Rows
 from comborun.rules.tally import Counts, Files
 from comborun.rules.words import Completeness
@@ -16,7 +17,7 @@ TEN = (0, 10)
 
 
 def files(*rows: object, kind: str = "jsonl-rows", path: str = "r.jsonl") -> Files:
-    read = Rows(MASON, kind)
+    read = Rows(reader(kind, MASON))
     read.feed("".join(json.dumps(row) + "\n" for row in rows).encode())
     told = Files()
     told.rows.append((path, read.last()))
@@ -82,15 +83,29 @@ def test_a_file_that_holds_no_rows_is_named() -> None:
     assert counts.countable
 
 
-def test_what_only_the_report_reads_is_not_countable_unless_rows_are_there() -> None:
+def test_what_is_left_for_later_is_not_countable_unless_rows_are_there() -> None:
     told = Files()
-    told.foreign.append(("eval_info.json", "eval-info"))
+    told.foreign.append(("r.json", "larger than 4 MiB"))
     counts = tally.tally(told, MASON, TEN)
     assert not counts.countable
-    assert counts.why == "eval_info.json: eval-info, which is counted when the run is reported"
+    assert counts.why == "r.json: larger than 4 MiB"
     beside = files(row(1))
-    beside.foreign.append(("eval_info.json", "eval-info"))
+    beside.foreign.append(("r.json", "larger than 4 MiB"))
     assert tally.tally(beside, MASON, TEN).countable
+
+
+def test_a_count_is_of_one_attempt_as_a_whole_and_may_be_of_more_than_was_planned() -> None:
+    def counted(successes: int, episodes: int) -> Files:
+        rows = Rows(reader("kn-aggregate", MASON))
+        rows.feed(f"│success_once={successes / episodes} │num_trajectories={episodes} │\n".encode())
+        told = Files()
+        told.rows.append(("log", rows.last()))
+        return told
+
+    part, whole = (tally.tally(counted(*pair), MASON, TEN) for pair in ((4, 8), (4, 16)))
+    assert [(one.records, one.verdicts, one.successes) for one in (part, whole)] == [(8, 8, 4), (16, 16, 4)]
+    told = tally.joined([(TEN, part), (TEN, whole)], TEN)
+    assert (told.records, told.successes, told.errored) == (16, 4, 0)
 
 
 def test_a_rebuilt_scene_goes_on_counting() -> None:

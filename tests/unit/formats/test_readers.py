@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import sqlite3
 import time
 import zipfile
 from pathlib import Path
@@ -12,21 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from comborun.rules import episodes
 from comborun.rules.fields import Identity
+from comborun.rules.formats import look, reader
+from comborun.rules.proposals import propose
 from comborun.rules.rows import Rows
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-MANY = int(os.environ.get("COMBORUN_FUZZ", "300"))
-"""inputs for each format; 100000 in a long run"""
+IDENTITY = Identity("flat", "stairs")
 TEN = [True, True, False, True, True, True, True, True, True, False]
 
 
 def read(kind: str, data: bytes | str, *words: str, **more: str) -> Rows:
-    rows = Rows(Identity("flat", "stairs", *words, **more), kind)
+    rows = Rows(reader(kind, Identity("flat", "stairs", *words, **more)))
     rows.feed(data.encode() if isinstance(data, str) else data)
     return rows.last()
 
@@ -128,6 +127,88 @@ def test_cells_may_hold_line_breaks_and_other_separators() -> None:
     assert rows.samples[0]["note"] == "a;\nb"
 
 
+def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
+    data = (SAMPLES / "wandb/history.jsonl").read_bytes()
+    rows = read(episodes.HISTORY, data, "eval/success")
+    assert told(rows) == {at: at % 3 != 0 for at in range(10)}
+    assert rows.samples[0]["eval/length"] == 40
+    without = read(episodes.HISTORY, data)
+    assert (told(without), why(without)) == ({}, "none of 20 rows of a history has the field 'success'")
+    assert propose(without.samples, IDENTITY, (0, 10)) == {"success": "eval/success"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("lift.log", "log-rollout-stats"), ("PnPCounterToCab.json", "rollout-stats")]
+)
+def test_statistics_of_rollouts_are_a_count(name: str, kind: str) -> None:
+    found = read(kind, (SAMPLES / "robomimic" / name).read_bytes()).counted
+    assert found
+    assert (found.successes, found.episodes, found.metrics["Return"]) == (7, 10, 0.7)
+
+
+def database(path: Path, identity: Identity = IDENTITY) -> Rows:
+    with path.open("rb") as stream:
+        rows = Rows(look(stream, path.name, identity).reader(identity, path.name))
+    rows.finish()
+    return rows
+
+
+def test_the_table_with_the_episodes_is_read_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    path.write_bytes((SAMPLES / "sqlite/results.db").read_bytes())
+    tmp_path.chmod(0o500)
+    try:
+        rows = database(path)
+    finally:
+        tmp_path.chmod(0o700)
+    assert told(rows) == {**{at: at % 3 != 0 for at in range(9)}, 9: None}
+    assert [one.name for one in tmp_path.iterdir()] == ["results.db"]
+
+
+def test_a_database_that_is_being_written_counts_what_is_there_and_is_not_disturbed(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    base = sqlite3.connect(path)
+    base.execute("CREATE TABLE runs (episode INTEGER, success INTEGER)")
+    base.execute("INSERT INTO runs VALUES (0, 1)")
+    base.commit()
+    base.execute("INSERT INTO runs VALUES (1, 1)")
+    assert told(database(path)) == {0: True}
+    base.commit()
+    assert told(database(path)) == {0: True, 1: True}
+    base.close()
+
+
+ENDLESS = """CREATE VIEW runs AS WITH RECURSIVE n(episode, success) AS (
+    SELECT 0, 1 UNION ALL SELECT episode + 1, 1 FROM n) SELECT * FROM n"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ("CREATE TABLE config (name TEXT); INSERT INTO config VALUES ('a')", "tables (config) hold no episodes"),
+        (ENDLESS, "tables (none) hold no episodes"),
+    ],
+)
+def test_a_database_without_episodes_is_named(tmp_path: Path, schema: str, sentence: str) -> None:
+    base = sqlite3.connect(tmp_path / "r.db")
+    base.executescript(schema)
+    base.close()
+    assert sentence in why(database(tmp_path / "r.db"))
+
+
+def test_half_a_database_is_being_written_or_cut_off(tmp_path: Path) -> None:
+    data = (SAMPLES / "sqlite/results.db").read_bytes()
+    (tmp_path / "r.db").write_bytes(data[: len(data) // 2])
+    assert "being written, or cut off" in why(database(tmp_path / "r.db"))
+
+
+def test_a_quote_that_never_ends_is_one_row_that_was_cut_off_and_takes_no_time() -> None:
+    began = time.monotonic()
+    rows = read(episodes.TABLE, 'episode,success\n0,true\n1,"' + "x\n" * 400_000)
+    assert (told(rows), why(rows)) == ({0: True}, "the last line is cut off: a quote in it has no end")
+    assert time.monotonic() - began < 10
+
+
 def npz(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -154,37 +235,3 @@ def test_a_file_that_cannot_be_read_gets_a_sentence(case: str) -> None:
     began = time.monotonic()
     assert sentence in why(read(kind, data))
     assert time.monotonic() - began < 10
-
-
-KINDS = (episodes.TABLE, episodes.ARRAYS, episodes.INSPECT, episodes.EPISODES, episodes.LOG_PATTERN)
-GOOD = [path.read_bytes() for folder in ("sb3", "inspect", "vla_eval") for path in sorted((SAMPLES / folder).iterdir())]
-GOOD += [npz(successes=[[1, 0]], results=[[float("nan"), 1e308]]), b"episode,success\n1,1e400\nNaN,[]\n"]
-KEYS = ("episode", "success", "successes", "episodes", "samples", "scores", "value", "metrics", "id", "task")
-names = st.sampled_from(KEYS)
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.just(10**400)
-trees: st.SearchStrategy[Any] = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=5), max_leaves=15
-)
-torn = st.builds(
-    lambda data, at, junk, cut: data[: at % (len(data) + 1)] + junk + data[at % (len(data) + 1) + cut :],
-    *(st.sampled_from(GOOD), st.integers(0, 1 << 20), st.binary(max_size=8), st.integers(0, 60)),
-)
-cells = (
-    st.lists(st.lists(scalars.map(str), max_size=3).map(",".join), max_size=5)
-    .map("\n".join)
-    .map(lambda text: text.encode("utf-8", "replace"))
-)
-inputs = torn | cells | st.binary(max_size=200) | trees.map(lambda value: json.dumps(value).encode())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=MANY)
-@given(data=inputs, cut=st.integers(0, 300))
-def test_nothing_that_stands_in_a_file_raises(kind: str, data: bytes, cut: int) -> None:
-    rows = Rows(Identity("flat", "stairs", pattern=r"(?P<episode>\d+).*(?P<verdict>\w)"), kind)
-    rows.feed(data[:cut])
-    rows.last()
-    rows.feed(data[cut:])
-    rows = rows.last()
-    assert all(index >= 0 for index in told(rows))
-    assert rows.rows == rows.taken + sum(one.count for one in rows.refused.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +13,11 @@ from report_runs import row
 
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters.reading import Context, Defect, Reading, Reject, RejectKind
-from comborun.reporter.adapters.rows import _decoded, rows
 from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.merge import merge
-from comborun.rules.episodes import LINE_LIMIT, decode
+from comborun.reporter.records.files import decoded
+from comborun.reporter.records.reading import Context, Defect, Reading, Reject, RejectKind
+from comborun.rules.episodes import decode
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
 JOBS = "arena/zero/2026-07-20_10-00-00/pick_zero/episode_results_rebuild{}.jsonl"
@@ -183,34 +182,6 @@ def test_a_file_without_records_is_named(content: bytes) -> None:
     assert told(read(content).defects) == [(0, "the file holds no records")]
 
 
-class Endless(io.RawIOBase):
-    """A line of `size` bytes, then a record; counts how much anybody wanted at once."""
-
-    def __init__(self, size: int) -> None:
-        self.left = size
-        self.tail = io.BytesIO(b"\n" + row(1).encode())
-        self.largest = 0
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        assert size is not None
-        assert size > 0, "an unbounded read"
-        self.largest = max(self.largest, size)
-        if self.left:
-            taken = min(size, self.left)
-            self.left -= taken
-            return b"x" * taken
-        return self.tail.read(size)
-
-
-def test_a_huge_line_is_passed_over_without_being_held() -> None:
-    stream = Endless(100 << 20)
-    reading = Reading("x")
-    rows(reading, stream, OURS)  # type: ignore[arg-type]
-    assert stream.largest <= LINE_LIMIT
-    assert [record.episode for record in reading.records] == [1]
-    assert told(reading.rejects) == [(1, "longer than 16 MiB")]
-
-
 # completion rows
 
 
@@ -333,9 +304,9 @@ def test_the_grids_metrics_leave_what_the_balanced_estimate_needs() -> None:
 )
 def test_the_fast_decoder_says_what_the_rules_say(number: str) -> None:
     for line in (f'{{"x": {number}}}\n', f'{{"deep": [{{"x": [{number}, 0.1]}}]}}\n', f'{{"x": {number}}} {{"y": 1}}'):
-        assert repr(_decoded(line.encode())) == repr(decode(line))
+        assert repr(decoded(line.encode())) == repr(decode(line))
 
 
 def test_bytes_that_are_no_text_and_rows_that_are_too_deep_are_left_to_the_rules() -> None:
     for line in (b'{"x": "\xff"}', b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}", b"", b"  \n", b"{"):
-        assert _decoded(line) == decode(line.decode("utf-8", "replace"))
+        assert decoded(line) == decode(line.decode("utf-8", "replace"))

@@ -22,7 +22,7 @@ from adapter_samples import (
 
 from comborun.attempt import Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters.reading import Context, RejectKind
+from comborun.reporter.records.reading import Context, RejectKind
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"
 STEPS = "agent/EB-Habitat"

@@ -83,7 +83,9 @@ class PlainRows:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         fields = (identity.policy_field, identity.environment_field, identity.seed, identity.episode, identity.success)
-        plain = not any(field.word or field.path or field.tests or field.origin for field in fields)
+        plain = not identity.base and not any(
+            field.word or field.path or field.tests or field.origin for field in fields
+        )
         self._room = MOST_LAYOUTS if plain else 0
         self._layouts: dict[tuple[Any, ...], _Layout] = {}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -22,9 +21,11 @@ from adapter_samples import (
 
 from comborun.attempt import Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters import log_text
-from comborun.reporter.adapters.rates import agrees, count
-from comborun.reporter.adapters.reading import Context, RejectKind
+from comborun.reporter.records.reading import Context, RejectKind
+from comborun.rules.episodes import LINE_LIMIT
+from comborun.rules.printed import printed
+from comborun.rules.rates import agrees, count
+from comborun.rules.readers import Entry, LogLines
 
 TUPLE = "results:  ('env', [True, False, True], {})\n"
 
@@ -32,30 +33,25 @@ TUPLE = "results:  ('env', [True, False, True], {})\n"
 # reading a log
 
 
+class Heard(LogLines):
+    def hear(self, text: str) -> Iterator[Entry]:
+        yield self.row(text)
+
+
+def heard(*pieces: bytes) -> list[tuple[int, str]]:
+    reader = Heard(OURS.identity)
+    entries = [entry for piece in pieces for entry in reader.feed(piece)]
+    return [(line, text) for line, text, *_ in (*entries, *reader.finish())]
+
+
 def test_a_log_is_read_as_a_person_sees_it() -> None:
     content = b"\x1b[3g\r\x1bHone\x1b[32m two\x1b[0m\r\n\n  0%\r 50%\r100%\n\x1b]0;title\x07three\xff"
-    assert list(log_text.lines(io.BytesIO(content))) == [
-        (1, "one two"),
-        (3, "  0%"),
-        (3, " 50%"),
-        (3, "100%"),
-        (4, "three�"),
-    ]
+    assert heard(content) == [(1, "one two"), (3, "  0%"), (3, " 50%"), (3, "100%"), (4, "three�")]
 
 
 def test_what_of_a_line_is_too_long_is_passed_over_and_the_next_is_read() -> None:
-    content = b"a" * (log_text.LINE_LIMIT + 200_000) + b"\nnext\n"
-    (_, long), following = log_text.lines(io.BytesIO(content))
-    assert (len(long), following) == (log_text.LINE_LIMIT, (2, "next"))
-
-
-def test_a_line_of_any_length_is_not_held_in_memory() -> None:
-    stream = io.BytesIO(b"a" * (10 * log_text.LINE_LIMIT))
-    tracemalloc.start()
-    assert len(list(log_text.lines(stream))) == 1
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 6 * log_text.LINE_LIMIT
+    (_, long), following = heard(*[b"a" * (1 << 20)] * 20, b"\nnext\n")
+    assert (len(long), following) == (LINE_LIMIT, (2, "next"))
 
 
 # lines in words
@@ -185,7 +181,7 @@ def test_what_is_neither_true_nor_false_in_the_list_is_errored() -> None:
     ],
 )
 def test_printed_values_are_read_and_never_run(text: str, value: object) -> None:
-    found = log_text.printed(text)
+    found = printed(text)
     assert (found[:2] if text.startswith("array") else found) == (value[:2] if text.startswith("array") else value)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.judging import ResultRules
-from comborun.reporter.adapters.plain import PlainRows, once
+from comborun.reporter.records.paths import UNNAMED
+from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.episodes import DEPTH_LIMIT
 from comborun.rules.fields import (
     ENVIRONMENT,
@@ -28,15 +28,12 @@ from comborun.rules.fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from comborun.attempt import JsonValue
+    from comborun.rules.rates import Count
     from comborun.work import Combo
 
-UNNAMED = "unnamed"
-"""for what no file and no folder names"""
-EPISODES_PER_COPY = 20
-"""from here on the bias of the first K episodes is below what so few episodes can show"""
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
 
 
@@ -53,27 +50,21 @@ class Context:
     attempt: int = 0
     first: int = 0
     """the index of the first episode, where a file counts its own from the beginning"""
+    words: Identity | None = None
+    """what its records may say, in the words of its format"""
 
     @cached_property
     def identity(self) -> Identity:
+        if self.words:
+            return self.words
         rules = self.rules
         fields = {"policy_field": rules.policy, "environment_field": rules.environment}
         fields |= {"seed": rules.seed, "pattern": rules.pattern, "base": str(rules.base)}
         return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
 
-    @property
-    def verdict_key(self) -> str:
-        """Where a format puts a verdict that it knows itself."""
-        success = self.identity.success
-        return "success" if success.tests or success.word else success.name
-
     def named(self, policy: str, environment: str | None) -> Context:
         """With these names where it has none of its own."""
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)
-
-    def in_words(self, success: str, episode: str) -> Context:
-        """With other names for the fields of verdict and index."""
-        return replace(self, rules=replace(self.rules, success=success, episode=episode))
 
 
 class RejectKind(StrEnum):
@@ -108,28 +99,9 @@ class Reject:
     reason: str
 
 
-class RefusedFileError(Exception):
-    """The file as a whole gives nothing."""
-
-    def __init__(self, reason: str, kind: RejectKind | None = RejectKind.UNREADABLE) -> None:
-        super().__init__(reason)
-        self.kind = kind
-        """None: it is of no known format, which is a fault only where the grid names it"""
-
-
-@dataclass(frozen=True)
-class Count:
-    """Successes of so many episodes."""
-
-    successes: int
-    episodes: int
-    complaint: str = ""
-    """empty when the rate that was told fits one whole number of successes and no other"""
-
-
 @dataclass
 class Reading:
-    """What one file says, or one folder of files whose names are the episodes. An adapter fills it."""
+    """What one file says, or one folder of files whose names are the episodes."""
 
     path: str
     format: str = ""
@@ -161,27 +133,15 @@ class Reading:
     def reject(self, line: int, reason: str, kind: RejectKind = RejectKind.NOT_A_RECORD) -> None:
         self.rejects.append(Reject(self.path, line, kind, reason))
 
-    def defect(self, line: int, reason: str) -> None:
-        self.defects.append(Defect(self.path, line, reason))
-
-    def note_copies(self, copies: int, episodes: int) -> None:
-        """What follows from several copies of the environment side by side: episodes are numbered as they end.
-
-        A success ends early and a failure runs to its limit. Of the first K episodes that end too many are successes;
-        the more copies in relation to K, the worse.
-        """
-        if copies > 1:
-            self.by_ending = True
-            self.unpaired = "its episodes are numbered in the order in which they ended"
-        if copies > 1 and copies * EPISODES_PER_COPY > episodes:
-            told = f"the first {episodes} episodes that ended in {copies} copies of the environment"
-            self.defect(0, f"{told}: successes end early and are counted too often")
+    def defect(self, line: int, reason: str, path: str = "") -> None:
+        self.defects.append(Defect(path or self.path, line, reason))
 
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
         """The record in a decoded value, or the reject that it is. `order`: its index, where it does not hold one."""
         if self.plain is None or self.plain.identity is not context.identity:
             self.plain = PlainRows(context.identity)
-        if order is None and (record := self.plain.read(value, line)):
+        alike = order is None and context.path == self.path
+        if alike and (record := self.plain.read(value, line)):
             self.records.append(record)
             return
         if order is None and context.identity.episode.word:
@@ -190,29 +150,23 @@ class Reading:
         try:
             record = self._record(context, line, read_row(value, context.identity, order), value)
             self.records.append(record)
-            if order is None and len(self.defects) == known:
+            if alike and len(self.defects) == known:
                 self.plain.learn(value, record)
         except RefusedError as refused:
             foreign = refused.reason in {POLICY, ENVIRONMENT} and refused.about
             self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
 
-    def take_episode(self, context: Context, line: int, index: int, fields: Mapping[str, Any]) -> None:
-        """A record from an object that does not hold its own index: it is known from the file's name or the order."""
-        key = context.identity.episode.name
-        self.take(context, line, {f"record.{name}" if name == key else name: fields[name] for name in fields}, index)
-
-    def take_count(self, context: Context, line: int, counted: Count, metrics: Mapping[str, float]) -> None:
-        """An aggregate. Which episodes succeeded is not told: nothing can be paired."""
-        if counted.complaint:
-            self.defect(line, counted.complaint)
+    def take_count(self, context: Context, line: int, counted: Count) -> None:
+        """An aggregate. Which episodes succeeded is not known: nothing can be paired."""
         self.unpaired = "its program tells how many episodes succeeded, not which"
+        wanted = {*(context.rules.metrics or counted.metrics)}
         self.aggregates.append(
             Aggregate(
                 policy=context.policy or UNNAMED,
                 environment=context.environment or UNNAMED,
                 successes=counted.successes,
                 episodes=counted.episodes,
-                metrics=MappingProxyType(dict(metrics)),
+                metrics=MappingProxyType({name: one for name, one in counted.metrics.items() if name in wanted}),
                 session=context.session,
                 attempt=context.attempt,
                 source=f"{context.path}:{line}" if line else context.path,
@@ -278,10 +232,6 @@ class Reading:
         return metrics, extra
 
 
-Adapter = Callable[[Reading, BinaryIO, Context], None]
-"""Fills the reading of a file. Raises RefusedFileError, and nothing else whatever the bytes are."""
-
-
 def finite(value: float) -> bool:
     """False for an integer that no float can hold, too."""
     try:
@@ -301,9 +251,3 @@ def _without_nan(value: JsonValue, depth: int = 0) -> JsonValue:
     if isinstance(value, dict):
         return {key: _without_nan(entry, depth + 1) for key, entry in value.items()}
     return value
-
-
-def wanted_metrics(values: Mapping[str, float], context: Context, but: Iterable[str]) -> dict[str, float]:
-    """The finite ones that the grid asks for, or all; `but` are names that are no metrics."""
-    wanted = {*(context.rules.metrics or values)} - {*but}
-    return {name: value for name, value in values.items() if name in wanted and finite(value)}

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from comborun.attempt import Verdict
-from comborun.reporter.adapters.reading import Defect
+from comborun.reporter.records.reading import Defect
 from comborun.rules.videos import FAULTS, fault, parse
 from comborun.work import describe, gaps
 

@@ -10,8 +10,9 @@ import pytest
 from adapter_samples import SAMPLES, complaints, reasons, sample
 
 from comborun.judging import ResultRules
-from comborun.reporter.adapters.formats import FORMATS, candidate, read
-from comborun.reporter.adapters.reading import Context, Reading
+from comborun.reporter.records.files import read
+from comborun.reporter.records.reading import Context, Reading
+from comborun.rules.formats import WHY, candidate
 
 TAKEN = {
     "agent/EB-Habitat/episode_1/cosmos_log.json": "json-list-last",
@@ -32,10 +33,14 @@ TAKEN = {
     "maniskill/PickCube-v1__ppo__1__1756000000/eval.log": "kn-aggregate",
     "ranks/zero/policy_runner.log": "rank-metrics",
     "rollouts/gr00t/rollout.log": "log-tuple",
+    "robomimic/PnPCounterToCab.json": "rollout-stats",
+    "robomimic/lift.log": "log-rollout-stats",
     "sb3/cartpole.monitor.csv": "table",
     "sb3/evaluations.npz": "arrays",
+    "sqlite/results.db": "database",
     "training/outputs/cartpole.log": "train-step",
     "vla_eval/libero.json": "episode-list",
+    "wandb/history.jsonl": "history-rows",
 }
 
 
@@ -61,7 +66,7 @@ def test_a_program_is_known_whatever_its_files_are_called(name: str, taken: str)
 def test_every_sample_is_expected_and_every_format_of_a_file_has_a_sample() -> None:
     names = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
     assert TAKEN.keys() <= names
-    assert {*TAKEN.values()} == {*FORMATS} - {"jsonl-rows", "log-pattern"}
+    assert {*TAKEN.values()} == {*WHY} - {"jsonl-rows", "log-pattern", "filename-encoded"}
 
 
 @pytest.mark.parametrize(

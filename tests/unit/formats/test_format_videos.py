@@ -11,9 +11,10 @@ import pytest
 from adapter_samples import by_episode, combos, complaints, verdicts
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.adapters.names import groups, read_names
-from comborun.reporter.adapters.reading import Context, Reading
-from comborun.reporter.adapters.videos import Links, Video, index, key, link
+from comborun.reporter.records.files import read_names
+from comborun.reporter.records.reading import Context, Reading
+from comborun.reporter.records.videos import Links, Video, index, key, link
+from comborun.rules.named import groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

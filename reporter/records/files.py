@@ -1,0 +1,178 @@
+"""One result file for the report: the rules' reader says what stands in it, and its path may name the combo."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from comborun.reporter.records import paths
+from comborun.reporter.records.reading import Context, Reading, RejectKind
+from comborun.rules.episodes import (
+    COMPLETION_ROWS,
+    DATABASE,
+    DEPTH_LIMIT,
+    EPISODES,
+    EVAL_INFO,
+    JOB_ROWS,
+    JSONL_ROWS,
+    LOG_NAMES,
+    LOG_PATTERN,
+    NAMED,
+    ORDER,
+    SUMMARY,
+    TABLE,
+    TUPLES,
+)
+from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
+from comborun.rules.formats import WHY, look
+from comborun.rules.named import VIDEO, Named
+from comborun.rules.rates import Count
+from comborun.rules.readers import NOTHING, decode_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.rules.readers import Entry, Reader
+
+try:
+    import orjson
+except ImportError:  # where it has no wheel
+    _loads: Callable[[bytes], Any] = json.loads
+else:
+    _loads = orjson.loads
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 19
+
+NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
+"""formats whose records name their combo"""
+NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
+"""formats whose records name their environment, and maybe no policy; of all others the path has to say it"""
+_MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
+"""formats of rows that name their combo, or leave it to the path"""
+_CHUNK = 1 << 20
+_KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
+
+
+def read(stream: BinaryIO, context: Context) -> Reading:
+    """What a file says; an empty reading without a format when it is nothing known. The stream is left at its end."""
+    reading = Reading(context.path)
+    try:
+        asked = _asked(context)
+        file = look(stream, context.path, context.identity, asked)
+        reading.format = file.kind or JSONL_ROWS
+        reading.why = "the grid names it" if asked else WHY[reading.format]
+        context = _placed(reading.format, context)
+        source = file.reader(context.identity, context.path, decoded)
+        stream.seek(file.start)
+        _fill(reading, context, source, _entries(file.text, stream, source))
+    except RefusedError as refused:
+        _refuse(reading, refused, asked=bool(context.rules.format))
+    stream.seek(0, os.SEEK_END)
+    return reading
+
+
+def read_names(found: Sequence[str], context: Context) -> Reading:
+    """The episodes that are names of files, of one group; `context.path` is its folder."""
+    reading = Reading(context.path, NAMED, WHY[NAMED])
+    context = context.named(*paths.of_folder(context.path))
+    source = Named(context.identity, context.path, found)
+    _fill(reading, context, source, source.finish())
+    return reading
+
+
+def _asked(context: Context) -> str:
+    rules = context.rules
+    log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
+    return LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
+
+
+def _placed(kind: str, context: Context) -> Context:
+    """With the combo of its path, where files of its format name none."""
+    if kind == JOB_ROWS and context.rules.metrics:
+        context = replace(context, rules=replace(context.rules, metrics=(*context.rules.metrics, ORDER)))
+    named = kind in NAME_COMBO or kind in NAME_ENVIRONMENT
+    return context if named else context.named(*paths.combo(context.path))
+
+
+def _refuse(reading: Reading, refused: RefusedError, *, asked: bool) -> None:
+    """The file as a whole gives nothing. One of no known format is a fault only where the grid names it."""
+    if refused.reason == FORMAT and str(refused).startswith("a summary"):
+        reading.format, reading.why = SUMMARY, WHY[SUMMARY]
+        reading.defect(0, str(refused))
+    elif refused.reason == FORMAT and not asked:
+        reading.format, reading.why, reading.unknown = "", "", str(refused)
+    else:
+        reading.reject(0, str(refused), _KINDS.get(refused.reason, RejectKind.UNREADABLE))
+
+
+def _entries(text: bytes, stream: BinaryIO, source: Reader) -> Iterator[Entry]:
+    yield from source.feed(text)
+    while chunk := stream.read(_CHUNK):
+        yield from source.feed(chunk)
+    yield from source.finish()
+
+
+def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[Entry]) -> None:
+    """Raises RefusedError for a file that is of no known format after all."""
+    for line, value, remark, order in entries:
+        if context.words is not source.identity:
+            context = replace(context, words=source.identity)
+        own = replace(context, path=value[VIDEO]) if reading.format == NAMED else context
+        if remark:
+            reading.defect(line, remark, own.path)
+        if value is NOTHING:
+            continue
+        if isinstance(value, RefusedError):
+            if not line and value.reason in {FORMAT, UNREADABLE}:
+                raise value
+            reading.reject(line, str(value), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
+        elif isinstance(value, Count):
+            reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
+        else:
+            number = order_of(value, order, context.identity)
+            named = value if reading.format in {JSONL_ROWS, COMPLETION_ROWS} else _named(reading, own, value)
+            reading.take(own, line, named, None if number is None else context.first + number)
+    reading.by_ending = source.copies > 1
+    reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
+    if context.identity.episode.word and any(record.seed is None for record in reading.records):
+        reading.unpaired = "its rows hold no index and are numbered in the order in which they were written"
+    if not (reading.entries or reading.rejects or reading.defects):
+        reading.defect(0, "the file holds no records")
+
+
+def _named(reading: Reading, context: Context, row: Any) -> Any:
+    """A row with the combo that its file's path names, where it names none and nothing else does."""
+    known = context.policy is not None and context.environment is not None
+    if known or not isinstance(row, dict) or reading.format not in _MAY_NAME | NAME_ENVIRONMENT:
+        return row
+    identity = context.identity
+    environment = identity.environment_field.find(row)
+    told = environment if reading.format in NAME_ENVIRONMENT and isinstance(environment, str) else None
+    policy, place = _combo_of(context, told)
+    row = dict(row)
+    for field, name, own in (
+        (identity.policy_field, policy, context.policy),
+        (identity.environment_field, place, context.environment),
+    ):
+        if own is None and field.find(row) is MISSING:
+            row[field.name] = name
+    return row
+
+
+def _combo_of(context: Context, environment: str | None) -> tuple[str, str]:
+    """By its path, of a file that names at most an environment."""
+    return (paths.policy(context.path, {environment}), environment) if environment else paths.combo(context.path)
+
+
+def decoded(line: bytes) -> tuple[list[Any], str]:
+    """The values of a line, by orjson where it says the same as the rules' own decoder: that one has the last word on
+    whatever orjson refuses, on integers of 19 digits and more, and on what may be nested deeply."""
+    if _LONG_NUMBER not in line.translate(_DIGITS) and line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
+        try:
+            return [_loads(line)], ""
+        except ValueError:
+            return decode_line(line)
+    return decode_line(line)

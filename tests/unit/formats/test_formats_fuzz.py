@@ -1,0 +1,274 @@
+"""Nothing that can stand in a file makes a reader raise, no valid record is lost by a bad neighbour, and the host
+counts what the report counts.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from adapter_samples import OURS, SAMPLES, read_text, verdicts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comborun.judging import ResultRules
+from comborun.reporter.records.files import read, read_names
+from comborun.reporter.records.reading import Context
+from comborun.rules.episodes import FORMATS, LOG_PATTERN, NAMED
+from comborun.rules.fields import RefusedError
+from comborun.rules.formats import look
+from comborun.rules.named import FILE, groups
+from comborun.rules.printed import printed
+from comborun.rules.rows import Rows
+
+MANY = 100_000 if os.environ.get("COMBORUN_SLOW") else 10_000
+"""inputs over all formats, and of each in a long run"""
+SOME = {path.relative_to(SAMPLES).as_posix(): path.read_bytes() for path in SAMPLES.rglob("*") if path.is_file()}
+SOME |= {
+    "r.jsonl": b'{"episode": 1, "success": true, "r": NaN}\n{"episode": "ep_2", "success": 0, "x": 1e400}\n',
+    "r.json": b'{"pick": {"success": [true, false], "return": [1.5, null]}, "place": {"success": [0]}}',
+    "deep/r.json": b'{"a": [{"runs": [{"episode": 0, "metrics": {"success": 1}}]}], "note": "x"}',
+    "deep.json": json.dumps([{"success": 1, "x": json.loads("[" * 98 + "]" * 98)}, {"success": 0}]).encode(),
+    "pattern/x.log": b"Episode 1: success, return 2.5\nEpisode 2: fail, return nan\n",
+}
+BAD = (
+    *(b"NaN", b"1e400", b"-Infinity", b"9" * 5000, b"null", b"[]", b"{}", b'"', b"\\", b",", b"\xff\xfe", b"\x00"),
+    *(b"[" * 150, b"]" * 150, b'{"a":' * 120 + b"0" + b"}" * 120, b"\n", b"\r\n", b"true", b"-1", b"0.5", b"\x1b[3g"),
+    *(
+        b"SQLite format 3\0",
+        b"PK\x03\x04",
+        b"\x93NUMPY",
+        b"(" * 200,
+        b"inf",
+        b"1e-400",
+        b"\xf0\x9f",
+        b"1/2",
+        b"x" * 3000,
+    ),
+)
+PATTERN = ResultRules(source="log", pattern=r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail)")
+
+
+def mangled(draw: random.Random, data: bytes) -> bytes:
+    """Torn, swollen, with a piece of another file, or with a value of another type in the middle."""
+    for _ in range(draw.randint(1, 3)):
+        at = draw.randrange(len(data) + 1)
+        way = draw.randrange(5)
+        if way == 0:
+            data = data[:at]
+        elif way == 1:
+            data = data[:at] + draw.choice(BAD) + data[at:]
+        elif way == 2:
+            data = data[:at] + draw.choice(BAD) + data[at + draw.randint(1, 12) :]
+        elif way == 3:
+            other = draw.choice(list(SOME.values()))
+            start = draw.randrange(len(other) + 1)
+            data = data[:at] + other[start : start + draw.randint(1, 200)] + data[at:]
+        else:
+            data = data[:at] + data[max(0, at - draw.randint(1, 200)) : at] * draw.randint(1, 4) + data[at:]
+    return data[:20_000]
+
+
+def counted(data: bytes, context: Context) -> dict[int, bool | None] | None:
+    """What the host counts, fed in pieces; None where it reads nothing."""
+    stream = io.BytesIO(data)
+    asked = LOG_PATTERN if context.rules.pattern else context.rules.format
+    try:
+        file = look(stream, context.path, context.identity, asked)
+    except RefusedError:
+        return None
+    rows = Rows(file.reader(context.identity, context.path))
+    rows.feed(file.text)
+    rest = data[file.start :]
+    rows.feed(rest[: len(rest) // 2])
+    rows.last()
+    rows.feed(rest[len(rest) // 2 :])
+    rows = rows.last()
+    assert all(one.text for one in rows.refused.values())
+    if rows.counted:
+        assert 0 <= rows.counted.successes <= rows.counted.episodes > 0
+    return None if rows.numbered.keys() & rows.episodes.keys() else {**rows.episodes, **rows.numbered}
+
+
+def reported(data: bytes, context: Context) -> dict[int, bool | None]:
+    reading = read(io.BytesIO(data), context)
+    assert all(one.episode >= 0 and one.policy and one.environment for one in reading.records)
+    assert all(one.reason and one.path == context.path for one in (*reading.rejects, *reading.defects))
+    assert all(0 <= one.successes <= one.episodes > 0 for one in reading.aggregates)
+    assert any((*reading.entries, reading.rejects, reading.defects)) or not reading.format
+    told: dict[int, bool | None] = {}
+    for record in reading.records:
+        if told.get(record.episode) is None:
+            told[record.episode] = record.success
+    return told
+
+
+def check(data: bytes, context: Context) -> None:
+    found = counted(data, context)
+    told = reported(data, context)
+    assert found is None or told == found, (context.path, context.rules.format, data)
+
+
+def test_no_file_raises_whatever_stands_in_it_and_host_and_report_count_alike() -> None:
+    draw, names = random.Random(11), sorted(SOME)
+    for _ in range(MANY):
+        name = draw.choice(names)
+        rules = PATTERN if name.startswith("pattern") else ResultRules(format=draw.choice(("", "", draw.choice(OWN))))
+        check(mangled(draw, SOME[name]), replace(OURS, path=name, rules=rules))
+
+
+OWN = [name for name in FORMATS if name != NAMED]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="minutes: set COMBORUN_SLOW=1")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", OWN)
+def test_no_format_raises(kind: str) -> None:
+    draw, contents = random.Random(kind), sorted(SOME.values())
+    for _ in range(MANY):
+        check(mangled(draw, draw.choice(contents)), replace(OURS, path="a/episode_3/x", rules=ResultRules(format=kind)))
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_no_file_takes_long_because_it_is_odd(kind: str) -> None:
+    """Lines without an end, quotes, brackets and marks that are opened again and again: time grows with the bytes."""
+    pieces = (
+        b'"',
+        b"[",
+        b"{",
+        b'{"a":',
+        b"(",
+        b"results:  (\n",
+        b"results:  ([1],\n",
+        b",\n",
+        b"Metrics: {\r",
+        b"\x1b[",
+    )
+    for piece in (
+        *pieces,
+        b"Average Rollout Stats\n{\n}\n",
+        b'"\n',
+        b"[Rank 0/2] Metrics: {'a': [[[[\n",
+        b"0/",
+        b"\x1b]",
+    ):
+        began = time.process_time()
+        read(
+            io.BytesIO(piece * (1_000_000 // len(piece))), replace(OURS, path="a/x.log", rules=ResultRules(format=kind))
+        )
+        assert time.process_time() - began < 6, piece
+
+
+KEYS = """
+    episode success policy environment seed job_name env_id episode_in_env outcomes episode_idx completion episode_id
+    per_task per_episode per_group overall metrics successes sum_rewards video_paths task_group task_id pc_success
+    n_episodes episode_ix info task_success done step"""
+keys = st.sampled_from(KEYS.split()) | st.text(max_size=5)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([10**400, "true", "ep0007"])
+)
+values: st.SearchStrategy[Any] = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6), max_leaves=20
+)
+words = st.sampled_from(
+    [
+        "results:  ('env', [True, False], {'a': [1, 2]})",
+        "results:  ('env', [True,",
+        "results:  (",
+        "array([1., nan])",
+        "success rate:  0.5",
+        "Success: True",
+        "Success: ",
+        "Caught exception: x",
+        "Starting episode 3...",
+        "Task: x",
+        "# episodes completed so far: 2",
+        "# episodes completed so far: 0",
+        "Total episodes: 9",
+        "Total success rate: nan",
+        "Total success rate: 1e400",
+        "│success_once=0.5 │num_trajectories=3 │",
+        "'eval/success_once': array(1e999), 'eval/num_trajectories': 1e400",
+        "eval_success_once_mean=nan",
+        "resulting in 16 episodes",
+        "[train] step=7 sps=nan avgReward(100)=1e999",
+        "Total steps: 9",
+        "\x1b[3g",
+        "\r",
+        "\0",
+        ")",
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.text(max_size=30) | st.from_regex(FILE, fullmatch=True), max_size=6))
+def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
+    for folder, paths in groups(names).items():
+        reading = read_names(paths, Context(folder))
+        assert len(reading.records) + len(reading.rejects) >= 1
+
+
+@settings(max_examples=150)
+@given(words | st.text(alphabet="()[]{},'\"-.a1 \\\n", max_size=60))
+def test_no_printed_value_is_too_strange(text: str) -> None:
+    with suppress(ValueError):
+        printed(text)
+
+
+noise_lines = st.text(max_size=20).filter(lambda text: "episode" not in text and ":" not in text)
+
+
+@settings(max_examples=100)
+@given(st.lists(noise_lines, max_size=3), st.integers(1, 6))
+def test_noise_between_lines_costs_no_episode(noise: list[str], count: int) -> None:
+    episodes = [f"Success: True\n# episodes completed so far: {n}\n" for n in range(1, count + 1)]
+    text = "".join(f"{line}\n" for line in noise).join(["", *episodes])
+    found = read_text("log-lines", text.encode("utf-8", "replace"))
+    assert verdicts(found) == dict.fromkeys(range(count), "success")
+
+
+@settings(max_examples=100)
+@given(st.lists(st.text(alphabet="([{'\"0aT,", max_size=10), max_size=3))
+def test_a_broken_tuple_costs_no_whole_one(broken: list[str]) -> None:
+    text = "".join(f"results:  (x{line}\n" for line in broken) + "results:  ('env', [True, False], {})\n"
+    assert len(read_text("log-tuple", text).records) == 2
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "jsonl-rows": {"episode": 7, "success": True},
+    "completion-rows": {"episode_id": "ep0007", "completion": True},
+    "job-rows": {"job_name": "j", "global_episode_index": 7, "success": True},
+    "eval-info": {"task_group": "g", "metrics": {"successes": [True]}},
+}
+
+
+@settings(max_examples=100)
+@given(st.lists(values, max_size=4), st.lists(st.binary(max_size=60), max_size=4), st.sampled_from(sorted(GOOD)))
+def test_a_valid_neighbour_of_anything_is_read(bad: list[Any], noise: list[bytes], format_: str) -> None:
+    if format_ == "eval-info":
+        content = json.dumps({"per_task": [*bad, GOOD[format_]]}).encode()
+    else:
+        lines = [*(line.replace(b"\n", b" ") for line in noise), *(json.dumps(value).encode() for value in bad)]
+        content = b"\n".join([b"", *lines, json.dumps(GOOD[format_]).encode()])
+    assert True in [record.success for record in read_text(format_, content).records]
+
+
+@given(st.lists(st.dictionaries(keys, values, max_size=6), max_size=5))
+def test_every_row_is_accounted_for_and_can_be_written_as_json(found: list[dict[str, Any]]) -> None:
+    reading = read_text("jsonl-rows", "".join(json.dumps(value) + "\n" for value in found))
+    assert len(reading.records) + len(reading.rejects) == len(found)
+    json.dumps([[dict(record.metrics), dict(record.extra)] for record in reading.records], allow_nan=False)
