@@ -126,8 +126,8 @@ class Lines(Reader):
 
     def finish(self) -> Iterator[Entry]:
         """What stands behind the last newline."""
-        self._line += 1
         if self._rest.strip():
+            self._line += 1
             yield from self.take(self._rest, whole=False)
         self._rest = b""
 

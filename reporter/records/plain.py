@@ -83,10 +83,8 @@ class PlainRows:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         fields = (identity.policy_field, identity.environment_field, identity.seed, identity.episode, identity.success)
-        plain = not identity.base and not any(
-            field.word or field.path or field.tests or field.origin for field in fields
-        )
-        self._room = MOST_LAYOUTS if plain else 0
+        asks = identity.base or any(field.word or field.path or field.tests or field.origin for field in fields)
+        self._room = 0 if asks else MOST_LAYOUTS
         self._layouts: dict[tuple[Any, ...], _Layout] = {}
 
     def read(self, row: Any, line: int) -> EpisodeRecord | None:

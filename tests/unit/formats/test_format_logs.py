@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from adapter_samples import (
@@ -25,7 +26,10 @@ from comborun.reporter.records.reading import Context, RejectKind
 from comborun.rules.episodes import LINE_LIMIT
 from comborun.rules.printed import printed
 from comborun.rules.rates import agrees, count
-from comborun.rules.readers import Entry, LogLines
+from comborun.rules.readers import LogLines
+
+if TYPE_CHECKING:
+    from comborun.rules.readers import Entry
 
 TUPLE = "results:  ('env', [True, False, True], {})\n"
 

@@ -192,7 +192,8 @@ def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
     assert (told("a/evaluations.npz", b"PK"), told("a/r.eval", b"PK")) == (episodes.ARRAYS, episodes.INSPECT)
     assert told("a/eval_info.json", b'{"per_task": []}') == episodes.EVAL_INFO
     assert told("a/episode_3_res.json", b"{") == episodes.PER_FILE
-    assert told("a/summary.json", b"{}") == episodes.SUMMARY
+    with pytest.raises(RefusedError, match="a summary is not read"):
+        told("a/summary.json", b"{}")
     assert told("a/run.log", b"# episodes completed so far: 1") == episodes.EPISODE_LOG
     with pytest.raises(RefusedError, match="of no format"):
         told("a/rows.txt", b'{"episode": 1}')
