@@ -60,11 +60,16 @@ def harmless(text: str, keep: str = "\n\t") -> str:
 _VARIES = re.compile(r"'[^']*'|\d[\d, -]*")
 
 
+def shape(sentence: str) -> str:
+    """What it has in common with those that differ in numbers and quoted names alone."""
+    return _VARIES.sub("", sentence)
+
+
 def alike(told: Iterable[tuple[str, str]]) -> list[str]:
     """Sentences of several places: those that differ in numbers and quoted names alone are one, with a count."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, what in told:
-        groups.setdefault(_VARIES.sub("", what), []).append((where, what))
+        groups.setdefault(shape(what), []).append((where, what))
     many = {key: f" (and {len(same) - 1} more like this)" if len(same) > 1 else "" for key, same in groups.items()}
     return [f"{same[0][0]}: {same[0][1]}{many[key]}" for key, same in groups.items()]
 

@@ -9,8 +9,9 @@ from comborun.monitor.lastline import visible
 from comborun.monitor.lines import host_facts
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus
-from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, remark, state
+from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state
 from comborun.rules.words import Life, Outcome
+from comborun.text import alike, shape
 
 _PARTS = 10
 """how often the progress of the whole run is told"""
@@ -34,6 +35,8 @@ def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield after.notify_problem
     if after.undecided and not (before and before.undecided == after.undecided):
         yield after.undecided
+    known = {shape(one.uncounted) for one in before.sessions} if before else set()
+    yield from alike((one.name, one.uncounted) for one in after.sessions if shape(one.uncounted) not in {"", *known})
 
 
 def _counts(status: RunStatus) -> str:
@@ -87,8 +90,8 @@ def _line(session: SessionStatus) -> str:
         parts.append(f"{session.successes} of {session.recorded} successful")
     if session.life is Life.ENDED and session.seconds is not None:
         parts.append(duration(session.seconds))
-    if remarked := remark(session):
-        parts.append(remarked)
+    if session.uncounted or session.note:
+        parts += [session.note] if session.note else []
         said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
         parts += [f"last line: {session.last_line}"] if said and session.last_line else []
     return ", ".join(parts)

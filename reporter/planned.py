@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.reporter.collect import attempt_number
 from comborun.reporter.collected import SessionHistory
-from comborun.reporter.records.reading import Context
+from comborun.reporter.records.files import read
+from comborun.reporter.records.reading import Context, Defect
 from comborun.reporter.records.shelf import Shelf, walk
 from comborun.rules.episodes import LOG_NAMES, LOGS, suffix_of
-from comborun.text import clean
+from comborun.rules.formats import candidate
+from comborun.text import clean, several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from comborun.judging import ResultRules
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from comborun.reporter.collected import Collected
 
 
+_UNTAKEN_MOST = 100
+"""files that the grid does not take and that are named"""
 _OVER = MappingProxyType({"folder": "1"})
 """nothing runs that would write more"""
 
@@ -37,15 +42,32 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a folder of results")
     shelf = Shelf(directory)
+    found: list[Defect] = []
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
         session = _of(name, plan.sessions)
         rules = (session or plan.sessions[0]).results
-        if name.parts[0] != "report" and _takes(rules, name) and path.stat().st_size:
+        if name.parts[0] == "report" or not path.stat().st_size:
+            continue
+        if _takes(rules, name):
             shelf.take(path, _context(name, session, rules), asked=True)
+        elif len(found) < _UNTAKEN_MOST and candidate(name.name):
+            found += _untaken(path, _context(name, session, replace(rules, format="")))
     collected = shelf.collected(directory.resolve().name)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
-    return replace(collected, plan=plan, sessions=histories, done=_OVER)
+    defects = (*found, *collected.defects)
+    return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
+
+
+def _untaken(path: Path, context: Context) -> Iterator[Defect]:
+    """A file with episodes that no pattern of the grid takes."""
+    with suppress(OSError), path.open("rb") as stream:
+        reading = read(stream, context)
+        count = len(reading.records) + sum(one.episodes for one in reading.aggregates)
+        if count:
+            taken = f"the pattern takes {', '.join(context.rules.files) or 'the log'}"
+            told = f'`results: {{files: "**/*{path.suffix}"}}` counts them'
+            yield Defect(context.path, 0, f"{several(count, 'episode')}, but {taken}: {told}")
 
 
 def _context(name: PurePosixPath, session: Session | None, rules: ResultRules) -> Context:

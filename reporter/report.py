@@ -21,6 +21,7 @@ from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.summary import Summary, summarize
 from comborun.rules.episodes import FORMATS
+from comborun.text import alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -169,7 +170,7 @@ def _put(path: Path, content: Content) -> None:
 
 def _nothing(directory: Path, collected: Collected) -> UserError:
     """Says what was looked for, and why each file that was found gave nothing."""
-    if not collected.files:
+    if not (collected.files or collected.defects):
         return UserError(
             f"no results of a known format below {directory}",
             'a folder can be reported when it holds lines like {"policy": "flat", "environment": "stairs",'
@@ -178,13 +179,16 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
         )
     reasons = Counter((reject.path, reject.reason) for reject in collected.rejects)
     reasons.update((defect.path, defect.reason) for defect in collected.defects)
-    lines = [f"  {path}: {reason}{_times(count)}" for (path, reason), count in reasons.most_common(20)]
-    more = [f"  and {len(reasons) - 20} more reasons"] if len(reasons) > 20 else []
+    told = alike((path, f"{reason}{_times(count)}") for (path, reason), count in reasons.most_common())
+    lines = [f"  {line}" for line in told[:20]]
+    more = [f"  and {len(told) - 20} more reasons"] if len(told) > 20 else []
     return UserError(
         "\n".join(
             [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]
         ),
-        'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'
+        "mend `results` in the grid"
+        if collected.plan
+        else 'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'
         " or give the grid that says how files are read, `--grid grid.yaml`",
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.stopping import Standing, Stopping
 
 
-_UNCOUNTED_MOST = 6
+_MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
 
 
 _MIRROR_S = 60.0
@@ -113,20 +113,9 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         show_report(summary, folder)
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
-        _show_uncounted(ended)
+        if ended.uncounted:
+            click.echo(_MEND, err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
-
-
-def _show_uncounted(ended: RunStatus) -> None:
-    """Why rows don't count, and that another reading of them runs nothing again."""
-    told = ended.uncounted
-    for line in told[:_UNCOUNTED_MOST]:
-        click.echo(f"! {harmless(line)}", err=True)
-    if told:
-        click.echo(
-            "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing.",
-            err=True,
-        )
 
 
 def _show_lost_link(link: Link) -> None:

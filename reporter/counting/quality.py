@@ -69,6 +69,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
         retried=sum(combo.retried for combo in combos),
         findings=(
             *_canary_findings(collected),
+            *_uncounted_findings(collected.sessions),
             *warnings,
             *_aside_findings(collected.aside),
             *_misplaced_findings(collected.sessions),
@@ -83,6 +84,15 @@ def _canary_findings(collected: Collected) -> Iterator[Finding]:
     for combo in collected.canary.combos if collected.canary else ():
         if combo.differs or not combo.compared:
             yield Finding(combo.name, combo.words)
+
+
+def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
+    """Why nothing of a session counts, as its host said when it ended, with the line for `results` that counts it."""
+    for history in histories:
+        ends = [attempt.end for attempt in history.attempts if attempt.end]
+        if ends and ends[-1].counts.why and not any(end.counts.verdicts for end in ends):
+            where = combo_name(history.session.policy, history.session.environment)
+            yield Finding(where, ends[-1].counts.why)
 
 
 def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:

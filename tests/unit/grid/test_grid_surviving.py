@@ -153,21 +153,21 @@ def test_a_script_whose_program_leaves_no_records_is_never_asked_for_a_tail() ->
     assert (told["files"], told["records"], told["line"]) == ([], False, "done")
 
 
-RATES = "results: {files: rates.json, format: kn-aggregate}\n"
+STEPS = "results: {files: steps.txt, format: train-step}\n"
 
 
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        (RATES, True),
-        (f"{RATES}evidence: {{line: done}}\n", True),
-        (f"{RATES}evidence: {{files: rates.json}}\n", False),
-        (f"{RATES}evidence: {{records: false}}\n", False),
+        (STEPS, True),
+        (f"{STEPS}evidence: {{line: done}}\n", True),
+        (f"{STEPS}evidence: {{files: steps.txt}}\n", False),
+        (f"{STEPS}evidence: {{records: false}}\n", False),
         ("evidence: {records: false}\n", False),
         ("results: {from: log, format: log-lines}\n", False),
     ],
 )
-def test_results_that_are_no_rows_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
+def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
     assert json.loads(session_data(plan(text).sessions[0]))["judging"]["results"] == asked
 
 
