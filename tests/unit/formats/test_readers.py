@@ -203,10 +203,10 @@ def test_half_a_database_is_being_written_or_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_never_ends_is_one_row_that_was_cut_off_and_takes_no_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     rows = read(episodes.TABLE, 'episode,success\n0,true\n1,"' + "x\n" * 400_000)
     assert (told(rows), why(rows)) == ({0: True}, "the last line is cut off: a quote in it has no end")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def npz(**arrays: Any) -> bytes:
@@ -232,6 +232,6 @@ UNREADABLE = {
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_a_file_that_cannot_be_read_gets_a_sentence(case: str) -> None:
     kind, data, sentence = UNREADABLE[case]
-    began = time.monotonic()
+    began = time.process_time()
     assert sentence in why(read(kind, data))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
