@@ -164,8 +164,11 @@ def carries(pid: int, marker: str) -> bool:
 
 
 def marked(marker: str) -> list[int]:
-    """The processes of an attempt (`run/session/attempt`), or of all whose marker begins so (`run/`), without ours."""
-    return [pid for pid in pids() if carries(pid, marker)]
+    """The processes of an attempt (`run/session/attempt`), or of all whose marker begins so (`run/`), without ours.
+
+    The newest are asked first: of a chain of forks, each process is gone after a few milliseconds.
+    """
+    return [pid for pid in reversed([*pids()]) if carries(pid, marker)]
 
 
 # Signals
