@@ -99,7 +99,7 @@ def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = T
     if missing:
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",
-            "install them there, for example: sudo apt-get install tmux bash util-linux coreutils grep",
+            "install them there, for example: sudo apt-get install tmux bash coreutils util-linux",
         )
     if facts.lacking:
         first = facts.lacking[0]

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NEEDED = ("bash", "env", "flock", "setsid", "grep", "mkfifo", "mktemp", "mv", "sha256sum", "stat", "tail", "timeout")
+NEEDED = ("bash", "cat", "head", "mkdir", "setsid", "tail", "timeout")
 """what scripts on a host call; and one of tmux and screen"""
 GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
 

@@ -27,8 +27,8 @@ def test_a_start_that_makes_no_sense_is_refused(box: Box, arguments: str) -> Non
 
 
 def minimal_path(folder: Path, *more: str) -> str:
-    """A PATH with bash, coreutils, grep and util-linux, and nothing else but what is named."""
-    packages = ["bash", "coreutils", "grep", "util-linux"]
+    """A PATH with bash, coreutils and util-linux, and nothing else but what is named."""
+    packages = ["bash", "coreutils", "util-linux"]
     listed = subprocess.run(["dpkg", "-L", *packages], capture_output=True, text=True, check=True).stdout.split()
     folder.mkdir()
     programs = [Path(path) for path in listed if Path(path).parent.name in {"bin", "sbin"} and Path(path).is_file()]
@@ -51,7 +51,7 @@ def test_without_tmux_and_screen_both_are_named(box: Box, tmp_path: Path) -> Non
 
 
 @needs_dpkg
-def test_nothing_is_needed_but_bash_coreutils_grep_util_linux_and_a_multiplexer(any_box: Box, tmp_path: Path) -> None:
+def test_nothing_is_needed_but_bash_coreutils_util_linux_and_a_multiplexer(any_box: Box, tmp_path: Path) -> None:
     any_box.environment["PATH"] = minimal_path(tmp_path / "bin", any_box.multiplexer)
     any_box.plan({"env_one": bash(RECORD, results=("*.jsonl",)), "env_two": bash("sleep 60"), "after": bash("true")})
     assert any_box.start().returncode == 0

@@ -54,7 +54,7 @@ def programs(box: Box) -> Iterator[Finding]:
         found = "there is no Xvfb, and the grid says `display: xvfb`"
         yield error("display", found, "its sessions fail before their command starts", "sudo apt-get install xvfb")
     if missing:
-        fix = "sudo apt-get install bash coreutils util-linux grep"
+        fix = "sudo apt-get install bash coreutils util-linux"
         cost = "sessions can't be started or supervised"
         yield error("programs", f"not on the PATH: {', '.join(missing)}", cost, fix)
     if poor:
