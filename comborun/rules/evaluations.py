@@ -128,16 +128,18 @@ def _task_rows(task: Row, success: str) -> list[Row]:
     same = {key: value for key, value in task.items() if key not in {"metrics", "task_id"}}
     if isinstance(task.get("task_id"), (str, int)):
         same["task"] = str(task["task_id"])
-    rows = [{**same, success: value} for value in _successes(task)]
+    rows: list[Row] = [{**same, success: value} for value in _successes(task)]
     for name, values in task["metrics"].items():
         if name != "successes" and isinstance(values, list):
+            column = _COLUMNS.get(str(name), str(name))
             for row, value in zip(rows, values):
-                row[_COLUMNS.get(name, name)] = value
+                row[column] = value
     return rows
 
 
 def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
-    for position, episode in enumerate(episodes if isinstance(episodes, list) else ()):
+    listed: list[Any] = episodes if isinstance(episodes, list) else []
+    for position, episode in enumerate(listed):
         index = integer(episode.get("episode_ix")) if isinstance(episode, dict) else None
         if index is None or index < 0:
             yield 0, RefusedError(NO_RECORD, f"entry {position} of {PER_EPISODE} has no index episode_ix"), "", None

@@ -342,7 +342,7 @@ class Ranks(CountedLog):
             yield line, RefusedError(TORN, f"no metrics of rank {shown} of {ranks}: nothing is counted"), "", None
             return
         parts = [self._told[rank][2] for rank in range(ranks)]
-        total = Count(*(sum(getattr(one, name) for one in parts) for name in ("successes", "episodes")))
+        total = Count(sum(one.successes for one in parts), sum(one.episodes for one in parts))
         complaint = next((one.complaint for one in parts if one.complaint), "")
         yield line, total.of(None, _means(parts, total.episodes)), complaint, None
 
