@@ -1,7 +1,7 @@
-"""Which sessions of a plan a person means. Pure.
+"""Finds the sessions of a plan that the words of a command line name. Pure.
 
-A word is a session's name, a combo's (then all of its shards are meant), a model server's, or `after`. Two words may be
-POLICY ENVIRONMENT, in either order.
+A word is the name of a session, of a combo (all of its shards), of a model server, or `after`. Two words may be POLICY
+ENVIRONMENT, in either order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Addressed(NamedTuple):
-    """What the words mean."""
+    """The sessions and servers that the words name."""
 
     names: tuple[str, ...]
     """of sessions and model servers, each once, in the order of the words"""

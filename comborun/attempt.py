@@ -1,4 +1,4 @@
-"""What a run recorded: how attempts began and ended, causes in words for people, and what episodes found out."""
+"""The records of a run: how attempts began and ended, why they ended in words for people, and their episodes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """`attempt-N/end`: how it ended. `code` is None when nobody saw the command's exit."""
+    """`attempt-N/end`: how the attempt ended. `code` is None when nobody saw the command exit."""
 
     attempt: int
     started: float | None
@@ -337,7 +337,7 @@ def _once(number: int) -> int:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """k successes of n episodes of a combo, where its program tells no more than that."""
+    """k successes of n episodes of a combo, from a program that reports only these totals."""
 
     policy: str
     environment: str

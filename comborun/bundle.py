@@ -1,4 +1,4 @@
-"""The files of a new run directory. Pure but for the library's text."""
+"""The files of a new run directory. Pure, except that it reads the texts of the host program."""
 
 from __future__ import annotations
 

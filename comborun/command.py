@@ -71,7 +71,7 @@ _QUOTED_OR_OPERATOR = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<operator>
 
 
 class CommandError(UserError):
-    """A command that can't be used; `text` is the piece that offends."""
+    """A command that can't be used; `text` is the part with the mistake."""
 
     def __init__(self, message: str, hint: str, text: str) -> None:
         super().__init__(message, hint)
@@ -255,7 +255,7 @@ JsonTree = str | Number | tuple["JsonTree", ...] | Mapping[str, "JsonTree"]
 
 @dataclass(frozen=True)
 class FileText:
-    """What a file holds: `text` as it is, or `tree` as JSON; in both, placeholders."""
+    """The content of a file: `text`, or `tree` to be written as JSON. Both may hold placeholders."""
 
     text: str = ""
     tree: JsonTree | None = None

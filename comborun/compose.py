@@ -1,8 +1,8 @@
 """A plan as a Docker Compose file: a service for each session, with its own GPUs, range and output folder. Pure.
 
 Compose starts everything at once and knows no queue. So services that would share a GPU, a display or a name of
-`exclusive` stand in a row: each waits
-until the one before it has completed successfully, and after a failure the rest of that row does not start.
+`exclusive` run one after another: each waits until the one before it has succeeded. After a failure the services behind
+it do not start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person can mend.
+"""Errors that a user can fix.
 
 UserError          a message and a hint; shown without a traceback, exit code 2
 |-- GridError      a grid file with one or more mistakes, each with its place
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 class UserError(Exception):
-    """A mistake or a circumstance that the user can mend."""
+    """A mistake or a circumstance that the user can fix."""
 
     exit_code = 2
 
@@ -25,7 +25,7 @@ class UserError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a grid file. Line and column count from 1; 0 means that the file as a whole is meant."""
+    """One mistake in a grid file. Line and column count from 1; 0 means the whole file."""
 
     file: str
     line: int

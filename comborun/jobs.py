@@ -1,6 +1,6 @@
 """A plan as jobs of Slurm: arrays in which every task runs one session. Pure: plan -> requests, job scripts, texts.
 
-What Slurm is asked for is told here; the host's half (comborun/host/engines/arrays.py) hands it over.
+This module decides what is requested from Slurm; comborun/host/engines/arrays.py submits it on the host.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROGRAM = (
 
 @dataclass(frozen=True)
 class Kind:
-    """What a task is asked for; sessions of one kind are one array. 0 and empty: not asked, the cluster decides."""
+    """What one task requests. Sessions of one kind become one array. 0 and empty: the cluster decides."""
 
     gpus: int
     cpus: int

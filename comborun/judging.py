@@ -1,6 +1,6 @@
-"""How the work of a session is judged: its records and progress, what is ended, what is started again, who hears.
+"""How a session is judged: its records, its progress, what ends it, what is retried.
 
-None of it belongs to the digest of a session: it changes how work is watched and judged, never the work.
+None of this is part of a session's digest, because it changes how work is watched and judged, not the work itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Source = Literal["output", "log"]
 
 @dataclass(frozen=True)
 class ResultRules:
-    """Where a session's records are and which of their fields say what."""
+    """Where a session's records are, and what their fields mean."""
 
     files: tuple[str, ...] = ("**/*.jsonl",)
     """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
@@ -62,7 +62,7 @@ _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<d
 
 @dataclass(frozen=True)
 class ProgressRules:
-    """What a session's log tells of how much it has done, where its records don't say so yet. For watchers alone."""
+    """How to read progress from a session's log before its records show it. Only the live view uses this."""
 
     pattern: str | None = None
     """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
@@ -126,7 +126,7 @@ Signature = tuple[str, str]
 
 @dataclass(frozen=True)
 class EvidenceRules:
-    """What shows that a session has done its work: all that is named must hold. The exit code is the last witness."""
+    """What proves that a session did its work: all named evidence must hold. Without any, the exit code decides."""
 
     records: bool = True
     """as many records as planned; only where `results` names files"""
@@ -147,7 +147,7 @@ BY_RECORDS = EvidenceRules()
 
 @dataclass(frozen=True)
 class WatchRules:
-    """What the supervisor ends by itself; whole seconds, because bash counts them."""
+    """When the supervisor ends a command, in whole seconds."""
 
     stall_s: int = 0
     """without progress for so long; 0: never ended for it"""
@@ -164,7 +164,7 @@ NO_LIMITS = WatchRules()
 
 @dataclass(frozen=True)
 class RetryRule:
-    """How often a session that failed so is started again, and how long after; each wait is twice the one before."""
+    """How often a failure of one class is retried, and after what wait; each wait is twice the one before."""
 
     failure: Failure
     times: int

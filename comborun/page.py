@@ -1,7 +1,7 @@
-"""The bash text of a session: a page without a library that runs by hand as it runs under its supervisor. Pure.
+"""The bash script of a session. It needs no library and runs by hand as it runs under its supervisor. Pure.
 
-A start hands over its values in the environment: COMBORUN_OUTPUT_DIR, COMBORUN_GPUS and so on. By hand each has the
-value that the page gives it. Same grid, same bytes.
+A start sets COMBORUN_OUTPUT_DIR, COMBORUN_GPUS and so on in the environment. By hand, the script's own defaults apply.
+Same grid, same bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ PINNED = {"cvd", "both"}
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on it."""
+    """The parts of the script."""
 
     name: str
     about: str

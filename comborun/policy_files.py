@@ -1,4 +1,4 @@
-"""Policies that are files of the host: `policies: {glob: ~/ckpt/*.pt}`. Which they are is fixed with the plan."""
+"""Policies that are files of the host: `policies: {glob: ~/ckpt/*.pt}`. The plan fixes which files these are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PolicyGlob:
 
 @dataclass(frozen=True)
 class Match:
-    """What the host found."""
+    """The files that the host found."""
 
     pattern: str
     path: str
@@ -41,7 +41,7 @@ class Match:
 
 @dataclass(frozen=True)
 class PolicyFiles:
-    """What a glob found when the plan was made; a resumed run has the same."""
+    """The files that matched a glob when the plan was made; a resumed run keeps them."""
 
     patterns: tuple[str, ...]
     exclude: tuple[str, ...]

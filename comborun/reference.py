@@ -1,4 +1,4 @@
-"""What comborun brings besides its code: the documents and the example; and what the grid reference says of one key."""
+"""The documents and the example that come with comborun, and the entry of one key in the grid reference."""
 
 from __future__ import annotations
 

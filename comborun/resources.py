@@ -1,4 +1,4 @@
-"""What a session asks of its host, what is put around its command, and what is known about the host.
+"""What a session requests from its host, what surrounds its command, and the facts about the host.
 
 Memory is in MiB, as nvidia-smi counts.
 """
@@ -26,7 +26,7 @@ NOTHING = Request()
 
 @dataclass(frozen=True)
 class Reserve:
-    """What stays free for others, a training job say; they may use it or not. In MiB and cores."""
+    """What stays free for others, such as a training job, whether they use it or not. In MiB and cores."""
 
     gpu_memory: int = 0
     """on each GPU"""
@@ -79,7 +79,7 @@ RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 @dataclass(frozen=True)
 class Links:
-    """The folder whose entries an attempt gets links to, in a folder of its own."""
+    """A folder; each attempt gets a folder of its own with links to the entries of this one."""
 
     source: str
     """a bash word"""
@@ -148,7 +148,7 @@ NO_SLURM = Slurm()
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU, as nvidia-smi tells; what it does not tell is empty or None."""
+    """A GPU, as nvidia-smi reports it; what is not reported is empty or None."""
 
     index: int
     uuid: str = ""

@@ -1,4 +1,4 @@
-"""What a run holds for each of its sessions: the page `session.sh`, and `session.json` for its supervisor. Pure."""
+"""The files of a session in a run: the script `session.sh`, and `session.json` for its supervisor. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model servers: programs that a run starts before the sessions that ask them, one of each or one on each GPU. Pure."""
+"""Model servers: a run starts them before the sessions that use them, one of each or one on each GPU. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CheckKind = Literal["http", "line", "tcp"]
 
 @dataclass(frozen=True)
 class Check:
-    """What shows that a server is ready."""
+    """How to check that a server is ready."""
 
     kind: CheckKind = "tcp"
     """an answer over HTTP, a line of its log, or that it takes connections"""
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """One request before the first client's."""
+    """One request that is sent before the first client's."""
 
     path: str
     body: str = ""
@@ -105,7 +105,7 @@ def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, .
 
 
 class Instance(NamedTuple):
-    """One program on the host."""
+    """One process of a server on the host."""
 
     name: str
     gpu: int | None

@@ -1,7 +1,7 @@
 """Stopping early: which comparisons are tested pair by pair, fixed before the first episode. Pure.
 
-The family is all that the report of the run will print: the comparisons that may stop, and those in other environments
-that can't. Each gets the same share of the error, so what is decided early stays decided however the others go.
+The family is every comparison that the report of the run will print, whether or not it may stop early. Each gets the
+same share of the error, so an early decision holds whatever the others show.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PlannedComparison:
 
 @dataclass(frozen=True)
 class StopRule:
-    """What the run's manifest holds. A look is taken after every pair."""
+    """The rule in the run's manifest. Every new pair is tested."""
 
     alpha: float
     """two-sided, for the whole family"""
@@ -76,7 +76,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class StopRequest:
-    """What a grid says of stopping early."""
+    """A grid's settings for stopping early."""
 
     alpha: float
     pairs: Pairs | None

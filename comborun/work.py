@@ -1,4 +1,4 @@
-"""What a session does, apart from its name: sessions of the same work share their records, over ranges of episodes."""
+"""The work of a session, without its name. Sessions of the same work share their records over ranges of episodes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "ar
 
 @dataclass(frozen=True)
 class Work:
-    """The keys of a session that make a result what it is."""
+    """The parts of a session that determine its results."""
 
     values: tuple[tuple[str, Any], ...]
 

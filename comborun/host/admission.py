@@ -1,7 +1,7 @@
-"""Which session may start now, and why others wait: facts from the driver, /proc and the leases, decided by `rules`.
+"""Which session may start now, and why others wait. `rules` decides on facts from the driver, /proc and the leases.
 
-Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop
-looks at `descriptors()` and comes back at `due()`.
+Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop waits for `descriptors()` or
+`due()`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTHING = Request()
 
 @dataclass
 class Pick:
-    """Who starts next."""
+    """The session that starts next."""
 
     name: str
     gpus: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Pick:
 
 
 class Admission:
-    """Who waits, in which order they come, and what keeps them; the leases are kept by `leasebook`."""
+    """The waiting sessions, their order, and what blocks each of them; `leasebook` keeps the leases."""
 
     def __init__(
         self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, str], None]

@@ -1,7 +1,7 @@
-"""Puts an amendment into the run directory that it was made for: `amend SHA256`; standard input is as for `publish`.
+"""`amend SHA256`: puts an amendment into the run directory that it was made for. Standard input is as for `publish`.
 
-Killed at any point, the run works by its old plan or by its new one, and the same launch does the rest: the digest
-comes last and says that the amendment is whole.
+If it is killed, the run has its old plan or its new one, and the same launch completes the rest. The digest is written
+last and shows that the amendment is complete.
 """
 
 from __future__ import annotations

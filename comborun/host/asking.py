@@ -1,4 +1,4 @@
-"""Programs that are asked something, and may not answer."""
+"""Runs programs that may not answer, with a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attempt, as its supervisor or its watch knows it; where it runs; and how its command is ended."""
+"""One attempt, as its supervisor or watch sees it: where it runs, and how to end its command."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Attempt:
 
 
 class StopSequence:
-    """The end of a command, step by step: INT, TERM and KILL to its group, each when the one before had its time."""
+    """The end of a command, step by step: INT, TERM and KILL to its group, each after the time of the one before."""
 
     def __init__(self, pid: int) -> None:
         self.due = _NEVER
@@ -115,7 +115,7 @@ class StopSequence:
 
 
 class Place:
-    """Where an attempt runs: how it is claimed there, and who knows better how it ended."""
+    """Where an attempt runs: how it is claimed there, and what the place knows about its end."""
 
     def __init__(self, at: AttemptLayout, node: str) -> None:
         self.node = node
@@ -158,7 +158,7 @@ class Place:
 
 
 class LocalPlace(Place):
-    """In a window of tmux or screen, or in a terminal. Tasks of Slurm have host/task.py."""
+    """A window of tmux or screen, or a terminal. For tasks of Slurm see host/task.py."""
 
     def __init__(self, of: Attempt, engine: str) -> None:
         super().__init__(of.at, os.uname().nodename)

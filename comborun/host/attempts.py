@@ -1,4 +1,4 @@
-"""The state of an attempt by its files, the end of a lost one, and whether another attempt follows."""
+"""The state of an attempt from its files, the end of a lost attempt, and whether another attempt follows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DEFAULTS = {
 
 
 class Look:
-    """Where an attempt is, and the newest of its end, begin and claim."""
+    """The state of an attempt, and the newest of its end, begin and claim."""
 
     __slots__ = ("life", "record")
 
@@ -44,7 +44,7 @@ class Look:
 
 
 class Due:
-    """Another attempt that follows by itself: the class of the failure, and how long to wait from now."""
+    """An automatic retry: the class of the failure, and how long to wait from now."""
 
     __slots__ = ("failure", "wait_s")
 

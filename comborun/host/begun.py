@@ -1,8 +1,9 @@
-"""`begun RUN SECONDS`: wait for the first session that begins. `begun RUN added NAME...`: for these to be taken up.
+"""`begun RUN SECONDS`: waits until the first session begins.
+`begun RUN added NAME...`: waits until the dispatcher has queued these sessions.
 
-0: one has begun, or is taken up. 1: none has within that time, the run is halted, or it is over. 66: no run directory.
-75: none has, and for two seconds the first ones have waited for resources of the host; or, with `added`: the run ended
-before its dispatcher saw them.
+0: one has begun, or all are queued. 1: none began within that time, the run is halted, or it is over. 66: no run
+directory. 75: none has begun, and the first ones have waited for resources of the host for two seconds; or, with
+`added`, the run ended before its dispatcher saw them.
 """
 
 from __future__ import annotations

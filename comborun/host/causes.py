@@ -1,6 +1,6 @@
-"""Why an attempt that is not complete failed: what was seen, then what the host knows, last what its log says.
+"""Why an incomplete attempt failed: by what its supervisor saw, then by the host, then by its log.
 
-Imported only then: most sessions never need it. It may wait some seconds for dmesg, nvidia-smi and a model server.
+It is imported only after a failure. It may wait some seconds for dmesg, nvidia-smi and a model server.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def told_by_log(of: Attempt, records_made: int) -> tuple[tuple[str, str], list[s
 
 
 class CpuLimit:
-    """Ends what takes more CPU time than so many seconds, with TimeoutError; for the main thread."""
+    """Raises TimeoutError in the main thread after some seconds of CPU time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""The attempts of a session together: which tail of its episodes is missing, and links to the results that count."""
+"""The attempts of a session together: which last episodes are missing, and links to the results that count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """One attempt that was claimed."""
+    """One claimed attempt."""
 
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
         self.number = number

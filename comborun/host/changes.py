@@ -1,4 +1,4 @@
-"""Waiting until something changes in folders, without looking again and again."""
+"""Waits until something changes in folders, without polling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLIND_S = 0.05
 
 
 class Changes:
-    """Files of these folders that are made, written, moved or removed from now on, and the end of a process."""
+    """Waits for files in these folders to be made, written, moved or removed, and for the end of a process."""
 
     def __init__(self, *folders: str, end_of: int = 0) -> None:
         self._fd = notified(folders)

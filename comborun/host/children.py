@@ -1,4 +1,4 @@
-"""Work that may take seconds, in a process of its own: the dispatcher waits for nobody."""
+"""Forks a child process for work that may take seconds, so that the dispatcher does not wait."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """A forked process."""
-
     __slots__ = ("code", "pid")
 
     def __init__(self, pid: int) -> None:

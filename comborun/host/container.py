@@ -1,8 +1,8 @@
-"""A session's command in a container, as far as its supervisor has to know.
+"""How a supervisor finds and ends the container of a session's command.
 
-A container of docker belongs to its daemon: its processes are no children of ours, and the death of the client ends
-nothing. So it has the session's name, which is written down before it starts, and goes by that name. Those of apptainer
-are our children like any others. The runtime's own words stand in session.sh.
+A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So the
+container gets the session's name, which is written down before it starts, and is removed by that name. The processes of
+apptainer are our children. session.sh holds the command line of the runtime.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""`control RUN VERB [ARGUMENT]...`: steer a run. It ends nothing; its decisions are files.
+"""`control RUN VERB [ARGUMENT]...`: steers a run without ending anything. Its decisions are files.
 
-So the dispatcher need not live, and one that lives is told. A line on standard output for each thing done.
+So it works without a dispatcher; a running one gets a message. It prints a line for each thing done.
 
   pause [WHY]     nothing new starts                          slots N           so many may run at once
   drain [WHY]     the same, and the dispatcher leaves then    retry NAME...     another attempt, with fresh budgets
   resume          no hold and no quarantine any more          retry --failed    failed, partial and lost ones
   notify          a test notice through the grid's command    retry --stalled   those that were ended for a stall
-  decided NAME... standard input tells what was decided; these sessions need not begin any more
+  decided NAME... standard input holds the decision; these sessions need not begin any more
 
 0: done. 1: nothing of it could be done. 64: usage, or no such session. 66: no run directory. 69: the grid has no
 `notify`. 73: can't write. Else, for notify: the code of its command.

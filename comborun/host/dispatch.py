@@ -1,6 +1,7 @@
-"""`dispatch RUN`: keep the slots of a run full until all its sessions have ended.
+"""`dispatch RUN`: keeps the slots of a run full until all its sessions have ended.
 
-The only process that starts sessions. State is what the files say: killed at any instant and started again, it goes on.
+It is the only process that starts sessions. All its state is in files, so it can be killed and
+started again at any time.
 
 0: the run is done, stopped or held    66: no run directory    69: neither tmux nor screen    73: can't write there
 75: another dispatcher lives    143: told to end
@@ -65,11 +66,11 @@ def main(arguments: list[str]) -> int:
 
 
 class Left(Exception):  # noqa: N818 # no error: the dispatcher's own way out
-    """The dispatcher has nothing to do any more."""
+    """The dispatcher leaves."""
 
 
 class Dispatcher(Overseer):
-    """One run's dispatcher: its parts, and the loop that waits for whatever happens next."""
+    """One run's dispatcher: its parts, and its event loop."""
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
         """Raises OSError."""

@@ -1,8 +1,8 @@
-"""The X display of a session: one that is there, by the GPU or for all, or an Xvfb of its own.
+"""The X display of a session: an existing one (for all sessions or for one GPU), or an Xvfb of its own.
 
-Xvfb chooses its number itself (-displayfd), so two that start at once never want the same one, and no lock file is ever
-removed. It ends with its last client (-terminate), and the first of them is a connection that the supervisor opens and
-the command inherits: when both are gone, however they ended, so is the server.
+Xvfb chooses its number itself (-displayfd), so two that start at once never clash, and no lock file is ever removed. It
+ends with its last client (-terminate). The first client is a connection that the supervisor opens and the command
+inherits, so the server ends when both are gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Questions to the driver of the GPUs, which never block.
+"""Calls of nvidia-smi that never block.
 
-A driver in trouble leaves nvidia-smi hanging where no signal reaches it. So nobody waits for its end, it holds none of
-our descriptors but the run's lock, and while one hangs that lock keeps the next question from starting another.
+A broken driver makes nvidia-smi hang where no signal reaches it. So nothing waits for its end, and it holds none of our
+descriptors but the run's lock. While one call hangs, that lock keeps the next call from starting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROCESSES = ("-q", "-d", "PIDS")
 
 
 class Question:
-    """One call of nvidia-smi. Look when a descriptor is readable, or the time `due()` has come."""
+    """One call of nvidia-smi. Call `look` when a descriptor is readable, or at `due()`."""
 
     def __init__(self, arguments: Sequence[str], lock: str = "") -> None:
         self._arguments = tuple(arguments)
@@ -163,7 +163,7 @@ def hear(question: Question) -> list[str]:
 
 
 class Gpu:
-    """A row about a GPU. MiB and percent; None: unknown, and never 0."""
+    """A GPU as nvidia-smi reports it, in MiB and percent. Unknown values are None, never 0."""
 
     def __init__(self, index: int, used: int | None, total: int | None, utilization: int | None) -> None:
         self.index = index
@@ -192,7 +192,7 @@ def _number(text: str) -> int | None:
 
 
 class Card:
-    """A GPU that tells everything. MiB."""
+    """A GPU without unknown values, in MiB."""
 
     def __init__(self, index: str, uuid: str, bus: str, used: str, total: str) -> None:
         self.index = int(index)
@@ -212,7 +212,7 @@ def cards(lines: Iterable[str]) -> list[Card]:
 
 
 class Processes:
-    """The answer to PROCESSES."""
+    """The answer to the query PROCESSES."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.held: list[tuple[str, int, int]] = []

@@ -1,7 +1,7 @@
-"""How EGL numbers the GPUs, which need not be CUDA's way. Asked in a process of its own: drivers crash and hang.
+"""How EGL numbers the GPUs, which can differ from CUDA. A child process asks, because drivers crash and hang.
 
-An EGL device is known by the GPU's UUID (EGL_EXT_device_persistent_id) or by CUDA's number for it
-(EGL_NV_device_cuda), which counts the devices that CUDA sees: so it is asked with all of them visible.
+A GPU is matched by its UUID (EGL_EXT_device_persistent_id) or by CUDA's number for it (EGL_NV_device_cuda). CUDA counts
+only visible devices, so the child process makes all of them visible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a supervisor does when its command has ended: free the slot, end what is left, judge, write the end."""
+"""What a supervisor does after its command: free the slot, end remaining processes, judge, write the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def finish(of: Supervisor, code: int) -> None:
 
 
 class _Finishing:
-    """What is known of one end."""
+    """The facts about one end."""
 
     def __init__(self, of: Supervisor, code: int) -> None:
         self._of = of

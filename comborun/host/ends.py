@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """How sessions end, and what follows."""
+    """Handles the ends of sessions."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher

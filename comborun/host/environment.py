@@ -1,7 +1,6 @@
-"""What a start gives to a session's command: GPUs, cores, secrets, a port, an EGL device, and where its servers are.
+"""The environment of a session's command: GPUs, cores, secrets, a port, an EGL device, URLs of its servers.
 
-All of it ends up in the environment of the command. A port is held by a lock that goes with the last process that has
-it open, however that ends.
+A port is held by a lock, which the kernel releases with the last process that has it open.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DIS
 
 
 class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """Something that the command needs is not available: the launch has failed."""
+    """A resource of the command is not available: the launch has failed."""
 
 
 class Gpus:

@@ -1,4 +1,4 @@
-"""What a supervisor waits for: signals, its children's ends, and descriptors, with one deadline."""
+"""The event loop of a supervisor: signals, ends of children, and descriptors, with one deadline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RECHECK_S = 0.2
 
 
 class Events:
-    """Signals of this process become something to select; what its children leave is reaped here."""
+    """Turns signals into readable descriptors, and reaps children."""
 
     def __init__(self, term: bool = True) -> None:
         self.heard: list[int] = []

@@ -1,6 +1,6 @@
-"""What this machine is, for a plan: `facts SECRET...` answers with one JSON document.
+"""`facts SECRET...`: describes this machine for a plan, as one JSON document.
 
-Standard input has what the grid names, or nothing: then nothing is looked for (preflight.py).
+Standard input lists what the grid needs, for preflight.py to look for. It may be empty.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Sends what a mirror lacks of a run's records and results: `fetch RUN LIMIT`.
+"""`fetch RUN LIMIT`: sends the records and results of a run that a mirror lacks.
 
 Standard input is a compressed JSON document of what the mirror has (remote/mirror.py). The answer is one line of JSON
-that announces every piece, then the bytes of all pieces. Nothing is announced that has not been read.
+that announces every piece, then the bytes of all pieces. Only pieces that have been read are announced.
 
-Order is a promise: an attempt's end comes after its results, dispatch/done after everything, and neither is sent
-unless it was there before the rest was looked for.
+The order is a promise: an attempt's end comes after its results, dispatch/done after everything. Both are sent only if
+they existed before the search for the rest.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The watch over a model server: it tells when the server is ready, asks after its health from then on, and gives up
-one that does not answer. It goes on when the dispatcher has gone.
+"""The watch over a model server: it reports when the server is ready, then checks its health, and gives up a server
+that does not answer. It does not need the dispatcher.
 
     servers/<name>/attempt-N/ready       at url port path; path: what a look at its health asks for, if HTTP
     servers/<name>/attempt-N/unhealthy   since misses; while it does not answer
     servers/<name>/url                   one line; while it is ready
 
 A check is one line of `ready`: `http STATUS PATH [TEXT]` (it answers so, and the text stands in the answer), `line
-PATTERN` (such a line is in its log) or `tcp` (it takes connections). What listens on a port may be another program, so
-a check speaks only together with the server's process.
+PATTERN` (such a line is in its log) or `tcp` (it takes connections). Another program may listen on the port, so a check
+counts only while the server's process lives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A run in which nothing new starts: the file dispatch/hold, and when a person last let the run go on.
+"""Holds: while dispatch/hold exists, nothing new starts in a run. Also when a user last resumed the run.
 
-`paused` keeps the dispatcher; with `draining` (a person's) and `halted` (the dispatcher's own) it leaves when nothing
-runs any more. Nothing is ended by a hold.
+With `paused` the dispatcher stays. With `draining` (by a user) and `halted` (by the dispatcher) it leaves when nothing
+runs any more. A hold ends no session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAVING = frozenset((DRAINING, HALTED))
 
 
 class Hold:
-    """A hold; `kind` is empty when the run is free to go on. `halted` says why it is halted, whoever else holds it."""
+    """A hold; `kind` is empty without one. `halted` is the reason of a halt, also under a user's own hold."""
 
     __slots__ = ("at", "halted", "kind", "why")
 
@@ -32,8 +32,6 @@ class Hold:
 
 
 class Holds:
-    """The hold of one run."""
-
     def __init__(self, run: RunLayout) -> None:
         self._hold, self._resumed = run.hold, run.resumed
         self.resumed = 0.0

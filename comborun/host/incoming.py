@@ -1,4 +1,4 @@
-"""What a launch sends: it is staged below the root, brought to the disk, and only then put into its place."""
+"""Receives what a launch sends: stages it below the root, syncs it to the disk, then renames it into place."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def to_disk(paths: Iterable[str]) -> None:
 
 
 class Staging:
-    """A folder below `<root>/.incoming`; gone at the end unless it was renamed."""
+    """A folder below `<root>/.incoming`; it is removed at the end unless it was renamed."""
 
     def __init__(self, root: str) -> None:
         root = home(root)

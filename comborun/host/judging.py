@@ -1,8 +1,8 @@
-"""What the files of an attempt say: its counts, how complete it is, and its end record.
+"""Judges an attempt by its files: its counts, how complete it is, and its end record.
 
-Result files are read as the report reads them (rules/episodes.py). While an attempt runs, only bytes that are new are
-read; its end is judged from the beginning of each file. Room for the end is set aside at the start: it can be written
-when the disk is full, and then it is needed most.
+Result files are read as the report reads them (rules/formats.py). While an attempt runs, only new bytes are read; at
+its end each file is read from the beginning. Disk space for the end record is reserved at the start, so that it can be
+written on a full disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOG_CHUNK = 1 << 20
 
 
 class Rules:
-    """By what an attempt is judged: the key `judging` of its session.json, and the same fields in its claim."""
+    """The rules for judging an attempt: the key `judging` of its session.json, and the same fields in its claim."""
 
     def __init__(self, told: Mapping[str, Any], first: int, count: int) -> None:
         self.first, self.count = first, count
@@ -93,7 +93,7 @@ def _true(value: object) -> bool:
 
 
 class LogLine:
-    """Whether a line of a log is there that matches; each byte of the log is looked at once."""
+    """Searches a growing log for a line that matches, and reads each byte once."""
 
     def __init__(self, pattern: str) -> None:
         self.flaw = ""
@@ -131,7 +131,7 @@ class LogLine:
 
 
 class Watched:
-    """The evidence of an attempt while it is being made."""
+    """The evidence of an attempt while it runs."""
 
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
@@ -207,7 +207,7 @@ def counts(at: AttemptLayout, anew: bool = True) -> Counts:
 
 
 class Judged:
-    """What the files of an attempt say at its end."""
+    """The judgement of an attempt at its end."""
 
     def __init__(self, counts: Counts, completeness: Completeness, flaws: str = "") -> None:
         self.counts = counts
@@ -253,7 +253,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> str:
 
 
 class Ending:
-    """How an attempt ended, as its supervisor, or who found it lost, saw it. Times are seconds since 1970."""
+    """How an attempt ended, as seen by its supervisor or by whoever found it lost. Times are seconds since 1970."""
 
     def __init__(
         self, cause: str, note: str = "", code: int | None = None, started: float | None = None, ended: float = 0.0

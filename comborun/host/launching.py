@@ -1,8 +1,8 @@
-"""Start sessions as slots, room and waits allow, and see to it that they begin.
+"""Starts sessions as slots, resources and waits allow, and checks that they begin.
 
-The intent is on disk before the act: the grant, then the journal, then the window. A start that comes to nothing costs
-some of a budget; without any left, the launch has failed. The same attempt starts again; if two windows come through,
-one of them finds the claim and leaves.
+The intent is on disk before the act: the grant, then the journal, then the window. Each start that fails uses up one of
+a few tries of the same attempt; after the last one the launch has failed. If two windows open for one attempt, the
+second finds the claim and leaves.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def launch_s() -> float:
 
 
 class Launcher:
-    """Who starts next, whose window is on its way, and what the others wait for."""
+    """Starts the next session, tracks windows that are being opened, and knows what other sessions wait for."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher

@@ -1,4 +1,4 @@
-"""The leases of this user's runs on the host, set against what was last measured."""
+"""The leases of this user's runs on the host, compared with the last measurement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BUSY_TIMES = 6
 
 @dataclass
 class Measured:
-    """How full the host is, in MiB. What an answer doesn't have is unknown, and never 0."""
+    """How full the host is, in MiB. What the answer lacks is unknown, never 0."""
 
     number: int = 0
     at: float = field(default_factory=time.monotonic)
@@ -59,10 +59,10 @@ class Measured:
 
 
 class Measuring:
-    """A measurement under way, to be looked at like a question.
+    """A measurement under way, used like driver.Question.
 
-    The processes are asked for first: what grows between the two questions then counts as somebody else's, and nothing
-    is leased twice.
+    It asks for the processes first. What grows between the two questions then counts as use by others, so nothing is
+    leased twice.
     """
 
     def __init__(self, number: int, lock: str, *, gpus: bool, memory: bool) -> None:
@@ -99,7 +99,7 @@ class Measuring:
 
 
 class LeaseBook:
-    """The ledger of one run and of this user's other runs, and the measurements that it goes by."""
+    """The ledger of one run and of this user's other runs, and its measurements."""
 
     def __init__(self, run: str, run_id: str) -> None:
         self.layout = RunLayout(run)

@@ -1,7 +1,7 @@
-"""Leases of this user's runs on this host: two runs never lease the same resource.
+"""The leases of this user's runs on this host: two runs never lease the same resource.
 
-One folder per user, readable by everybody, with a JSON file for each run, written under one lock. A lease is over when
-its attempt has an end, or when none of its processes lives: so a crash leaves no lease behind.
+One folder per user, readable by everybody, with a JSON file for each run, written under one lock. A lease ends
+with its attempt, or when none of its processes lives, so a crash leaves no lease behind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SWEEP_S = 5.0
 
 @dataclass(frozen=True)
 class Lease:
-    """What somebody was granted, and for which attempt."""
+    """The resources that were granted to an attempt."""
 
     run: str
     who: str
@@ -55,7 +55,7 @@ class Lease:
 
 
 class Leases:
-    """The folder, seen from one run."""
+    """The folder of leases, as one run uses it."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id

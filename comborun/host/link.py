@@ -1,4 +1,4 @@
-"""Files made once, and a lock, by hard links: these work across nodes, where no flock can be trusted."""
+"""Files that are made once, and a lock, by hard links. These work across nodes, unlike flock."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _same(one: str, other: str) -> bool:
 class Lock:
     """One submission or settling of a run at a time, on whichever node.
 
-    It saves work and keeps the journal in order. That nothing runs twice hangs on the claims, so the lock of a holder
-    that is gone may simply be taken away.
+    It saves work and keeps the journal in order. The claims, not this lock, prevent that something runs twice. So the
+    lock of a dead holder may be removed.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""When a run starts no more of something: failures in a row, too many failures, a server that keeps ending. Pure."""
+"""When a run stops starting work: failures in a row, too many failures, a server that keeps ending. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
 
 @dataclass(frozen=True)
 class Trip:
-    """A row of failures that is long enough. `where` is a GPU's index as text, or HOST."""
+    """Enough failures in a row to act on. `where` is a GPU's index as text, or HOST."""
 
     where: str
     failure: str

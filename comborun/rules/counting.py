@@ -1,7 +1,7 @@
 """The lines of a log in which a program counts what it has done.
 
-A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is: a bar
-or a bracket whose total is exactly the planned number, and not a small one.
+A grid's `progress: {pattern: ...}` is trusted. Without one, a counter is trusted only if its total is exactly the
+planned number, and that number is not small.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Whole JSON documents that one kind of program writes: one for each episode, a list of an episode's steps, an
-evaluation with all its tasks, statistics of rollouts. Pure."""
+"""Whole JSON documents of particular programs: one for each episode, a list of an episode's steps, an evaluation with
+all its tasks, statistics of rollouts. Pure."""
 
 from __future__ import annotations
 

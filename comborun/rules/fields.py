@@ -1,8 +1,8 @@
 """What a row of a result file means: a record, an episode, a verdict, and why it does not count. Pure.
 
-A row is one whole object. It is a record of a session where it names the session's own combo, or none, and holds the
-index of an episode. It counts where that episode is planned. A record without a verdict is an errored episode: it ran,
-and its program says nothing about how it went. The host while a run lasts, the live table and the report all ask here.
+A row is one whole object. It is a record of a session if it names the session's own combo, or none, and holds the
+index of an episode. It counts if that episode is planned. A record without a verdict is an errored episode: it ran, but
+its program reported no result. The host, the live table and the report all use this module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class RefusedError(Exception):
-    """Why something is no record of its session: `reason` is one of the words above, `about` what it named instead."""
+    """The row is not a record of its session: `reason` is one of the words above, `about` what it named instead."""
 
     def __init__(self, reason: str, text: str, about: str = "") -> None:
         super().__init__(text)
@@ -155,7 +155,7 @@ class Identity:
 
 
 class Record:
-    """One episode as a row tells it. `verdict` is None where it tells none; `complaint` says why that is a fault."""
+    """One episode, read from a row. `verdict` is None if the row has none; `complaint` says why that is an error."""
 
     __slots__ = ("complaint", "environment", "index", "policy", "verdict")
 

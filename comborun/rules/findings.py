@@ -1,4 +1,4 @@
-"""What the doctor finds on a host."""
+"""The findings of `combo doctor`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from comborun.rules.words import Word
 
 
 class Level(Word):
-    """How much a finding hurts; the worst comes first."""
+    """The severity of a finding; the worst comes first."""
 
     ERROR = "error"
     """sessions can't run, or will be ended or lost"""

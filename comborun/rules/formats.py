@@ -1,6 +1,6 @@
-"""Every format of result files: what a file is known by, and what reads it. It looks into streams that it is given.
+"""Every format of result files: how it is recognized, and which reader reads it. It reads streams that callers open.
 
-A format is known by the shape of what stands in a file and of its path; never by a program's name.
+A format is recognized by the content and the path of a file, never by a program's name.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def candidate(path: str) -> bool:
 
 
 class File:
-    """What a file is: its format (empty: rows of which none can be read yet), and from which byte on it is fed."""
+    """The format of a file (empty: none of its rows can be read yet), and the byte from which it is read."""
 
     __slots__ = ("kind", "place", "start", "text")
 

@@ -1,7 +1,7 @@
-"""Which files below a folder a pattern of the grid means, as bash reads it with globstar. It looks at names only.
+"""Finds the files below a folder that match a pattern of the grid, as bash does with globstar. Reads names only.
 
-Nothing hidden is meant, such as a file that is being written. `**` does not enter folders that are links, so that
-`latest` does not lead to files that are found without it.
+Hidden files, such as a file that is being written, do not match. `**` does not enter links to folders, so a link such
+as `latest` does not give files twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resource ledger of one host: what is allocated, and which request fits. Pure: the dispatcher and the plan use it."""
+"""The resource ledger of one host: what is allocated, and which request fits. Pure: dispatcher and plan use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Share:
-    """What somebody holds."""
+    """The resources of one holder."""
 
     who: str
     """in words, where it belongs to another run"""
@@ -34,7 +34,7 @@ class Share:
 
 
 class Tally:
-    """What several shares come to."""
+    """The sum of several shares."""
 
     def __init__(self) -> None:
         self.cpus = self.memory = 0
@@ -58,7 +58,7 @@ class Tally:
 
 @dataclass
 class Kept:
-    """What is kept for those that were passed often enough."""
+    """Resources reserved for requests that were overtaken as often as allowed."""
 
     cpus: int = 0
     memory: int = 0
@@ -67,7 +67,7 @@ class Kept:
 
 
 class Ledger:
-    """All that is leased on a host: of this run, and of this user's other runs."""
+    """All leases on a host: of this run, and of this user's other runs."""
 
     def __init__(self, capacity: Capacity) -> None:
         self.capacity = capacity

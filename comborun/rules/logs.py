@@ -1,4 +1,4 @@
-"""Logs that say how episodes went, in words, as printed values or as rates, and the logs of trainings. Pure."""
+"""Logs with results of episodes, as words, printed values or rates, and the logs of trainings. Pure."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class PrintedTuples(LogLines):
 
 
 class CountedLog(LogLines):
-    """A log whose counts are known at its end."""
+    """A log whose counts are known only at its end."""
 
     @property
     def pending(self) -> bool:
@@ -312,7 +312,7 @@ class Trajectories(CountedLog):
 
 
 class Ranks(CountedLog):
-    """Each rank of a launcher tells its own metrics: `[Rank 0/2] Metrics: {'success_rate': 0.75, 'num_episodes': 8}`.
+    """Each rank of a launcher prints its own metrics: `[Rank 0/2] Metrics: {'success_rate': 0.75, 'num_episodes': 8}`.
 
     Every rank made all of its episodes, so the total is their sum. A rank that tells nothing leaves a part of the work
     unknown: then nothing counts.

@@ -42,7 +42,7 @@ def groups(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Named(Reader):
-    """The episodes of one group; `path` is its folder. Nothing is fed: the names say everything."""
+    """The episodes of one group; `path` is its folder. Only names are read, never content."""
 
     def __init__(self, identity: Identity, folder: str, paths: Sequence[str]) -> None:
         super().__init__(identity.in_words(identity.written["success"], "episode"), folder)

@@ -1,4 +1,4 @@
-"""What a notice says, and how often news of one kind are told."""
+"""The text of a notice, and how often notices of one kind are sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE_MOST = 500
 
 
 class Throttle:
-    """When news of each kind were told last, and those that were held back since; `-` stands for the run itself.
+    """When a notice of each kind was last sent, and the sessions held back since; `-` stands for the run itself.
 
     Times are seconds since 1970, as in dispatch/notified. A clock that was set makes no wait longer than `every`.
     """
@@ -60,7 +60,7 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Span:
-    """The episodes that a session is for, and what its attempts have made of them."""
+    """The episodes of a session, and the counts of its attempts."""
 
     session: str
     first: int

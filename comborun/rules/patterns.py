@@ -1,4 +1,4 @@
-"""Regular expressions of a grid for lines of logs: Python's syntax; what `grep` has beyond it is refused."""
+"""Regular expressions of a grid for lines of logs, in Python's syntax. Syntax that only `grep` knows is refused."""
 
 from __future__ import annotations
 

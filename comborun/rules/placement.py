@@ -1,8 +1,8 @@
-"""Who gets which part of a host: the formula. Pure: the plan and the dispatcher both use it.
+"""The formula for the free resources of a host. Pure: the plan and the dispatcher both use it.
 
     free on a GPU = total - max(used by others, reserve) - HEADROOM - sum over ours of max(request, measured)
 
-Main memory is counted in the same way, without the headroom. All memory is in MiB. What is not known is never free.
+Main memory is counted in the same way, without the headroom. All memory is in MiB. Unknown memory is never free.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADROOM = 128
 
 @dataclass(frozen=True)
 class Request:
-    """What one asks of a host. 0 and empty: not said. Requests that are equal fit or wait together."""
+    """The resources that a session requests. 0 and empty: not requested. Equal requests fit or wait together."""
 
     gpus: int = 0
     gpu_memory: int = 0
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass
 class Blocker:
-    """Why somebody can't start now."""
+    """Why a request does not fit now."""
 
     reason: str
     """gpu gpu_memory cpus host_memory token cap alone stagger memory lease unknown"""

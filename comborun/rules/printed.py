@@ -1,4 +1,4 @@
-"""The values that Python programs print: nothing is ever run. Pure."""
+"""Reads values that Python programs print, without running anything. Pure."""
 
 from __future__ import annotations
 

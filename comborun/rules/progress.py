@@ -1,7 +1,6 @@
-"""When a command that runs has done something, stalls, hangs with its work done, or takes too long.
+"""Whether a running command makes progress, stalls, hangs with its work done, or takes too long.
 
-Pure: whoever watches it hands in what it saw since its last look. Times are seconds that the watch itself lived
-through.
+Pure: the caller passes in what it saw since its last look. Times are seconds during which the watch itself ran.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _START = 0.05
 
 
 class Limits:
-    """Of one session; 0: never."""
+    """The limits of one session in seconds; 0: never."""
 
     __slots__ = ("hang", "most", "stall", "tell")
 
@@ -36,7 +35,7 @@ class Limits:
 
 
 class ProgressWatch:
-    """How one command has fared so far."""
+    """The progress of one command so far."""
 
     def __init__(self, limits: Limits, repetition: Repetition) -> None:
         self.limits = limits

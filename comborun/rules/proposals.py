@@ -1,4 +1,4 @@
-"""The line for `results:` that would make rows count which don't. Pure.
+"""Proposes a line for `results:` that would make more rows count. Pure.
 
 Every proposal was tried on rows of the file itself: more of them count with it, or have a verdict.
 """

@@ -1,4 +1,4 @@
-"""Success rates of so many episodes, from programs that say nothing about single ones. Pure."""
+"""Success rates over a number of episodes, from programs that do not report single episodes. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DECIMALS = re.compile(r"\.(\d*)(?:[eE]([+-]?\d{1,4}))?$")
 
 
 class Count:
-    """Successes of so many episodes. Which ones succeeded is not known: nothing can be paired."""
+    """A number of successes and of episodes. Which ones succeeded is unknown, so nothing can be paired."""
 
     __slots__ = ("complaint", "environment", "episodes", "metrics", "successes")
 

@@ -1,8 +1,8 @@
 """From the bytes of a file to its rows: one small reader for each format, fed as the file grows. Pure.
 
-A reader gives entries: the line (0: the file as a whole), what stands there, a remark, and the episode's number where
-the format says which one it is. What stands there is a decoded row, a Count, the RefusedError that it is, or NOTHING
-where only the remark matters. A number counts from the first episode of the attempt.
+A reader gives entries: the line (0: the whole file), its content, a remark, and the episode's number if the format
+has one. The content is a decoded row, a Count, a RefusedError, or NOTHING if only the remark matters. Numbers count
+from the first episode of the attempt.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ VERDICT = "verdict"
 
 
 class Reader:
-    """What reads one file. `identity` is that of its session, in the words of the format."""
+    """Reads one file. `identity` is that of its session, in the words of the format."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         self.identity = identity
@@ -400,7 +400,7 @@ def _verdict(word: str) -> bool | str:
 
 
 class Whole(Reader):
-    """A file that is read once all of it is there."""
+    """A file that is read when it is complete."""
 
     def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
         super().__init__(identity, path)

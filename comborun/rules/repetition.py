@@ -1,8 +1,8 @@
 """Whether a log that grows says anything new.
 
-The same line again to the letter is nothing new; neither is a complaint that comes again and again, alone or in a round
-of lines (a traceback, `connection refused` and `trying again`), whatever numbers and times change in it. A line that
-counts is progress: `step 17 of 500`, and `episode 17: failed` however much that sounds like a complaint.
+An identical line is nothing new. Nor is a complaint that repeats, alone or in a group of lines (a traceback,
+`connection refused` and `trying again`), even if numbers and times in it change. A line that counts is progress:
+`step 17 of 500`, and also `episode 17: failed`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEXADECIMAL = dict.fromkeys(map(ord, "0123456789abcdef"))
 
 
 class Repetition:
-    """What the end of one log repeats, from look to look."""
+    """The lines that the end of one log repeats, from look to look."""
 
     def __init__(self, unit: str = "", count: int = 0) -> None:
         units = "|".join(dict.fromkeys(("episode", "rollout", re.escape(unit.lower() or "episode"))))

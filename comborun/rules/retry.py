@@ -1,7 +1,7 @@
 """Whether an attempt that ended gets a retry, and when. Pure: uses only the end records.
 
-So a dispatcher that was killed counts on where it was, and the commands that stop, control or explain a run come to the
-same answer. Budgets begin anew after a user's stop, and when a user asks for another attempt.
+So a restarted dispatcher, and the commands that stop, control or explain a run, all get the same answer. Budgets start
+again after a user's stop, and when a user asks for another attempt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AGAIN = (Outcome.PARTIAL, Outcome.FAILED, Outcome.LOST)
 
 
 class Budgets:
-    """How often a session may be started by itself, and how long after each failure."""
+    """How many retries a session may have, and the wait after each failure."""
 
     __slots__ = ("attempts", "times", "waits")
 
@@ -48,7 +48,7 @@ class Budgets:
 
 
 class Spent:
-    """Starts of a session since a person's hand was in it."""
+    """Starts of a session since a user last stopped or retried it."""
 
     __slots__ = ("failures", "left", "made")
 

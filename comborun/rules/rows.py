@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """What one file of a session says, by the reader of its format."""
+    """The counts of one result file, made by the reader of its format."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader

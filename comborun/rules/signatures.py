@@ -1,9 +1,9 @@
-"""Lines by which programs tell why they failed, in the order in which they are looked at.
+"""Log lines that show why a program failed, in the order in which they are checked.
 
-They advise: they give a failure that is known from its evidence a name, and make nothing fail. A line that matches an
-`ignore` is looked at by no other pattern: such lines are found in good runs too. Nor is a line after which the program
-went on: what it counts has grown since. Patterns are regular expressions of Python; one without a special character is
-looked for as it is, which is why the table has one line for each wording.
+They only name a failure that other evidence shows; they never make a session fail. A line that matches `ignore` is
+checked by no other pattern, because good runs print it too. A line after which the program made progress is not checked
+either. Patterns are Python's regular expressions. One without special characters is searched as plain text, which is
+fast; so the table has one line for each wording.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Slurm says of a run's tasks, what that means, and how its places are shared among arrays."""
+"""The states of a run's Slurm tasks, what they mean, and how slots are shared among arrays."""
 
 from __future__ import annotations
 

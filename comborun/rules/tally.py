@@ -1,7 +1,7 @@
 """How much of a session's work its result files show, why rows don't count, and how complete it is. Pure.
 
-The counts of one attempt travel in its records: `marks` holds two bits for each planned episode, so that whoever reads
-the ends of several attempts comes to the same sum as who reads their files.
+The counts of an attempt are in its records. `marks` holds two bits for each planned episode, so the end records of
+several attempts give the same sum as their result files.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def proven(end: Mapping[str, str]) -> bool:
 
 
 class Files:
-    """The files of an attempt as far as they were read: their rows, and what kept others from being read."""
+    """The files of an attempt as read so far: their rows, and why other files were not read."""
 
     __slots__ = ("foreign", "refused", "rows")
 
@@ -344,7 +344,7 @@ class _Why:
 
 
 class Asked:
-    """What shows that the work of an attempt is done."""
+    """The evidence that an attempt must show to be complete."""
 
     __slots__ = ("others", "planned", "records", "results", "verdicts")
 

@@ -1,4 +1,4 @@
-"""Life-cycle and outcome of a session: two things, because exit codes lie in both directions."""
+"""The life-cycle and the outcome of a session. They are separate, because exit codes can be wrong both ways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Word(str, Enum):
 
 
 class Life(Word):
-    """Where a session is in its life."""
+    """The state of a session."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -68,7 +68,7 @@ class Cause(Word):
 
 
 class Failure(Word):
-    """The class of a failure: what budgets of retries, the breaker and the report go by."""
+    """The class of a failure; retry budgets, the breaker and the report use it."""
 
     GPU_MEMORY = "gpu_memory"
     GPU_FAULT = "gpu_fault"
