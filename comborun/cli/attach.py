@@ -161,7 +161,7 @@ def _attach_all(target: Target, source: Source, *, show: bool) -> None:
         click.echo("\n".join(panes.values()))
         return
     if not sys.stdout.isatty():
-        raise UserError("a window needs a terminal, and there is none here", "--show prints the commands")
+        raise UserError("a window needs a terminal, and this is none", "--show prints the commands")
     _become(tile(f"combo-{target.run[-4:]}", panes))
 
 

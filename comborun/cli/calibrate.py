@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 @grid_argument
 @host_options
 @click.option(
-    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Of each combo."
+    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Episodes of each combo."
 )
 @click.option("--most", type=click.IntRange(min=1), default=64, show_default=True, help="Sessions side by side.")
 @json_option
 def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json: bool) -> None:
-    """Measure what sessions of a grid take and hold: one of each combo alone, then 2, 4, 8 ... side by side.
+    """Measure the time and memory of a grid's sessions: one of each combo alone, then 2, 4, 8 ... side by side.
 
-    Runs in the foreground, in a folder of its own, and ends what it started when it is interrupted. Stops where twice
-    as many sessions get less than 10 % more done, or would take what is reserved. What it measured goes into a file
-    beside the grid, by which `combo plan` and `combo launch` go from then on.
+    Runs in the foreground, in a folder of its own, and ends its sessions when it is interrupted. Stops when twice as
+    many sessions get less than 10 % more done, or would need reserved resources. Writes the measurements into a file
+    beside the grid, which `combo plan` and `combo launch` use from then on.
 
     \b
     combo calibrate grid.yaml
@@ -89,7 +89,7 @@ def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> Bench:
     read_calibrations(grid)  # a file that can't be read is told before anything runs
     bench = bench_for(grid, where.connect, lambda whole: whole, progress, ".calibrate")
     if endless := next((one for one in bench.plan.sessions if not one.count), None):
-        raise UserError(f"nothing says how many episodes `{endless.name}` has", "such as `episodes: 100`")
+        raise UserError(f"nothing says how many episodes `{endless.name}` has", "add them, such as `episodes: 100`")
     return bench
 
 

@@ -33,14 +33,14 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 @click.command()
 @of_run
 @click.option(
-    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Of each combo."
+    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Episodes of each combo."
 )
 @json_option
 def canary(target: Target, episodes: int, as_json: bool) -> int:
     """Run the first episodes of every combo once more, alone, and compare them with the run.
 
-    One session at a time, with the same commands and seeds. Other outcomes or starts than in the run mean that the
-    program is not repeatable, or that running beside others changes its results; the run's report then says so first.
+    Runs one session at a time, with the same commands and seeds. If outcomes or starts differ from the run's, the
+    program is not repeatable, or parallel sessions change its results. The run's report then says so first.
 
     \b
     combo canary

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 @sessions_argument("sessions", metavar="[SESSION]...")
 @repeatable()
 @of_run_option
-@click.option("--failed", is_flag=True, help="All that failed, are partial or were lost.")
-@click.option("--stalled", is_flag=True, help="All that were ended because they stalled.")
+@click.option("--failed", is_flag=True, help="All sessions that failed, are partial or were lost.")
+@click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
 @json_option
 def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: bool) -> int:
-    """Start sessions again that have ended without success, whatever their retries say; a fresh budget for each.
+    """Start sessions again that ended without success, each with a fresh budget of retries.
 
     What runs or has succeeded is left alone, and said.
 
@@ -56,7 +56,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
 @of_run_option
 @json_option
 def slots(count: int, target: Target, as_json: bool) -> int:
-    """Let N sessions run at once from now on. With fewer than now nothing ends: less is started.
+    """Let N sessions run at once from now on. If more are running, none of them ends; fewer start.
 
     \b
     combo slots 4
@@ -70,7 +70,9 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     @click.command(verb, help=text)
     @repeatable()
     @of_run
-    @click.option("--why", default="", metavar="TEXT", help="One line that everybody who looks is shown.")
+    @click.option(
+        "--why", default="", metavar="TEXT", help="The reason, in one line; everybody who looks at the run sees it."
+    )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
         line = " ".join(harmless(why).split())

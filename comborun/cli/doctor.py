@@ -32,7 +32,9 @@ _UNBROKEN = 10_000
 
 @click.command()
 @root_options
-@click.option("--grid", type=click.Path(path_type=Path), metavar="GRID", help="Look at the files that it names, too.")
+@click.option(
+    "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Also check the files that this grid needs."
+)
 @json_option
 def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
     """Look for problems on a host: what each would cost, and the fix.

@@ -23,7 +23,7 @@ from comborun.text import harmless
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
-    """Say why a session isn't running, what it is doing, or how it ended; with numbers, and what would go on.
+    """Explain why a session isn't running, what it is doing, or how it ended, and how to continue.
 
     \b
     combo explain stairs_flat

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 _OPTIONS = (
     host_options,
     slurm_option,
-    click.option("--parallel", type=SLOTS, metavar="N", help="Sessions at once."),
-    click.option("--multiplexer", type=click.Choice(["tmux", "screen"]), help="What holds the sessions."),
+    click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
+    click.option(
+        "--multiplexer", type=click.Choice(["tmux", "screen"]), help="The program whose windows show the sessions."
+    ),
     click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
     click.option(
         "--changed",
@@ -49,12 +51,12 @@ _OPTIONS = (
         help="For combos that the new grid changes or removes: rerun applies the new grid, keep keeps their old"
         " settings and records.",
     ),
-    click.option("--force", is_flag=True, help="Start although the host lacks something that the grid names."),
+    click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
     click.option(
         "--smoke",
         type=click.IntRange(min=1),
         metavar="K",
-        help="First K episodes of every combo; go on only if each leaves a record.",
+        help="Run K episodes of every combo first; continue only if each leaves a record.",
     ),
 )
 
@@ -93,7 +95,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
 @click.command()
 @partial(grid_argument, envvar="COMBORUN_GRID")
 @_launch_options
-@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks.")
+@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks at the run.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
 def run(grid: GridChoice, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]...")
 @of_run_option
-@click.option("-f", "--follow", "on", is_flag=True, help="Go on as the log grows; wait for a session that is queued.")
-@click.option("-n", "--lines", default=20, show_default=True, type=click.IntRange(min=0), help="Lines from the end.")
-@click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What one rank of a launcher prints.")
-@click.option("--stderr", is_flag=True, help="With --rank: what it prints there.")
+@click.option("-f", "--follow", "on", is_flag=True, help="Follow the log as it grows; wait for a queued session.")
+@click.option(
+    "-n", "--lines", default=20, show_default=True, type=click.IntRange(min=0), help="Number of lines from the end."
+)
+@click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
+@click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
 def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
-    """Show the end of a session's log; of several sessions, or without a name of all, each line with its session.
+    """Show the end of the logs of sessions, or of all sessions. With several, each line names its session.
 
     On a terminal, control characters of the log are not let through.
 
@@ -57,9 +59,9 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> Log:
     """Raises UserError where the log of a rank is not what is asked for, or is not there."""
     if rank is None:
-        raise UserError("--stderr is of one rank", "name it: --rank 0; a session's own log holds both")
+        raise UserError("--stderr needs --rank", "name it: --rank 0; a session's own log holds both")
     if len(names) != 1:
-        raise UserError("--rank is of one session", "name it: combo logs --rank 0 SESSION")
+        raise UserError("--rank needs one session", "name it: combo logs --rank 0 SESSION")
     seen = latest(target.transport, RunLayout(target.directory), names)[names[0]]
     path = rank_log(target.transport, seen, rank, "stderr" if stderr else "stdout")
     return Log(names[0], seen.number, path=str(path))

@@ -34,10 +34,10 @@ SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
 
 _SET = click.option(
-    "--set", "given", multiple=True, metavar="KEY=VALUE", help="A single value of the grid: limits.parallel=4."
+    "--set", "given", multiple=True, metavar="KEY=VALUE", help="Set one value of the grid: limits.parallel=4."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
-slurm_option = click.option("--slurm", is_flag=True, help="Hand the sessions to Slurm, as job arrays.")
+slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
 
 
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -63,9 +63,13 @@ _HOST = (
         "--host",
         metavar="H",
         shell_complete=offers("hosts"),
-        help="An ssh alias, user@host:port, or `local`; remembered from the launch.",
+        help="An ssh alias, user@host:port, or `local`; by default the host of the launch.",
     ),
-    click.option("--transport", type=click.Choice(["ssh", "openssh"]), help="How to reach it; ssh, or as launched."),
+    click.option(
+        "--transport",
+        type=click.Choice(["ssh", "openssh"]),
+        help="How to reach the host; by default as at the launch, else ssh.",
+    ),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
 

@@ -55,10 +55,15 @@ _MOST = 3
 @host_options
 @slurm_option
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
-@click.option("--gap", type=click.FloatRange(0.1, 99), metavar="POINTS", help="Say how many episodes such a gap needs.")
+@click.option(
+    "--gap",
+    type=click.FloatRange(0.1, 99),
+    metavar="POINTS",
+    help="Show how many episodes it takes to find a gap of so many percentage points.",
+)
 @json_option
 def plan(grid: GridChoice, where: Where, slurm: bool, script: str | None, gap: float | None, as_json: bool) -> None:
-    """Show what a new run would do, in which order, and how. Changes nothing. Ends with code 3 where Slurm refuses it.
+    """Show what a new run would do, in which order, and how. Changes nothing. Exits with 3 if Slurm refuses the jobs.
 
     \b
     combo plan grid.yaml
@@ -332,7 +337,7 @@ def _server_row(server: Server, plan: Plan) -> str:
 
 @click.group()
 def export() -> None:
-    """Write a grid's plan for something else than comborun to run.
+    """Write a grid's plan as a file that another program can run.
 
     \b
     combo export compose grid.yaml > compose.yaml

@@ -47,16 +47,17 @@ _PURPOSES = {
 @click.command()
 @click.argument("run", required=False, metavar="[RUN|FOLDER]")
 @root_options
+@click.option("--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Compare two runs: is the second one better?")
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the report.")
 @click.option(
-    "--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Set two runs side by side: did the second get better?"
+    "--grid",
+    type=click.Path(path_type=Path),
+    metavar="GRID",
+    help="For a FOLDER: the grid that says what was planned and how to read it.",
 )
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the report goes.")
-@click.option(
-    "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Of a FOLDER: what was planned, and how it is read."
-)
-@click.option("--max-size", metavar="SIZE", help="The most that is copied here of a run elsewhere; 50 GiB by default.")
-@click.option("--videos", type=click.Choice(["failed", "all"]), help="Bring the videos of these episodes here, too.")
-@click.option("--figures", metavar="FORMS", help="The figures as files too: pdf, png or svg, several with a comma.")
+@click.option("--max-size", metavar="SIZE", help="The most to copy from another host; 50 GiB by default.")
+@click.option("--videos", type=click.Choice(["failed", "all"]), help="Also copy the videos of these episodes here.")
+@click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
 @json_option
 def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
     """Report on a run, or on any folder of result files.

@@ -58,13 +58,13 @@ class _Going:
 @click.command()
 @repeatable()
 @of_run
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @json_option
 def resume(target: Target, dry_run: bool, as_json: bool) -> None:
-    """Go on with a run: what is missing runs, and no episode that is on record runs again.
+    """Continue a run: run what is missing. No episode with a record runs again.
 
-    Lifts a hold. Sessions that ended without all of their records get another attempt; where episodes are missing in
-    between, and the command takes a range, sessions for exactly these are added.
+    Lifts a hold. Sessions that ended without all of their records get another attempt. If episodes in the middle are
+    missing and the command takes a range, sessions for exactly these episodes are added.
 
     \b
     combo resume                the newest run

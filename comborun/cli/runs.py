@@ -28,7 +28,7 @@ _DAY_S = 86400.0
 @root_options
 @json_option
 def runs(where: Where, as_json: bool) -> int:
-    """List the runs on all hosts that were launched on from here, newest first; with --host, on that one.
+    """List the runs on all hosts that were used from here, newest first; with --host, only on that host.
 
     A host that does not answer is shown as it was last seen.
 
@@ -105,14 +105,16 @@ def _state(run: Run) -> str:
 @click.command()
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @root_options
-@click.option("--older", default=30.0, show_default=True, metavar="DAYS", help="Without names: older runs only.")
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--older", default=30.0, show_default=True, metavar="DAYS", help="Without RUN: remove only runs older than this."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def clean(names: tuple[str, ...], where: Where, older: float, dry_run: bool, yes: bool) -> None:
-    """Remove old runs from a host, after saying which and how much; those of this machine without --host.
+    """Remove old runs from a host (without --host, from this machine), after showing them and their size.
 
-    A run that has not finished stays. So does a run elsewhere whose files were not all brought here by `combo report`,
-    and a run on this machine, of which there is no copy, unless it is named.
+    Keeps a run that has not finished, and a run on another host that `combo report` has not copied completely. Keeps a
+    run on this machine unless it is named, because there is no copy of it.
 
     \b
     combo clean --host h100

@@ -58,8 +58,10 @@ class Shown:
 
 @click.command()
 @partial(of_run, kept=True)
-@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks [60].")
-@click.option("--once", "just_once", is_flag=True, help="Look once, show it, and end.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks at the run [60]."
+)
+@click.option("--once", "just_once", is_flag=True, help="Show the table once and exit.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table.")
 @json_option
 def monitor(target: Target, just_once: bool, **shown: Any) -> int:

@@ -61,8 +61,8 @@ class _Order:
 @root_options
 @click.option("--policy", metavar="P", help="Only sessions of this policy.")
 @click.option("--environment", metavar="E", help="Only sessions in this environment.")
-@click.option("--dry-run", is_flag=True, help="Say what would be stopped, and stop nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nothing is asked anyway.")
+@click.option("--dry-run", is_flag=True, help="Show what would be stopped, and stop nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask (without a terminal this is the default).")
 @json_option
 def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **how: Any) -> int:
     """End a run, or single sessions of it, and everything that they started.
@@ -184,5 +184,5 @@ def _chosen(
     fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
     chosen = tuple(one.name for one in fitting if not names or one.name in names)
     if not chosen:
-        raise UserError(f"no session of {view.id} is all of that", "combo status shows them")
+        raise UserError(f"no session of {view.id} matches all of that", "combo status shows them")
     return chosen

@@ -30,10 +30,12 @@ _PROPOSED = re.compile(r": `(results: .*?)` counts them")
 @grid_argument
 @click.argument("combo", nargs=-1, metavar="[COMBO]")
 @host_options
-@click.option("--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="So many.")
+@click.option(
+    "--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="Number of episodes."
+)
 @json_option
 def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
-    """Run one episode of one combo, here or on the grid's host, and say what counts of what it wrote.
+    """Run one episode of one combo, here or on the grid's host, and show which of its results count.
 
     Shows the command, the end of its log, its files, and the lines for `results:` that would make more of it count.
     COMBO is a session's name, or its policy and environment; without it the first combo. Changes no run of the grid.

@@ -1,1 +1,1 @@
-"""The rules that the laptop and the host share. Pure, standard library, Python 3.8; imports nothing else of comborun."""
+"""The rules that laptop and host share. Pure, standard library, Python 3.8; imports nothing else of comborun."""
