@@ -24,7 +24,7 @@ _HARMLESS = re.compile(
     r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
 """lines of setup of which it is known what they do to PATH"""
-_LEAST_KIB = 20 << 10
+_LEAST_KIB = 1 << 10
 """for a few logs and records; with less nothing can be started"""
 _WALK_MOST = 20000
 """files of an earlier run that are looked at"""
@@ -105,7 +105,7 @@ def _disk(root: str, grid: str) -> Iterator[str]:
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)
     if free is not None and free < _LEAST_KIB:
-        yield f"disk: {root} is full: {free} KiB are free, and logs and records need more"
+        yield f"disk: {root}: the disk is full, {free} KiB are free"
         return
     run = newest_run(root, grid)
     if free is None or not run:
