@@ -57,6 +57,7 @@ def test_windows_that_wait_leave_with_their_dispatcher(any_box: Box) -> None:
 def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, number: signal.Signals) -> None:
     box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
     box.start()
+    until(lambda: starts(box, NAMES[0]) == ["1"], "the first runs: its own window waits no more")
     waiting(box, 1)
     for pid in waiters(box):
         kill(pid, number)
