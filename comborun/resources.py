@@ -5,8 +5,9 @@ Memory is in MiB, as nvidia-smi counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NewType, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NewType, get_args
 
 from comborun.rules.placement import Request
 from comborun.text import MIB
@@ -157,6 +158,7 @@ class Card:
     """MiB"""
     used: int | None = None
     """MiB, when the host was asked"""
+    driver: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,9 @@ class HostFacts:
     """secrets that were asked for and are in no environment there"""
     absent: tuple[str, ...] = ()
     """what else the grid names and is not there, a line each"""
+
+    origins: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """for the manifest: what the policies' files are, and the commit of the folders that commands run in"""
 
     cards: tuple[Card, ...] = ()
     """one for each of `gpus`"""

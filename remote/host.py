@@ -62,14 +62,15 @@ def _facts(host: str, told: Mapping[str, Any]) -> HostFacts:
         gpu_trouble=_trouble(gpus),
         lacking=tuple(told["lacking"]),
         absent=tuple(map(harmless, told.get("absent", ()))),
+        origins={name: told[name] for name in ("checkpoints", "code") if told.get(name)},
     )
 
 
 def _cards(rows: Iterable[str]) -> Iterator[Card]:
     for row in rows:
-        index, uuid, total, used, name = [*(part.strip() for part in row.split(",", 4)), "", "", "", ""][:5]
+        index, uuid, total, used, driver, name = [*(part.strip() for part in row.split(",", 5)), *[""] * 5][:6]
         if index.isdecimal():
-            yield Card(int(index), uuid, name, _mebibytes(total), _mebibytes(used))
+            yield Card(int(index), uuid, name, _mebibytes(total), _mebibytes(used), driver)
 
 
 def _trouble(gpus: Mapping[str, Any]) -> str:

@@ -8,11 +8,13 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from comborun.policy_files import CHECKPOINT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.grid import Grid, SettingKeys
-    from comborun.grid.axes import Combo
+    from comborun.grid.axes import Axis, Combo
 
 _SUFFIXES = re.compile(
     r"\.(py|sh|bash|pt|pth|ckpt|safetensors|onnx|ya?ml|toml|cfg|ini|json|usda?|xml|urdf|zip|np[yz]|pkl|h5|hdf5|bin|tar)"
@@ -30,8 +32,20 @@ _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", 
 def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
     """For comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
     combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
-    told = {"windows": windows, "root": grid.root, "grid": grid.name}
+    files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
+    told = {
+        "windows": windows,
+        "root": grid.root,
+        "grid": grid.name,
+        "checkpoints": {one: path for one, path in files if path},
+    }
     return json.dumps({**told, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
+
+
+def _checkpoint(policy: Axis) -> str:
+    """The file of a policy: its attribute `checkpoint`, else the first one that is a path."""
+    values = [policy.attributes.get(CHECKPOINT, ""), *policy.attributes.values()]
+    return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
 def complaint(lines: Sequence[str], host: str) -> str:

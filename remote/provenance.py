@@ -31,7 +31,9 @@ def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> d
             "name": facts.host,
             **{key: getattr(facts, key) for key in _OF_HOST},
             "cards": [card.name for card in facts.cards],
+            "driver": next((card.driver for card in facts.cards), ""),
         },
+        **facts.origins,
         "preset": {"name": preset.name, "sha256": preset.digest} if preset else None,
         "sync": [_shipped(shipment) for shipment in shipments],
     }

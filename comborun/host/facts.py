@@ -30,7 +30,8 @@ def main(arguments: list[str]) -> int:
 def facts(wanted: list[str]) -> dict[str, Any]:
     """`lacking` names the secrets that are set nowhere here."""
     there = secrets.of_host(wanted) if wanted else {}
-    named = sys.stdin.read()
+    told = sys.stdin.read()
+    named = json.loads(told) if told else {}
     memory, available = machine.memory_kib()
     return {
         "python": os.path.realpath(sys.executable),
@@ -44,13 +45,26 @@ def facts(wanted: list[str]) -> dict[str, Any]:
         "missing": [flaw for name in NEEDED if (flaw := asking.lack(name))],
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
-        "absent": preflight.lacks(json.loads(named)) if named else [],
+        "absent": preflight.lacks(named) if named else [],
+        "checkpoints": preflight.checkpoints(named),
+        "code": [found for folder in preflight.folders(named) if (found := code(folder))],
     }
+
+
+def code(folder: str) -> dict[str, Any]:
+    """The commit of a folder, and whether its files differ from it; empty outside a repository."""
+    git = ("git", "-c", "core.fsmonitor=false", "-C", folder)
+    failed, commit = asking.ask(asking.PATIENCE_S, *git, "rev-parse", "HEAD")
+    if failed:
+        return {}
+    failed, changes = asking.ask(asking.PATIENCE_S, *git, "status", "--porcelain", "--untracked-files=no")
+    return {"folder": folder, "commit": commit, "uncommitted": None if failed else bool(changes)}
 
 
 def gpus() -> dict[str, Any]:
     """What nvidia-smi tells; empty where it is not there."""
     if not shutil.which("nvidia-smi"):
         return {}
-    code, output = asking.ask(asking.PATIENCE_S, *GPU_TABLE, "--query-gpu=index,uuid,memory.total,memory.used,name")
+    query = "--query-gpu=index,uuid,memory.total,memory.used,driver_version,name"
+    code, output = asking.ask(asking.PATIENCE_S, *GPU_TABLE, query)
     return {"code": code, "rows": output.splitlines()}

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import glob
+import hashlib
 import os
 import re
 import shutil
+import time
 
 from comborun.host import files, machine
 from comborun.host.incoming import home
@@ -28,12 +30,47 @@ _LEAST_KIB = 1 << 10
 """for a few logs and records; with less nothing can be started"""
 _WALK_MOST = 20000
 """files of an earlier run that are looked at"""
+_FOLDERS_MOST = 4
+_END = 1 << 20
+"""bytes of a checkpoint's beginning and end that are read"""
 
 
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each thing that is not there, each once."""
     found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
     return [*found, *_disk(home(wanted["root"]), wanted["grid"])]
+
+
+def folders(wanted: dict[str, Any]) -> list[str]:
+    """Where the commands run, each once, the first few."""
+    found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("combos", ()))
+    return [folder for folder in found if os.path.isdir(folder)][:_FOLDERS_MOST]
+
+
+def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By policy what its file is, where it is there. Only its ends are read: they tell one checkpoint from another, and
+    no launch waits for a digest of many gigabytes."""
+    found = ((policy, _file(path)) for policy, path in wanted.get("checkpoints", {}).items())
+    return {policy: file for policy, file in found if file}
+
+
+def _file(path: str) -> dict[str, Any]:
+    place = home(path)
+    try:
+        with open(place, "rb") as stream:
+            about = os.fstat(stream.fileno())
+            ends = stream.read(_END)
+            stream.seek(max(len(ends), about.st_size - _END))
+            ends += stream.read(_END)
+    except OSError:  # a folder, too
+        return {}
+    changed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(about.st_mtime))
+    return {
+        "path": path,
+        "bytes": about.st_size,
+        "changed": changed,
+        "sha256_of_ends": hashlib.sha256(ends).hexdigest(),
+    }
 
 
 def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from comborun.reporter.collected import Attempt, Collected
 
+_CHECKPOINT, _ENDS = "checkpoints.", ".sha256_of_ends"
 NAMED = 4
 """policies that a sentence names with what they had; of more, only that they differ"""
 
@@ -34,15 +35,37 @@ def _sentences(collected: Collected) -> Iterator[str]:
     cards = _by_policy((policy, _cards(attempt, models)) for policy, attempt in attempts)
     yield from _unlike(hosts, "hosts")
     yield from _unlike(cards, "GPU models")
-    if changed := [name for name, value in collected.provenance.items() if _uncommitted(name, value)]:
-        code = "the grid's folder" if changed == ["uncommitted"] else "files that were shipped"
+    yield from _unlike(_by_policy(_seeds(collected)), "seeds of the plan")
+    yield from _same_files(collected.provenance)
+    if changed := [_CODE[name] for name, value in collected.provenance.items() if _uncommitted(name, value)]:
+        code = " and ".join(changed)
         yield f"The code is not that of a commit: {code} had uncommitted changes when the run was launched."
+
+
+_CODE = {"uncommitted": "the grid's folder", "sync": "files that were shipped", "code": "the folder on the host"}
 
 
 def _uncommitted(name: str, value: str) -> bool:
     if name == "uncommitted":
         return value == "true"
-    return name == "sync" and '"uncommitted": true' in value
+    return name in _CODE and '"uncommitted": true' in value
+
+
+def _seeds(collected: Collected) -> Iterator[tuple[str, str]]:
+    for history in collected.sessions:
+        if history.session.unit == "episode" and history.session.seed is not None:
+            yield history.session.policy, str(history.session.seed)
+
+
+def _same_files(provenance: Mapping[str, str]) -> Iterator[str]:
+    """Policies whose files can't be told apart: a comparison of them is one of a policy with itself."""
+    owners: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in provenance.items():
+        if name.startswith(_CHECKPOINT) and name.endswith(_ENDS):
+            owners[value].append(name[len(_CHECKPOINT) : -len(_ENDS)])
+    for policies in owners.values():
+        if len(policies) > 1:
+            yield f"{', '.join(policies[:NAMED])} have the same checkpoint, as far as its first and last MiB tell."
 
 
 def _host(attempt: Attempt) -> str:

@@ -100,6 +100,12 @@ def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path
     cards, code = summarize(collect_run(tmp_path)).summary.differences
     assert "same GPU models: flat on NVIDIA H100; rough on NVIDIA A100." in cards
     assert "uncommitted changes" in code
+    checkpoints = {policy: {"sha256_of_ends": "ab"} for policy in ("flat", "rough")}
+    origin = {"code": [{"folder": "/home/me/lab", "uncommitted": True}], "checkpoints": checkpoints}
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": origin}))
+    alike, code = summarize(collect_run(tmp_path)).summary.differences
+    assert alike.startswith("flat, rough have the same checkpoint")
+    assert "folder on the host had uncommitted changes" in code
     same = {"host": {"gpus": [0, 1], "cards": ["NVIDIA H100", "NVIDIA H100"]}}
     run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": same}))
     assert summarize(collect_run(tmp_path)).summary.differences == ()
