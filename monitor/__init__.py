@@ -1,1 +1,1 @@
-"""Seeing: one probe of a run, its statuses, the live table."""
+"""Watching a run: the probe, the statuses, the live table."""

@@ -1,6 +1,6 @@
 """The probe's answer (docs/architecture.md, "Hosts over SSH"): bytes -> Snapshot, pure.
 
-What is of another kind than it should be is unknown.
+A value of an unexpected type counts as unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 10**18
 
 
 class Fields:
-    """One object of the document."""
+    """One object of the JSON document."""
 
     def __init__(self, value: object) -> None:
         self._values = value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What follows a start: a session has begun, or what the first one waits for, or why none will begin."""
+"""After a start: whether a session has begun, what the first one waits for, or why none will begin."""
 
 from __future__ import annotations
 

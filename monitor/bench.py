@@ -1,4 +1,4 @@
-"""Runs in a folder of their own below the root: those of `combo calibrate` and `combo try`, watched to their end."""
+"""Trial runs of `combo calibrate` and `combo try`: in a folder of their own, watched to their end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_MISSES = 20
 
 @dataclass(frozen=True)
 class Progress:
-    """Who hears how it goes."""
+    """Receives the progress of a trial."""
 
     say: Callable[[str], None]
     """the next part"""
@@ -48,7 +48,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is tried, and where."""
+    """A grid and the host on which it is tried."""
 
     transport: Transport
     grid: Grid
@@ -69,7 +69,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Done:
-    """A run that has ended, and all that was seen of it."""
+    """A run that has ended, and everything that was seen of it."""
 
     directory: str
     history: History

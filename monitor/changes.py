@@ -1,4 +1,4 @@
-"""What has changed between two looks, a compact line each: for logs and pipes, where nothing can be redrawn."""
+"""The changes between two looks, one compact line each, for logs and pipes that can't be redrawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the records say: (RunView, History, now) -> RunStatus, pure."""
+"""From records to the status of a run: (RunView, History, now) -> RunStatus, pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns a table has at a width, and what is in their cells."""
+"""The columns of the table at a given width, and the text of their cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True)
 class _Level:
-    """How much is shown; each is narrower than the one before it."""
+    """A level of detail; each level is narrower than the one before."""
 
     names: int = 60
     """cells, at most, of a session's name: the longest that there is"""

@@ -1,16 +1,15 @@
-"""When it will be over, as a range: by the session's own pace, else by the run's, and on the run's slots.
+"""When a session or a run will end, as a range: by the session's own pace, else by the run's, on the run's slots.
 
-A session that did k episodes at a mean of m seconds and has r to do is expected to take r m seconds more, with a
-standard deviation of
+A session that did k episodes at a mean of m seconds and has r left will take about r m seconds more, with a standard
+deviation of
 
     m sqrt(c^2 (r + r^2 / k) + (b r)^2)
 
-Single durations vary by c, the coefficient of variation, and so does the mean of the k that were seen; b stands for a
-pace that does not stay what it was. A session that has shown too little goes at the mean pace of its run; then k are
-the episodes of the whole run, and b is how much the sessions' paces differ. c is measured where looks tell it: between
-two looks k_i episodes took S_i seconds, and c^2 is the mean of (S_i - k_i m)^2 / (k_i m^2). Before that it is 1:
-durations as irregular as chance. The range is the middle 80 % of a normal distribution; for the queue, all lengths
-together are short, likely or long.
+Single durations vary by c, the coefficient of variation, and so does the mean of the k that were seen; b is how
+much a pace may change. A session with too few episodes gets the mean pace of its run; then k are the episodes of the
+whole run, and b is how much the sessions' paces differ. c is measured from looks: between two looks k_i episodes took
+S_i seconds, and c^2 is the mean of (S_i - k_i m)^2 / (k_i m^2). Before that it is 1, as for random durations. The range
+is the middle 80 % of a normal distribution; for the queue, all lengths together are short, likely or long.
 
 All estimates hold for the moment of the probe and are points in time, so that they don't drift between two probes.
 """

@@ -1,4 +1,4 @@
-"""Why a session or a server is not running, what it is doing, or how it ended, and what would go on; pure."""
+"""Why a session or a server is not running, what it is doing, or how it ended, and how to continue; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_LINES = 10
 
 @dataclass(frozen=True)
 class Command:
-    """What may be done next: words for the program, and what they do."""
+    """A command that the user can run next: its arguments, and what it does."""
 
     words: str
     does: str

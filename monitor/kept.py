@@ -1,4 +1,4 @@
-"""The last look at a run elsewhere, kept on this machine: what `combo status` shows while the host does not answer."""
+"""The last probe of a run on another host, saved here. `combo status` shows it while the host does not answer."""
 
 from __future__ import annotations
 

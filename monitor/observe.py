@@ -1,4 +1,4 @@
-"""Ask the host, one round trip per question, and remember: a probe sends only what is new."""
+"""Probes a host in one round trip and keeps the answers, so that the next probe sends only what is new."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/nul
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as a watcher knows it: what was planned, and where it is."""
+    """A run as the monitor knows it: its plan and its place."""
 
     id: str
     host: str
@@ -96,7 +96,7 @@ def load_run(transport: Transport, run_dir: str) -> RunView:
 
 @dataclass(frozen=True)
 class History:
-    """The last probe, and every attempt that was ever seen, oldest first, by session."""
+    """The last probe, and all attempts seen so far, by session, oldest first."""
 
     snapshot: Snapshot | None = None
     attempts: Mapping[str, tuple[Attempt, ...]] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,13 +1,12 @@
-"""How much a program has done, read off the end of its log: pure.
+"""How much a program has done, from the end of its log; pure.
 
-A grid's `progress: {pattern: ...}` is believed. Without one, only a counter that can hardly be anything else is
-(rules/counting.py), as long as it never goes back: a bar that counts the steps of one episode starts again at the next.
+A grid's `progress: {pattern: ...}` is trusted. Without one, only a counter by rules/counting.py is, and only while it
+never goes back: a bar that counts the steps of one episode starts again with each episode.
 
-A bar of which the grid says that it starts `each` so many episodes again counts the parts that have passed. A look sees
-the end of a log, and the next one sees some of that again. Only a last number below the last one of the look before is
-one part more for sure; and there were at least as many parts as the bar went back inside one look. What passed wholly
-between two looks, or before the first one, is not seen, so the number of parts is a lower bound. `missed` says where
-that is likely: no pace follows then.
+A bar that starts again every `each` episodes, as the grid says, counts finished parts. Two looks at the end of a log
+may overlap. So one more part is certain only if the last number is below that of the look before; and each step back
+inside one look is a part. A part that passes between two looks, or before the first one, is missed, so the number
+of parts is a lower bound. `missed` says that this is likely; then no pace is computed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from comborun.rules.counting import guess
 
 @dataclass(frozen=True)
 class Workload:
-    """What one attempt is to do."""
+    """The planned work of one attempt."""
 
     first: int
     count: int
@@ -37,7 +36,7 @@ class Workload:
 
 
 class Observation(NamedTuple):
-    """When a log was looked at."""
+    """The time of a look at a log."""
 
     age: float = 0.0
     """seconds since its attempt began"""
@@ -50,7 +49,7 @@ ALL_SEEN = Observation()
 
 @dataclass(frozen=True)
 class Counter:
-    """What one attempt's log has told so far."""
+    """The progress of one attempt, from its log so far."""
 
     done: int | None = None
     """episodes (or steps) of this attempt; None when it tells nothing"""

@@ -1,4 +1,4 @@
-"""The outcomes of a run's report, where it has been made: it reads formats that the host does not count."""
+"""Takes outcomes from a run's report, if there is one: it reads formats that the host does not count."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Screen(ABC):
 
 
 class LiveScreen(Screen):
-    """The table, redrawn in place, as high as the terminal at most; the last picture stays, whole."""
+    """The table, redrawn in place, as high as the terminal at most; the last table stays complete."""
 
     ticking = True
 

@@ -1,4 +1,4 @@
-"""What the attempts of one session say about it, and how an attempt ended in one line; pure."""
+"""The status of a session from its attempts, and the end of an attempt in one line; pure."""
 
 from __future__ import annotations
 

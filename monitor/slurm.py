@@ -1,4 +1,4 @@
-"""What Slurm has of a run's sessions, in values and in words; pure."""
+"""The Slurm tasks of a run, as values and in words; pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True)
 class Task:
-    """A task of an array that Slurm has. Times are seconds since 1970 on the host's clock."""
+    """A task of a Slurm array. Times are seconds since 1970 on the host's clock."""
 
     session: str
     attempt: int
@@ -99,7 +99,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Slurm, when the probe asked it."""
+    """The state of Slurm at the probe."""
 
     at: float | None = None
     """when it last answered; None: never"""

@@ -1,4 +1,4 @@
-"""What one probe saw, as values. Times are seconds since 1970 on the host's clock."""
+"""The result of one probe, as values. Times are seconds since 1970 on the host's clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def indexes(written: str) -> tuple[int, ...]:
 
 
 class Mark(NamedTuple):
-    """So much was done at this moment."""
+    """How much was done at a moment."""
 
     time: float
     done: int
@@ -56,7 +56,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued session that waits for more than its turn."""
+    """A queued session that waits for something besides its turn."""
 
     session: str
     reason: str
@@ -104,7 +104,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Space:
-    """A space in bytes, and how much of it is free."""
+    """A size in bytes, and how much of it is free."""
 
     total: int
     free: int
@@ -185,7 +185,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What the probe tells of a run as a whole."""
+    """What a probe reports about a run as a whole."""
 
     stopped: bool = False
     hold: Hold | None = None
@@ -205,7 +205,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(RunFacts):
-    """What one probe saw."""
+    """The result of one probe."""
 
     run: str
     now: float

@@ -1,4 +1,4 @@
-"""What is known of a run, in the words that people and programs get.
+"""The status of a run, as people and programs get it.
 
 Times are seconds since 1970 on the host's clock.
 """
@@ -31,7 +31,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class Link:
-    """Whether the host answers. A state of the link, never of a session."""
+    """Whether the host answers; this never changes the state of a session."""
 
     reachable: bool = True
     since: float = 0.0

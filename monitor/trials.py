@@ -1,4 +1,4 @@
-"""What `combo calibrate` runs: combos alone, then side by side, and what their sessions held meanwhile."""
+"""The trials of `combo calibrate`: combos alone, then side by side, and the resources that their sessions held."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _run(bench: Bench, plan: Plan) -> list[Trial]:
 
 @dataclass
 class _Use:
-    """The most that a session was seen to hold."""
+    """The largest measured use of a session."""
 
     memory_kib: int = 0
     gpu_mib: int = 0

@@ -1,4 +1,4 @@
-"""What `combo try` runs: one combo for a few episodes, in a run of its own that the next try removes."""
+"""The trial of `combo try`: one combo for a few episodes, in a run of its own that the next try removes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _START_TIME = re.compile(r'"\$([A-Z_]+)"')
 
 @dataclass(frozen=True)
 class Tried:
-    """How it went."""
+    """The result of a try."""
 
     session: Session
     """as it was run: for so many episodes"""

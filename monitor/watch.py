@@ -1,7 +1,7 @@
-"""The loop: look, show, wait, until the run has finished.
+"""The loop of the monitor: look, show, wait, until the run has finished.
 
-Watching changes nothing on the host. A host that doesn't answer is a state of the link: what was last known stays on
-the screen with its age, and the loop goes on. Ctrl-C (KeyboardInterrupt) leaves the loop and nothing else.
+Watching changes nothing on the host. If the host doesn't answer, the last status stays on the screen with its age, and
+the loop goes on. Ctrl-C (KeyboardInterrupt) only leaves the loop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Clock:
-    """The watcher's own time. Nothing about the run is computed from it: that is the host's clock."""
+    """The clock of this machine. All times of the run are from the host's clock."""
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -113,7 +113,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Memory:
-    """The last answers, when they came, and how the link is. Moments are on the clock's elapsed()."""
+    """The last answers, their times, and the state of the link. Times are of the clock's elapsed()."""
 
     history: History = field(default_factory=History)
     seen: float | None = None

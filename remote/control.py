@@ -1,4 +1,4 @@
-"""What is done to a run that is on a host: start it, steer it, stop it. All safe to repeat."""
+"""Starts, steers and stops a run on its host. All safe to repeat."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Beginning(Enum):
 
 @dataclass(frozen=True)
 class Stopped:
-    """What the stop said: a line per session, and whether nothing of them is left."""
+    """The output of a stop, a line per session, and whether all have ended."""
 
     lines: tuple[str, ...]
     clean: bool
@@ -73,7 +73,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Steered:
-    """What was said: a line per thing, and whether any was done."""
+    """The output, a line per action, and whether anything was done."""
 
     lines: tuple[str, ...]
     done: bool

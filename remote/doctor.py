@@ -1,4 +1,4 @@
-"""The doctor: one round trip to a host, which looks at itself; and which files of a grid it looks at there."""
+"""`combo doctor`: lets a host check itself in one round trip, with the files that a grid needs there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Examination:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a grid needs on a host beside what every run needs."""
+    """The needs of a grid on a host besides those of every run."""
 
     files: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()

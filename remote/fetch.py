@@ -1,8 +1,8 @@
-"""Bring what a report needs from a host to this machine: only what changed, whole files only, in one round trip.
+"""Copies the files for a report from a host to this machine: only changed and complete files, in one round trip.
 
-The mirror is shaped as the run directory is. In it, as on the host, an attempt's end stands for its results being
-there, and dispatch/done for everything being there. What an attempt left is never removed from the mirror, even when it
-is gone on the host; what tells of the dispatcher's state (dispatch/) follows the host.
+The mirror has the layout of the run directory. As on the host, an attempt's end means that its results are there, and
+dispatch/done means that everything is. Files of attempts are never removed from the mirror, even if the host has lost
+them. The dispatcher's files (dispatch/) follow the host.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SHARED_S = 1.0
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch brought."""
+    """The result of a fetch."""
 
     files: int
     """new or changed"""
@@ -121,7 +121,7 @@ def fetch_files(
 
 
 class _Fetching:
-    """One fetch: asks until the host says that there is no more."""
+    """One fetch: asks until the host has no more."""
 
     def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, limit: int, most: int) -> None:
         self._transport = transport

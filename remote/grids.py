@@ -1,4 +1,4 @@
-"""Reading a grid, with what only a machine can tell: whether bash reads its setup, and which files are policies."""
+"""Reads a grid, with checks that need a machine: whether bash can parse its setup, and which files are policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a host what it is, and whether sessions can run there."""
+"""Asks a host for its facts, and whether sessions can run there."""
 
 from __future__ import annotations
 

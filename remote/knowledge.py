@@ -1,4 +1,4 @@
-"""What is known of a grid's work before it runs: its calibration, else the records of earlier runs on this machine."""
+"""Expected times and memory of a grid: from its calibration, else from earlier runs' records on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a grid to a run under way, in three steps: prepare, settle, start. All safe to repeat."""
+"""Launches a grid in three steps: prepare, settle, start. All safe to repeat."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REPLACES = "replaces "
 
 @dataclass(frozen=True)
 class Request:
-    """How the user wants a grid to be launched: the options of `combo launch`."""
+    """The options of `combo launch`."""
 
     parallel: int | None = None
     multiplexer: Literal["tmux", "screen"] | None = None
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A grid that was checked and laid out for its host. Nothing of it is there yet."""
+    """A grid that was checked and planned for its host, before anything is sent."""
 
     request: Request
     transport: Transport
@@ -81,7 +81,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Launched:
-    """Where the work of a grid is done, and what is to be said of that."""
+    """The run of a grid, and messages about it for the user."""
 
     plan: Plan
     """of the run from now on"""

@@ -1,4 +1,4 @@
-"""The newest attempts of a run's sessions, and their logs, byte for byte."""
+"""Reads the logs of the newest attempts of a run's sessions, byte for byte."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Latest:
 
 @dataclass(frozen=True)
 class Log:
-    """A log that is read, and how far."""
+    """A log, and how far it has been read."""
 
     session: str
     attempt: int = 0
@@ -49,7 +49,7 @@ class Log:
 
 
 class Piece(NamedTuple):
-    """What is new in a log."""
+    """New bytes of a log."""
 
     log: Log
     data: bytes

@@ -1,8 +1,8 @@
-"""A copy of a run directory on this machine, and the words that are exchanged with the host about it.
+"""A copy of a run directory on this machine, and the messages that are exchanged with the host about it.
 
-A file's size and its time of change, kept as the host told them, say whether it is still the same, so the copy needs
-no index. Times are in microseconds: file systems on laptops keep no finer ones. Names come from the host and are not
-trusted: only what can be a file of a run directory gets through.
+A copied file has the size and the time of change of the original, which show whether it is still the same. So the copy
+needs no index. Times are in microseconds, because file systems on laptops keep no finer ones. Names come from the host
+and are not trusted: only names that a run directory can have are accepted.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
 
 
 class Held(NamedTuple):
-    """What the asker has of a file."""
+    """The part of a file that the mirror has."""
 
     size: int
     changed: int
@@ -152,7 +152,7 @@ _WAIT_S = 600.0
 
 
 class Draft:
-    """A file on its way: begun with what the mirror has of it, grown piece by piece, renamed when it is whole."""
+    """A file in transfer: starts with the mirror's part of it, grows piece by piece, and is renamed when complete."""
 
     def __init__(self, target: Path, first: Piece) -> None:
         self.target = target
@@ -198,7 +198,7 @@ class OccupiedError(UserError):
 
 
 class Mirror:
-    """One copy. Use it under `locked()`."""
+    """The copy of one run. Use it under `locked()`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,4 +1,4 @@
-"""What a grid needs to find on its host: folders, programs and files, as far as its text says it."""
+"""The folders, programs and files that a grid needs on its host, as far as its text shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host program: a folder of each run; to a host without a run the modules that a verb needs are sent."""
+"""Calls the host program: from the folder of a run, or else by sending the modules that the verb needs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goe
 
 @dataclass(frozen=True)
 class Python:
-    """Which interpreter a host without a run is to use."""
+    """The interpreter for a host without a run."""
 
     known: str = ""
     """one that was found there in this very command; it is not looked at again"""

@@ -1,4 +1,4 @@
-"""Where a run comes from: what the manifest says besides the plan."""
+"""The provenance of a run: what its manifest holds besides the plan."""
 
 from __future__ import annotations
 

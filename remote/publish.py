@@ -1,4 +1,4 @@
-"""Put a run directory on a host whole, or learn of the one that is there; and amend that one. All safe to repeat."""
+"""Puts a complete run directory on a host, or finds the existing one, and amends it. All safe to repeat."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEADLINE_S = 120.0
 
 @dataclass(frozen=True)
 class Found:
-    """What a run that was there is like; an amendment is good for this state of it and no other."""
+    """An existing run; an amendment is valid only for this state of it."""
 
     plan: Plan
     """its newest"""

@@ -1,4 +1,4 @@
-"""Which runs there are, and which one a person means."""
+"""Lists runs, and finds the one that a user names."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """The runs on a host, as they are or as they were last seen."""
+    """The runs on a host, now or as last seen."""
 
     host: str
     runs: tuple[Run, ...]

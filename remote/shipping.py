@@ -1,4 +1,4 @@
-"""What `sync` ships: the user's own files, looked at here, compared with the host's, and sent where they differ.
+"""The files of `sync`: reads the user's own files, compares them with the host's, and sends those that differ.
 
 Two round trips in all. In files that are text (UTF-8 without a NUL) CRLF becomes LF.
 """
@@ -218,7 +218,7 @@ def told(size: int) -> str:
 
 
 class Delivery(NamedTuple):
-    """What of a shipment its host lacks."""
+    """The part of a shipment that the host lacks."""
 
     shipment: Shipment
     missing: tuple[Item, ...]

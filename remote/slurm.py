@@ -1,7 +1,6 @@
-"""Slurm as a login node knows it: whether it is there, and whether it would take the jobs of a plan.
+"""Slurm on a login node: whether it is there, and whether it would accept the jobs of a plan.
 
-What is submitted, asked and cancelled later goes through the host program of the run (remote/launch.py,
-monitor/observe.py, remote/control.py), which tells by `dispatch/engine` that Slurm starts its sessions.
+The host program of the run submits, asks and cancels later on; `dispatch/engine` says that Slurm starts its sessions.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _UP = re.compile(r"(alloc|comp|idle|mix|plnd)[-+~#]?")
 
 @dataclass(frozen=True)
 class Answer:
-    """What Slurm says to a job script that it is only shown."""
+    """Slurm's answer to a job script that is only tested (`sbatch --test-only`)."""
 
     taken: bool
     said: str

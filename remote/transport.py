@@ -1,7 +1,7 @@
-"""The one seam between comborun and the world: something that runs bash on a host; and this machine as a host.
+"""The transport: runs bash scripts on a host. Here also the transport for this machine.
 
-Files are put there and fetched by scripts that read standard input or write standard output, so a transport needs a
-single method, and a fake one for tests is a few lines.
+Scripts also copy files, through standard input and output. So a transport needs a single method, and a fake one for
+tests is a few lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK_S = 0.02
 
 @dataclass(frozen=True)
 class Completed:
-    """What a script on the host left: its exit code (-N for signal N) and both streams, every byte."""
+    """The result of a script on the host: its exit code (-N for signal N) and both streams, every byte."""
 
     code: int
     stdout: bytes

@@ -1,4 +1,4 @@
-"""The windows of sessions: what opens them, and how many are shown at once, through libtmux."""
+"""Opens the windows of sessions, one at a time or many at once, through libtmux."""
 
 from __future__ import annotations
 

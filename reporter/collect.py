@@ -1,4 +1,4 @@
-"""Everything that a report is made of, read from a directory on this machine: a run, or any folder of records."""
+"""Reads all input of a report from a directory on this machine: a run, or any folder of records."""
 
 from __future__ import annotations
 

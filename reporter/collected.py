@@ -1,4 +1,4 @@
-"""What a report is made of, as values: the sessions of a run and their attempts, and all that their files said."""
+"""The input of a report, as values: the sessions of a run, their attempts and their records."""
 
 from __future__ import annotations
 

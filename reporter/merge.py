@@ -1,7 +1,7 @@
-"""From all records of a run to at most one per episode, and which are missing. Pure, and blind to how episodes went.
+"""Picks one record per episode from all records of a run, and finds missing episodes. Pure; ignores the verdicts.
 
-Per episode the lowest attempt with a verdict counts, whatever the verdict; where no attempt has one, the lowest errored
-record. Within an attempt the first such line counts. Everything that was passed over is counted and named.
+For an episode the lowest attempt with a verdict counts, whatever the verdict; if no attempt has one, the lowest errored
+record. Within an attempt the first such line counts. Skipped records are counted and named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A folder of result files that a grid gives a plan and a reading: whoever made them, and wherever they lie in it."""
+"""Reads a folder of any result files by a grid, which says what was planned and how to read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reporter's front: from a directory to the files of its report."""
+"""Makes a report: from a directory to the files of its report."""
 
 from __future__ import annotations
 

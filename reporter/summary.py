@@ -1,4 +1,4 @@
-"""What a report says, as values: every number of every format comes from here. Pure."""
+"""The content of a report, as values: every number in every format comes from here. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Axes:
-    """Which axis of a grid goes where: the shorter one across, so that a large grid grows downwards."""
+    """The axes of a table: the shorter one across, so that a large grid grows downwards."""
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]
@@ -115,7 +115,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Report:
-    """A summary and the episodes that it stands on, in the order of its combos."""
+    """A summary and its episodes, in the order of its combos."""
 
     summary: Summary
     episodes: tuple[EpisodeRecord, ...]

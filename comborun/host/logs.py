@@ -1,4 +1,4 @@
-"""The newest attempts of sessions, and the growing end of a log. Works on runs of any version.
+"""Finds the newest attempts of sessions and reads their growing logs. Works on runs of any version.
 
 `logs latest RUN NAME...`, `logs rank FOLDER RANK STREAM` and `logs left ATTEMPT LINES` answer with JSON, `logs read RUN
 LINES MOST` with what is new in many logs.

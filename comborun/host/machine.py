@@ -67,7 +67,7 @@ def inner_pids() -> bool:
 
 
 class Use:
-    """What the processes of one attempt hold together."""
+    """The resources that the processes of one attempt hold together."""
 
     __slots__ = ("kib", "pids", "ticks")
 

@@ -1,4 +1,4 @@
-"""How the dispatcher hears of what happens: a FIFO, a line a message (WHAT SESSION ATTEMPT [NUMBER]), and signals."""
+"""Messages to the dispatcher: signals, and a FIFO with one message per line (WHAT SESSION ATTEMPT [NUMBER])."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE_MOST = 4096
 
 @dataclass(frozen=True)
 class Message:
-    """What a supervisor, a window or a person's command said."""
+    """A message from a supervisor, a window or a user's command."""
 
     what: str
     name: str
@@ -33,7 +33,7 @@ def parse(line: str) -> Message | None:
 
 
 class Fifo:
-    """The run's FIFO, open for reading and writing, so that it never ends."""
+    """The run's FIFO, open for reading and writing, so that it never reports end of file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -74,7 +74,7 @@ class Fifo:
 
 
 class Signals:
-    """HUP, INT and QUIT mean nothing here, and are not ignored by what we start; TERM ends; CHLD wakes."""
+    """HUP, INT and QUIT have no effect on us, but children do not ignore them; TERM ends us; CHLD wakes us."""
 
     def __init__(self) -> None:
         self.fd, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

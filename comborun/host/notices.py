@@ -1,4 +1,4 @@
-"""The grid's `notify` command: when it is run, what it is told, and that nobody waits for it."""
+"""Runs the grid's `notify` command with its input, without waiting for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG_TAIL = 16384
 
 
 class Notices:
-    """News of a run: at most once for each kind in a while, and always when the run is done."""
+    """The notices of a run: at most one per kind in `every`, and always one when the run is done."""
 
     def __init__(self, attempts: RunDirectory, journal: Callable[[str], None]) -> None:
         self._attempts = attempts

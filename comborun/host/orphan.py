@@ -1,9 +1,7 @@
-"""Watch a session whose supervisor is gone, for the dispatcher that found it.
+"""`orphan RUN NAME ATTEMPT [servers]`: watches a session whose supervisor is gone, for the dispatcher that found it.
 
-    orphan RUN NAME ATTEMPT [servers]
-
-One that hangs, or has left something behind, must not keep its run open for ever. It ends only what it must; the
-dispatcher writes the end. Leaves when the command has ended, or the dispatcher has.
+So a command that hangs, or left processes behind, does not keep its run open for ever. The dispatcher writes the end.
+This watch leaves when the command or the dispatcher has ended.
 """
 
 from __future__ import annotations

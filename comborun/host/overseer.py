@@ -1,4 +1,4 @@
-"""What the ends of sessions mean for their run, whichever engine starts them."""
+"""Decides what follows from the ends of sessions for their run, with any engine."""
 
 from __future__ import annotations
 

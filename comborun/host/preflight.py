@@ -1,6 +1,6 @@
-"""What a grid names that this host does not have: folders, programs, files, conda environments, room on the disk.
+"""Finds what a grid needs and this host lacks: folders, programs, files, conda environments, disk space.
 
-Nothing of the user's is run. What can't be known without running `setup` is left out.
+It runs nothing of the user's, so it skips what only `setup` can show.
 """
 
 from __future__ import annotations

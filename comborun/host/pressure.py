@@ -1,6 +1,6 @@
-"""What the kernel counts when memory runs out: read when an attempt begins and again when it has failed.
+"""The kernel's counts of processes killed for memory, read when an attempt begins and when it has failed.
 
-The difference is what happened meanwhile. What can't be read is empty, which is no evidence.
+The difference shows what happened in between. A count that can't be read is empty, which is no evidence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from comborun.host import files
 
 _COUNTS = 18
-"""digits of a number that is believed"""
+"""digits of the largest plausible count"""
 
 
 def kills() -> str:

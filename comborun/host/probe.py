@@ -1,8 +1,7 @@
 """`probe RUN [KNOWN] [TAIL]`: one look at a whole run. Starts no process but nvidia-smi, and changes nothing.
 
-KNOWN is what the caller has seen already: for each session in queue order (then `after`) the highest attempt whose end
-it knows, comma-separated, 0 for none. TAIL is how many bytes of each log's end are wanted. The cost grows with what
-is not known yet.
+KNOWN: for each session in queue order (then `after`) the highest attempt whose end the caller knows, comma-separated,
+0 for none. TAIL: how many bytes from the end of each log to send. The cost grows with what the caller does not know.
 
 The answer (docs/architecture.md, "Hosts over SSH") is a line `comborun-probe 2`, a line that is one JSON document, and
 then the ends of logs, one behind the other: each attempt's `log.tail` says how many bytes are its own. What is unknown
@@ -57,7 +56,7 @@ def _probe(arguments: list[str]) -> int:
 
 
 class Probe:
-    """One look. Liveness is looked at before the end is, so that what ends in between is told as ended."""
+    """One look. It checks liveness before ends, so what ends in between is reported as ended."""
 
     def __init__(self, run: str, tail: int) -> None:
         self.attempts = attempts.RunDirectory(run)

@@ -1,6 +1,6 @@
-"""Processes of this machine: which they are, whether they live, and which are of a session.
+"""Processes of this machine: their identity, whether they live, and which ones belong to a session.
 
-A pid comes again, so a process is known by boot id, pid and start time; a zombie does not live. Every process of a
+Pids are reused, so boot id, pid and start time identify a process. A zombie does not live. Every process of a
 session carries COMBORUN_SESSION=<run>/<session>/<attempt> in its environment. The marker reaches what has left its
 process group, its parent and its terminal.
 """
@@ -30,7 +30,7 @@ def setting(name: str, default: float) -> float:
 
 
 class Look:
-    """What /proc says of a process. `start` is in clock ticks since boot, as text, as in records."""
+    """A process, as /proc shows it. `start` is in clock ticks since boot, as text, as in records."""
 
     __slots__ = ("cpu", "group", "pages", "parent", "session", "start", "state")
 

@@ -1,7 +1,7 @@
-"""Puts a run directory into its place whole, or tells of the run of this grid that is there.
+"""Puts a run directory into place as a whole, or reports the existing run of this grid.
 
 `publish SHA256`: standard input holds root, grid, digest, mode and the files. A mode is resume, new, or after:RUN,
-which makes another run unless RUN has a successor. A run that is told of is unchanged.
+which makes another run unless RUN has a successor. An existing run is not changed.
 """
 
 from __future__ import annotations

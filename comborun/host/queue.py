@@ -1,4 +1,4 @@
-"""The sessions of a run as its dispatcher knows them: the rows of queue.jsonl, and where each is in its life."""
+"""The sessions of a run as its dispatcher knows them: the rows of queue.jsonl, and the state of each."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def request(told: Mapping[str, Any]) -> Request:
 
 @dataclass
 class Known:
-    """What is known of a session, whichever engine starts it."""
+    """The facts about a session, with any engine."""
 
     name: str
     flag: str = ""
@@ -96,7 +96,7 @@ class Known:
 
 @dataclass
 class Session(Known):
-    """One of a dispatcher's. Times are of the monotonic clock, in seconds, unless they are said to be a time of day."""
+    """A session of a dispatcher. Times are seconds of the monotonic clock, unless a field says time of day."""
 
     place: int = 0
     """in the order of the plan"""
@@ -127,7 +127,7 @@ class Session(Known):
 
 
 class Queue:
-    """All sessions in plan order. The numbers follow from the lives."""
+    """All sessions in plan order. Counts are computed from their states."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -1,4 +1,4 @@
-"""End the processes that a session has left behind."""
+"""Ends the processes that a session has left behind."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]])
 
 
 class Leftovers:
-    """What a command leaves behind. Its supervisor is a child subreaper, so whatever descends from the command stays
-    the supervisor's descendant; the marker finds what came there in another way.
+    """The processes that a command leaves behind. Its supervisor is a child subreaper, so descendants of the command
+    stay its descendants; the marker finds other processes of the session.
     """
 
     def __init__(self, marker: str, wait: Wait) -> None:

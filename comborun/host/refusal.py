@@ -1,4 +1,4 @@
-"""How a verb refuses: one sentence and an exit code, never a traceback."""
+"""Errors of a verb: one sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """What was asked can't be done."""
+    """The request can't be done."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""`replace RUN`: end the sessions of the user's own that dispatch/replaces names, a line each, whole names only.
+"""`replace RUN`: ends the user's own sessions that dispatch/replaces lists by their whole names, one per line.
 
-INT, then TERM, then the window is closed; nothing is killed. What was found and done is printed and kept in
-dispatch/replaced: a run does it once, before its first start.
+It sends INT, then TERM, then closes the window; it never kills. It prints what it did, and records it in
+dispatch/replaced. A run does this once, before its first start.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Found:
 
 
 class Replacing:
-    """What is to go, and what was said of it."""
+    """The sessions to end, and the report on them."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self.found: list[Found] = []

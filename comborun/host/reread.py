@@ -1,7 +1,7 @@
-"""Reads result files again by other rules: `reread RUN`; standard input has the rules of each session, as JSON.
+"""`reread RUN`: reads result files again by other rules. Standard input has the rules of each session, as JSON.
 
-Answers with what the end of each attempt says, and what it would say. Nothing is run, and nothing is changed: that is
-`apply`, which an amendment calls when it is put into the run. Killed anywhere, it does the rest when called again.
+The answer is what the end of each attempt says, and what it would say. It changes nothing. An amendment calls `apply`,
+which writes the new ends; if it is killed, the next call completes the rest.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _replace(path: str, record: Mapping[str, Any]) -> None:
 
 
 class Reread:
-    """One attempt by other rules."""
+    """One attempt, judged by other rules."""
 
     def __init__(
         self, at: AttemptLayout, claim: Mapping[str, str], end: Mapping[str, str], judged_by: Mapping[str, Any]

@@ -1,9 +1,9 @@
-"""What is there on a host, below some folders:
+"""Finds and removes runs and policies on a host:
 
     runs list ROOT...            the runs, oldest first, for each root
-    runs policies                which files are policies; standard input has the patterns and what is left out, as JSON
-    runs abandon DIRECTORY       nobody wants this run of a calibration or a try any more: the next one removes it
-    runs abandoned ROOT          the runs of which that is noted and that have not ended; those that have are removed
+    runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
+    runs abandon DIRECTORY       mark a run of a calibration or a try as unused: the next one removes it
+    runs abandoned ROOT          the marked runs that have not ended; those that have ended are removed
     runs discard DIRECTORY       remove a run of a calibration or a try
 
 Each answers with one JSON document.

@@ -1,4 +1,4 @@
-"""`sample RUN`: what the sessions of a run hold at this moment, for `combo calibrate`. Changes nothing.
+"""`sample RUN`: the resources that the sessions of a run hold now, for `combo calibrate`. Changes nothing.
 
 One JSON document: `hertz`, and by session and attempt `kib` (main memory that nobody else has), `ticks` (CPU time so
 far, 1/hertz s) and `gpus` (index -> MiB, as the driver names its processes).

@@ -1,6 +1,6 @@
-"""Environment variables whose values are in no file but one, dispatch/secrets, for as long as the run lasts.
+"""Secrets: environment variables whose values are only in dispatch/secrets, while the run lasts.
 
-dispatch/secrets.json says which, and whether the host or the laptop has each.
+dispatch/secrets.json names them, and says whether the host or the laptop has each value.
 """
 
 from __future__ import annotations

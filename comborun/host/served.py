@@ -1,4 +1,4 @@
-"""A session that asks model servers: where they are, and whether they are still the ones that it was given."""
+"""The model servers of a session: their URLs, and whether they are still the ones that it started with."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The model servers of a run: started before their clients, again when they end, and ended after their last client.
 
-A server is supervised like a session, below `servers/`; whether it is ready its own files say. A *kind* is what the
-grid names; it has one server, or one for each GPU. What the files say counts: a dispatcher that was killed is followed
-by one that finds the servers as they are, and the lock of each sees to it that there are never two.
+A server is supervised like a session, below `servers/`; its own files say whether it is ready. A *kind* is an entry of
+the grid; it has one server, or one for each GPU. All state is in files, so a new dispatcher takes over the servers of a
+killed one. Each server has a lock, so it never runs twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TOLD = {
 
 @dataclass
 class Server:
-    """Where it is in its life: idle starting loading ready ending."""
+    """A server and its state: idle, starting, loading, ready, ending."""
 
     name: str
     kind: str
@@ -73,7 +73,7 @@ class Server:
 
 
 class Servers:
-    """All of them, and which sessions ask which."""
+    """All servers of a run, and which sessions use which."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher

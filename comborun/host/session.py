@@ -1,4 +1,4 @@
-"""Supervise one attempt of a session or a model server, from its claim to its end.
+"""Supervises one attempt of a session or a model server, from its claim to its end.
 
     session RUN NAME ATTEMPT ENGINE    ENGINE: tmux, screen, slurm, or none in a terminal
 
@@ -6,7 +6,7 @@ NAME is `servers/NAME` for a model server. Exit codes:
 
     0: the end is on record, whatever it is      64: usage      66: no such run or session
     69: a model server is not ready      73: can't write here      75: an earlier attempt still lives
-    76: this attempt has been made       71: no memory or process to be had
+    76: this attempt has been made       71: no memory, or no process can start
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""`settle RUN`: what the ends of tasks leave to do, in a run on Slurm.
+"""`settle RUN`: one pass over a run on Slurm: ends lost attempts, decides as the dispatcher does, submits due sessions.
 
-Look at the files and at what Slurm has; end what nobody will end; decide as the dispatcher does; submit what is due;
-when all have ended, run `after` and record that the run is done. No process lives as long as the run. This one runs as
-a small job when an array is over, in a task whose session failed or was the last, and within `start` for a launch or a
-resume. Safe to repeat, anywhere, at any time.
+When all sessions have ended, it runs `after` and records that the run is done. No process lives as long as the run. So
+this one runs as a small job after an array, in a task whose session failed or was the last, and within `start` for a
+launch or a resume. It is safe to repeat, anywhere, at any time.
 
     0: nothing is left to do for now    64: usage    66: no run directory    69: no sbatch here    73: can't write there
-    75: Slurm does not answer, or somebody else does it just now    78: a secret is missing, or Slurm refuses
+    75: Slurm does not answer, or another pass is under way    78: a secret is missing, or Slurm refuses
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _AGAIN_S = 300
 
 @dataclass
 class Session(Known):
-    """One of a run on Slurm; `life` is a word of rules/slurm.py."""
+    """A session of a run on Slurm; `life` is a word of rules/slurm.py."""
 
     task: str = ""
     """of its next attempt, where one was ever submitted; of its latest one where that is lost"""

@@ -1,7 +1,7 @@
-"""What an out-of-memory changes: what its session asks for the next time, and how many run at once on that GPU.
+"""After an out-of-memory: how much memory the session requests next, and how many sessions run at once on that GPU.
 
-dispatch/fewer         GPU <TAB> sessions <TAB> at: so many at once from then on; `resume` removes it
-attempt-N/short        gpu_memory alone more free: what the attempt after it goes by
+dispatch/fewer         GPU <TAB> sessions <TAB> at: the most that run at once from then on; `resume` removes it
+attempt-N/short        gpu_memory alone more free: the request of the next attempt
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Short:
 
 @dataclass
 class _Left:
-    """What was when a session left its GPUs."""
+    """The state when a session left its GPUs."""
 
     request: Request
     held: int

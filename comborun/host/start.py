@@ -1,7 +1,7 @@
-"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: start the dispatcher, or resume it.
-`start RUN VERB [ARGUMENT]...`: what a person types as `bash run_parallel.sh VERB`: stop, resume, pause, slots ...
+"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: starts the dispatcher, or resumes it.
+`start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots ...
 
-Safe to repeat. With `--secrets -` those of the laptop are on standard input, each NAME=VALUE and a NUL.
+Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
 
 0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 69: no tmux and no screen.
 73: can't write there. 75: something holds the run's locks. 78: a secret is missing.

@@ -1,10 +1,10 @@
-"""`stop RUN [NAME...]`: end sessions and everything that they started; without names the whole run.
+"""`stop RUN [NAME...]`: ends sessions and everything that they started; without names the whole run.
 
-INT, then TERM, then KILL, to all at once; then a sweep for what left its group. What is done is told on standard
-output. Model servers end after their clients; `--server NAME` in the place of names ends one of them. It goes on to
-its end whoever asked: a link that is cut or a Ctrl-C ends the telling and not the stopping.
+It sends INT, then TERM, then KILL to all at once, then sweeps for processes that left their group, and prints what it
+did. Model servers end after their clients; `--server NAME` instead of names ends one of them. A lost connection or a
+Ctrl-C ends only the output: the stop goes on.
 
-0: nothing of them is left. 1: something survives and is named. 64: no such session. 66: no run directory.
+0: nothing of them is left. 1: something survives, and the output names it. 64: no such session. 66: no run directory.
 """
 
 from __future__ import annotations

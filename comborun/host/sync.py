@@ -1,5 +1,5 @@
-"""Puts the user's own files on the host. Nothing is deleted, nothing is written through a link, and files take their
-places when all of them are whole.
+"""Puts the user's own files on the host. Deletes nothing, writes through no link, and renames the files into place only
+when all of them are complete.
 
 `sync look`: standard input is a list of folders with paths below them; the answer is what is at each path.
 `sync receive ROOT`: standard input is a line that lists what follows, then the bytes of all files.
@@ -93,7 +93,7 @@ def _digest(file: Any) -> str:
 
 
 class _Receiving:
-    """Takes everything in under other names, beside where it belongs; what has not taken its place goes at the end."""
+    """Receives all files under temporary names beside their places; removes those that were not renamed."""
 
     def __init__(self, root: str) -> None:
         self._lock = files.lock(f"{root}/.sync.lock", _WAIT_S)

@@ -1,9 +1,9 @@
-"""`task RUN BATCH`: a task of an array: run the session that slurm/batch-<BATCH>.tsv has in the line of its index.
+"""`task RUN BATCH`: a task of an array: runs the session in the line of its index of slurm/batch-<BATCH>.tsv.
 
-Slurm may start a task again while what it started before still lives on a node that it does not reach. So every start
-makes an attempt of its own, and what an earlier one left open is closed first.
+Slurm may start a task again while its earlier processes still live on a node that Slurm does not reach. So every start
+makes a new attempt, and first closes an earlier one that is open.
 
-    0: the end is on record, or it was not to run any more    64: no task of Slurm
+    0: the end is on record, or the session need not run     64: no task of Slurm
     66: no run directory, or no such line    73: can't write there
 """
 
@@ -35,7 +35,7 @@ _OVER = ("succeeded", "cancelled", "not needed")
 
 
 class SlurmPlace(Place):
-    """In one start of a Slurm task. Raises LookupError outside a Slurm task."""
+    """One start of a Slurm task. Raises LookupError outside a Slurm task."""
 
     def __init__(self, run: str, name: str, number: int) -> None:
         self.attempts = RunDirectory(run)

@@ -1,4 +1,4 @@
-"""What an attempt wrote that the grid does not read, and the line for `results:` that would count it."""
+"""Finds results of an attempt that the grid does not read, and proposes the line for `results:` that would."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """dispatch/usage.tsv: how busy the machine was while the run lasted.
 
 A line is TIME LOAD CPUS MEMORY_KIB AVAILABLE_KIB, then INDEX:USED_MIB:TOTAL_MIB:UTILIZATION of each GPU that the run
-may use, separated by tabs. What is not known is empty. Nobody waits for nvidia-smi. The time between two lines doubles
+may use, separated by tabs. Unknown values are empty. Nothing waits for nvidia-smi. The time between two lines doubles
 with every 500 lines: 27 hours are 2,100 lines, two weeks 4,000.
 """
 
@@ -25,7 +25,7 @@ _FILE_MOST = 1 << 26
 
 
 class Usage:
-    """What writes the lines, one at a time."""
+    """Writes the lines, one at a time."""
 
     def __init__(self, run: RunLayout) -> None:
         self._file, self._lock = run.usage, run.policy

@@ -39,7 +39,7 @@ _BUSY_PERCENT = 2
 
 
 class Pace:
-    """When a search that may take long (many processes, many files) is made again."""
+    """When to repeat a search that may take long (many processes, many files)."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -107,7 +107,7 @@ def _waited(pid: int) -> float:
 
 
 class PollingWatch:
-    """When a watch looks, the processes that it sees, and its end."""
+    """The timer of a watch, the processes that it sees, and its end."""
 
     def __init__(self, of: Attempt) -> None:
         self.of = of
@@ -296,7 +296,7 @@ class Watch(PollingWatch):
 
 
 class _Changes:
-    """What has been written since the last look."""
+    """Data that was written since the last look."""
 
     def __init__(self, at: AttemptLayout, judging: judging.Watched | None) -> None:
         self._at = at

@@ -1,7 +1,7 @@
-"""What a session's window shows: its log, which the command writes itself with no pipe in between.
+"""Shows a session's log in its window. The command writes the log itself, with no pipe in between.
 
-inotify tells when the log has grown; where it can't, the log is looked at twice a second. A window that takes nothing
-(a frozen tmux, a terminal that is held) never holds up its session.
+inotify reports that the log has grown; where it can't, the log is read twice a second. A blocked window (a frozen tmux,
+a paused terminal) never blocks its session.
 """
 
 from __future__ import annotations

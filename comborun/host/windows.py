@@ -1,9 +1,9 @@
-"""The windows of sessions, and the supervisors that are forked for them, some of them before there is a slot.
+"""The windows of sessions and their supervisors, some of them forked before there is a slot.
 
-In a window runs lib/window.sh, which says that it is there and waits. Then the dispatcher forks the supervisor, which
-prepares what nobody sees and waits for a word in a pipe. It comes when its session has been granted a slot, so a free
-slot waits for no fork. A supervisor without its word has written and claimed nothing, and leaves when the dispatcher
-does. A window closes with both of them: each has the window's FIFO open, and the window waits for its end.
+A window runs lib/window.sh, which reports itself and waits. Then the dispatcher forks the supervisor, which prepares
+and waits for a word in a pipe. The dispatcher sends the word when the session gets a slot, so a free slot waits for no
+fork. Until then the supervisor writes and claims nothing, and it leaves with the dispatcher. Both hold the window's
+FIFO open; the window closes when neither does.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Window:
 
 
 class Windows:
-    """Those that wait for a slot."""
+    """The windows that wait for a slot."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher

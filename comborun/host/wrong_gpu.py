@@ -1,8 +1,7 @@
-"""Whether a session's memory sits on the GPUs that it was granted.
+"""Checks whether a session uses memory on GPUs that it was not granted.
 
-Looked at a minute after the start, then after 2, 4, 8, 16 and 32, because programs load late. What lies elsewhere,
-beyond what every context leaves on a GPU that it merely sees, is told in attempt-N/wrong_gpu and in the end's note. It
-ends nothing.
+It checks 1, 2, 4, 8, 16 and 32 minutes after the start, because programs load late. Memory elsewhere, beyond what a
+context takes on every visible GPU, is reported in attempt-N/wrong_gpu and in the note of the end. It ends nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MOST_MIB = 512.0
 
 
 class GpuMemoryCheck:
-    """The looks at one session: only where there is something to go wrong, and somebody to ask."""
+    """The checks of one session, if it has GPUs and nvidia-smi can be asked."""
 
     def __init__(self, of: Attempt) -> None:
         self._of = of

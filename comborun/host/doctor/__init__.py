@@ -1,7 +1,7 @@
 """`doctor ROOT MORE_PROGRAMS [FILE]...`: problems on this machine, as one JSON document.
 
-Changes nothing: what is tried is tried in a temporary folder, which is removed. Each check has a thread; one that hangs
-is reported at the deadline and left behind, since nothing ends a process in the kernel.
+Changes nothing: tests run in a temporary folder, which is removed. Each check has a thread. One that hangs is reported
+at the deadline and left behind, because nothing can end a process that hangs in the kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The machine as the checks of the doctor see it: its programs and files, where a test may put others."""
+"""The machine as the doctor's checks see it; tests can replace its programs and files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What starts sessions. An engine opens windows and says whether they came to be; nothing of it blocks.
+"""Engines: they open the windows of sessions and report whether that succeeded, without blocking.
 
-Life, retries, evidence and notices are above it: what a session does is in its files, and a window is for looking at.
+They know nothing of states, retries, evidence or notices. A session's state is in its files; a window only shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Sequence
 
     class Opening(Protocol):
-        """Something under way: a window that is being opened, or a process."""
+        """A window that is being opened, or a process that runs."""
 
         def poll(self) -> int | None:
             """None while it is under way, then its code: 0 when it came to be."""

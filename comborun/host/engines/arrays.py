@@ -1,7 +1,7 @@
-"""Hand sessions to Slurm as arrays, in which a task runs one session, and the small job that settles what they leave.
+"""Submits sessions to Slurm as arrays with one session per task, and the small settle job that follows.
 
-Before each sbatch its batch is written and an intent is in slurm/jobs. The name of the job holds the batch, so that the
-job of a submission that was killed is found by squeue. slurm/jobs has a line for each: JOB BATCH KIND TASKS TIME,
+Before each sbatch its batch is written and an intent is in slurm/jobs. The name of the job contains the batch, so that
+squeue finds the job of a submission that was killed. slurm/jobs has a line for each: JOB BATCH KIND TASKS TIME,
 between TABs; JOB is - for an intent, KIND is settle for a settle job.
 """
 
@@ -31,7 +31,7 @@ _OURS = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "
 
 @dataclass(frozen=True)
 class Due:
-    """An attempt that is to be handed to Slurm, to start in `wait_s` seconds at the earliest."""
+    """An attempt to submit to Slurm, which starts in `wait_s` seconds at the earliest."""
 
     name: str
     attempt: int
@@ -39,7 +39,7 @@ class Due:
 
 
 class Arrays:
-    """The arrays of a run. `jobs`, `sent` and `complaint` tell what came of the last submission."""
+    """The arrays of a run. `jobs`, `sent` and `complaint` are the outcome of the last submission."""
 
     def __init__(self, cluster: Slurm, lock: Lock | None = None) -> None:
         self.cluster = cluster

@@ -1,7 +1,7 @@
-"""What Slurm has of a run's sessions: one squeue for all of them, kept in slurm/states with its time; and its orders.
+"""The states of a run's sessions in Slurm, from one squeue that is kept in slurm/states with its time; and orders.
 
-A Slurm that does not answer changes nothing: the last answer stays. No pid of another node says anything here, and no
-lock is trusted across nodes. An attempt counts as alive while Slurm runs its task, while Slurm does not answer, and
+While Slurm does not answer, its last answer stays. Pids of other nodes mean nothing here, and locks are not trusted
+across nodes. An attempt counts as alive while Slurm runs its task, while Slurm does not answer, and
 while its heartbeat is fresh, whatever Slurm says: a restarted controller may have forgotten what its nodes do.
 """
 
