@@ -77,10 +77,10 @@ class Rules:
         return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property
-    def asked(self) -> tally.Asked:
+    def required(self) -> tally.RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line)
         verdicts = self.unit == "episode" and self.success != NO_VERDICTS
-        return tally.Asked(self.count, self.records, others, self.results, verdicts)
+        return tally.RequiredEvidence(self.count, self.records, others, self.results, verdicts)
 
 
 def _texts(told: Mapping[str, Any], key: str) -> list[str]:
@@ -176,7 +176,7 @@ class Watched:
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
-        return tally.completeness(self.rules.asked, counts, held, self.folder.found, code)
+        return tally.completeness(self.rules.required, counts, held, self.folder.found, code)
 
 
 def _counts_file(at: AttemptLayout) -> str:

@@ -343,7 +343,7 @@ class _Why:
         return f"{count} of {rows} {noun}s"
 
 
-class Asked:
+class RequiredEvidence:
     """The evidence that an attempt must show to be complete."""
 
     __slots__ = ("others", "planned", "records", "results", "verdicts")
@@ -363,7 +363,7 @@ class Asked:
         """at least one record has to have a verdict: of steps none has one"""
 
 
-def completeness(asked: Asked, counts: Counts, held: int, files: int, code: int | None) -> Completeness:
+def completeness(required: RequiredEvidence, counts: Counts, held: int, files: int, code: int | None) -> Completeness:
     """By all evidence that is named. The exit code counts only where nothing else decides: it can be wrong both ways.
 
     How much is done, where `held` of the other evidence holds and so many result files hold something.
@@ -372,19 +372,19 @@ def completeness(asked: Asked, counts: Counts, held: int, files: int, code: int 
     """
     found = counts.records > 0 or (not counts.countable and files > 0)
     less = Completeness.PARTIAL if found else Completeness.NONE
-    counted = asked.records and counts.countable
-    if files == 0 and (asked.results or (asked.records and not counted)):
+    counted = required.records and counts.countable
+    if files == 0 and (required.results or (required.records and not counted)):
         return less
-    if not counted and not asked.others:
+    if not counted and not required.others:
         return Completeness.COMPLETE if code == 0 else less
-    enough = not counted or _enough(asked, counts, code)
-    return Completeness.COMPLETE if enough and held == asked.others else less
+    enough = not counted or _enough(required, counts, code)
+    return Completeness.COMPLETE if enough and held == required.others else less
 
 
-def _enough(asked: Asked, counts: Counts, code: int | None) -> bool:
+def _enough(required: RequiredEvidence, counts: Counts, code: int | None) -> bool:
     """Whether the records show the whole of it. Nothing planned: only the program's end or other evidence can vouch."""
-    if asked.verdicts and not counts.verdicts:
+    if required.verdicts and not counts.verdicts:
         return False
-    if asked.planned:
-        return counts.records >= asked.planned
-    return counts.records > 0 and (asked.others > 0 or code == 0)
+    if required.planned:
+        return counts.records >= required.planned
+    return counts.records > 0 and (required.others > 0 or code == 0)

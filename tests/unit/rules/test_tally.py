@@ -170,7 +170,7 @@ def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
 
 
 def judged(counts: Counts, code: int | None = 0, **asked: object) -> Completeness:
-    wanted = tally.Asked(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
+    wanted = tally.RequiredEvidence(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
     return tally.completeness(wanted, counts, 0, 1, code)
 
 
@@ -195,7 +195,7 @@ def test_where_the_program_decides_how_many_its_end_vouches() -> None:
 
 def test_other_evidence_must_hold_as_well() -> None:
     whole = counted(*(row(at) for at in range(10)))
-    asked = tally.Asked(10, True, 1)
+    asked = tally.RequiredEvidence(10, True, 1)
     assert tally.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
     assert tally.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
 
@@ -204,10 +204,10 @@ def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_f
     told = Files()
     told.foreign.append(("run.log", "log"))
     unknown = tally.tally(told, MASON, TEN)
-    asked = tally.Asked(10, True)
+    asked = tally.RequiredEvidence(10, True)
     assert tally.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
     assert tally.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
-    assert tally.completeness(tally.Asked(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
+    assert tally.completeness(tally.RequiredEvidence(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
 
 
 def test_steps_are_rows() -> None:
