@@ -137,7 +137,7 @@ class LeaseBook:
     def open(self, requests: Iterable[Request]) -> None:
         """All who may ask are known."""
         requests = list(requests)
-        self.capacity.told_by_driver = shutil.which("nvidia-smi") is not None
+        self.capacity.has_driver = shutil.which("nvidia-smi") is not None
         self.memory_asked = any(request.memory for request in requests)
         asked = any(request.cpus for request in requests)
         self._cores = machine.cores()[: self.capacity.cpus] if asked and self.capacity.cpus and machine.binds() else []

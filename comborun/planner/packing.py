@@ -64,7 +64,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     limits = plan.limits
     capacity = Capacity(plan.gpus, limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
     capacity.totals = {card.index: card.total for card in host.cards if card.total is not None}
-    capacity.told_by_driver = bool(capacity.totals)
+    capacity.has_driver = bool(capacity.totals)
     for card in host.cards:
         if card.index in plan.gpus and card.total is not None and card.used is not None:
             capacity.measure_gpu(card.index, card.total, card.used)

@@ -191,7 +191,7 @@ class Ledger:
         if request.memory <= free:
             return None
         capacity = f"{max(0, free)} of {self.capacity.memory_total or 0} MiB of main memory are free"
-        use = f"{self.capacity.told.get(None, '')}, this run holds {self.ours.memory}"
+        use = f"{self.capacity.use_by_others.get(None, '')}, this run holds {self.ours.memory}"
         rest = _rest(self.foreign.memory, self.kept.memory)
         return Blocker("host_memory", f"needs {request.memory} MiB; {capacity}: {use}{rest}")
 
@@ -255,7 +255,7 @@ class Ledger:
         """Where the memory of a GPU is."""
         load, mib = self.ours.load[gpu], self.ours.mib[gpu]
         free, total = max(0, self.free(gpu) or 0), self.capacity.totals.get(gpu, 0)
-        parts = [self.capacity.told.get(gpu, "")]
+        parts = [self.capacity.use_by_others.get(gpu, "")]
         if load:
             parts.append(f"{several(load)} of this run {'holds' if load == 1 else 'hold'} {mib}")
         if self.foreign.mib[gpu]:

@@ -101,9 +101,9 @@ class Capacity:
     totals: OfGpu = field(default_factory=dict)
     """GPU -> how large it is"""
     memory_total: int | None = None
-    told: dict[int | None, str] = field(default_factory=dict)
+    use_by_others: dict[int | None, str] = field(default_factory=dict)
     """GPU (None: main memory) -> what others use of it, in words"""
-    told_by_driver: bool = False
+    has_driver: bool = False
     """whether there is a driver that says what others hold of a GPU"""
     measured: bool = True
     """whether there was any answer of the driver at all"""
@@ -118,19 +118,19 @@ class Capacity:
         """What was measured of a GPU."""
         self.totals[gpu] = total
         self.gpu_memory[gpu] = grantable(total, others, self.reserve, HEADROOM)
-        self.told[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
+        self.use_by_others[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
 
     def measure_memory(self, total: int, others: int) -> None:
         """What was measured of main memory."""
         self.memory_total = total
         self.memory = grantable(total, others, self.memory_reserve)
-        self.told[None] = f"others use {others}" + (
+        self.use_by_others[None] = f"others use {others}" + (
             f" (reserved: {self.memory_reserve})" if self.memory_reserve else ""
         )
 
     def needs(self, request: Request, gpu: int) -> int:
         """MiB that have to be free there: a tenth of the GPU for one that does not say what it takes."""
-        return request.gpu_memory or (self.totals.get(gpu, 10) // 10 if self.told_by_driver else 0)
+        return request.gpu_memory or (self.totals.get(gpu, 10) // 10 if self.has_driver else 0)
 
     def candidates(self, request: Request) -> list[int]:
         """The GPUs that it may get at all."""

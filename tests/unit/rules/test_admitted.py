@@ -114,7 +114,7 @@ def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
 
 def test_sessions_of_a_run_that_say_no_memory_share_a_gpu_as_its_limits_say_whatever_they_hold() -> None:
     host, asks = ledger(24000, per_gpu=2), Request(gpus=1)
-    host.capacity.told_by_driver = True
+    host.capacity.has_driver = True
     host.capacity.measure_gpu(0, 24576, 0)
     host.take("a", asks, (0,))
     host.charge("a", {0: 23900})
@@ -123,7 +123,7 @@ def test_sessions_of_a_run_that_say_no_memory_share_a_gpu_as_its_limits_say_what
 
 def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_is_unknown() -> None:
     host, asks = ledger(1000, 1000), Request(gpus=1)
-    host.capacity.told_by_driver = True
+    host.capacity.has_driver = True
     host.capacity.measure_gpu(0, 24576, 24000)
     host.capacity.measure_gpu(1, 24576, 22100)
     found = host.choose(asks)
