@@ -25,17 +25,17 @@ class Throttle:
 
     def __init__(self, every: float, rows: str = "") -> None:
         self.every = every
-        self.told: dict[str, float] = {}
+        self.sent_at: dict[str, float] = {}
         self.held: dict[str, list[str]] = {}
         for kind, at, held in _ROW.findall(rows):
-            self.told[kind] = float(at)
+            self.sent_at[kind] = float(at)
             self.held[kind] = held.split()
 
     def waits(self, kind: str, now: float) -> bool:
         """Whether news of this kind have to wait."""
-        if kind not in LIMITED or kind not in self.told:
+        if kind not in LIMITED or kind not in self.sent_at:
             return False
-        return 0 <= now - self.told[kind] < self.every
+        return 0 <= now - self.sent_at[kind] < self.every
 
     def hold_back(self, kind: str, who: str) -> None:
         self.held.setdefault(kind, []).append(who or "-")
@@ -43,7 +43,7 @@ class Throttle:
     def send(self, kind: str, now: float) -> list[str]:
         """They go out now, with those that were held back before; the last of a run names all that nobody was told."""
         if kind in LIMITED:
-            self.told[kind] = now
+            self.sent_at[kind] = now
             return self.held.pop(kind, [])
         held = list(dict.fromkeys(who for names in self.held.values() for who in names))
         self.held.clear()
@@ -55,7 +55,7 @@ class Throttle:
 
     def rows(self) -> str:
         """The text of dispatch/notified."""
-        return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.told.items())
+        return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.sent_at.items())
 
 
 @dataclass(frozen=True)
