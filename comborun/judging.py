@@ -47,14 +47,14 @@ class ResultRules:
     """the episode that rows and the command call 0: each of `seeds` has a range of its own in the combo"""
 
     @property
-    def told(self) -> bool:
+    def has_records(self) -> bool:
         """Whether the program leaves records at all."""
         return bool(self.files) or self.source == "log"
 
     @property
     def counted(self) -> bool:
         """Whether they are episodes; a training has none."""
-        return self.told and self.format != TRAINING
+        return self.has_records and self.format != TRAINING
 
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"

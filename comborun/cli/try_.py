@@ -111,7 +111,7 @@ def _show_files(tried: Tried) -> None:
 
 def _verdict(tried: Tried) -> str:
     counts, planned = tried.end.counts, tried.session.count
-    if not tried.session.results.told:
+    if not tried.session.results.has_records:
         return "by its exit code alone: the grid says `results: none`"
     of = f" of {planned}" if planned else ""
     if not counts.countable:

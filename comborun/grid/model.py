@@ -123,7 +123,7 @@ class SettingKeys(Keys):
         return WatchRules(limits.stall_after, limits.max_time, self.evidence.grace, limits.memory == "enforce")
 
     @property
-    def told(self) -> str:
+    def command_text(self) -> str:
         """All by which the program can be told what to do: its command, and the placeholders of its files."""
         asked = dict.fromkeys(name for content in self.files.values() for name in content.asks)
         return " ".join([self.command, *(f"{{{name}}}" for name in asked)])
@@ -131,7 +131,7 @@ class SettingKeys(Keys):
     @property
     def ranged(self) -> bool:
         """Whether the program can be told to do any range of episodes."""
-        return self.unit == "episode" and takes_range(self.told)
+        return self.unit == "episode" and takes_range(self.command_text)
 
 
 class Override(SettingKeys):

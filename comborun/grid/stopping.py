@@ -153,7 +153,7 @@ _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
     (lambda it: it.episodes, "nothing says how many episodes {} has with each", "such as `episodes: 100`"),
     (lambda it: it.unit == "episode", "{} counts steps, and seeds repeat episodes", "a policy for each, say"),
     (
-        lambda it: {"seed", BY_SEED} & {*placeholders(it.told)},
+        lambda it: {"seed", BY_SEED} & {*placeholders(it.command_text)},
         "the command of {} takes no {seed}: each time would be the same",
         "hand it over, such as `--seed {seed}`",
     ),
@@ -199,10 +199,10 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
     (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
-    (lambda settings: settings.result_rules.told, "records", "say in `results` where they are"),
+    (lambda settings: settings.result_rules.has_records, "records", "say in `results` where they are"),
     (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
     (
-        lambda settings: "seed" in placeholders(settings.told),
+        lambda settings: "seed" in placeholders(settings.command_text),
         "a program that takes a {seed}, and starts an episode of one index the same for every policy",
         "hand it over, such as `--seed {seed}`; its records have to say each episode's seed",
     ),
