@@ -233,7 +233,7 @@ class Layout:
         return f"{self.gpus} GPUs, {'shared' if self.shared else 'dedicated'}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return ", ".join(f"{one.name} {one.placement}{_copies(one)}" for one in self.components)
 
 

@@ -15,7 +15,7 @@ from comborun.monitor.wording import brief
 from comborun.plan import Session
 from comborun.rules.names import AFTER
 from comborun.rules.records import clean
-from comborun.rules.tally import Asked, Counts, completeness, joined
+from comborun.rules.tally import RequiredEvidence, Counts, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
 
@@ -123,7 +123,7 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
     if counts.records:
         found.add(Completeness.PARTIAL)
     if session.evidence.records and not session.evidence.beside_records and session.count:
-        asked = Asked(session.count, records=True, verdicts=session.unit == "episode")
+        asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
         found.add(completeness(asked, counts, 0, 1, latest.end.code))
     best = next(one for one in Completeness if one in found)  # from complete to none
     failure = None if best is Completeness.COMPLETE else latest.end.failure
@@ -244,7 +244,7 @@ def ended_by(end: End) -> str:
 
 def _missing(end: End, session: Session | None) -> str:
     """Why an exit with 0 is no success."""
-    if session and session.evidence.beside_records and (not session.results.told or end.records >= session.count):
+    if session and session.evidence.beside_records and (not session.results.has_records or end.records >= session.count):
         return f"exit code 0, without {session.evidence.beside_records}"
     if session is None or not end.records:
         return "exit code 0, but no results"

@@ -165,9 +165,9 @@ def _check_size(entry: Shipped, found: list[tuple[str, Path]]) -> None:
     total = sum(sizes.values())
     if total > entry.max_size:
         largest = sorted(sizes, key=lambda path: (-sizes[path], path))[:3]
-        named = ", ".join(f"{path} ({told(sizes[path])})" for path in largest)
+        named = ", ".join(f"{path} ({size_text(sizes[path])})" for path in largest)
         raise UserError(
-            f"sync: {entry.source} holds {told(total)}, and max_size is {told(entry.max_size)}",
+            f"sync: {entry.source} holds {size_text(total)}, and max_size is {size_text(entry.max_size)}",
             f"exclude what is not needed there, or raise max_size; the largest: {named}",
         )
 
@@ -207,7 +207,7 @@ def _target_inside(root: Path, path: str, place: Path) -> str:
     return target
 
 
-def told(size: int) -> str:
+def size_text(size: int) -> str:
     """Bytes for a person: `812 B`, `3.4 MB`."""
     value = float(size)
     for unit in ("B", "kB", "MB"):
@@ -320,7 +320,7 @@ def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
     """What was shipped, a sentence for each entry of `sync`."""
     for shipment, missing, in_place in deliveries:
         many = several(len(shipment.items), "file")
-        sent = f"{len(missing)} sent, {told(_size(missing))}" if missing else "nothing had changed"
+        sent = f"{len(missing)} sent, {size_text(_size(missing))}" if missing else "nothing had changed"
         if in_place:
             sent = "they are there already"
         yield f"{shipment.entry.source} -> {shipment.entry.to}: {many}, {sent}"

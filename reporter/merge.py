@@ -155,7 +155,7 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
     for history in collected.sessions:
         session = history.session
         combo = combo_of(session)
-        if session.unit == "episode" and session.results.told and session.count and combo not in counted:
+        if session.unit == "episode" and session.results.has_records and session.count and combo not in counted:
             planned[combo].append(session.episodes)
     merged = merge(collected.records, {combo: union(ranges) for combo, ranges in planned.items()})
     return {one.key: one.missing for one in merged if one.key in planned}

@@ -23,7 +23,7 @@ from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
 from comborun.remote.preflight import complaint, question
 from comborun.remote.runs import list_runs
-from comborun.remote.shipping import digest_of, survey, told
+from comborun.remote.shipping import digest_of, size_text, survey
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
@@ -136,7 +136,7 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
     for shipment in shipments:
-        size = f"{several(len(shipment.items), 'file')}, {told(shipment.size)}"
+        size = f"{several(len(shipment.items), 'file')}, {size_text(shipment.size)}"
         rows[f"ships {shipment.entry.source}"] = f"{size} to {shipment.entry.to}"
     if laid.replaces:
         rows["replaces"] = ", ".join(laid.replaces)
@@ -315,10 +315,10 @@ def _layout_lines(found: Sequence[Layout], free: Sequence[GpuBudget]) -> Iterato
     offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
     yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
     kinds = max(len(layout.kind) for layout in found)
-    told = max(len(layout.told) for layout in found)
+    width = max(len(layout.description) for layout in found)
     for layout in found:
         memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
-        yield f"    {layout.kind.ljust(kinds)}  {layout.told.ljust(told)}  {layout.problem or memory}"
+        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"
 
 
 def _server_row(server: Server, plan: Plan) -> str:

@@ -232,7 +232,7 @@ def _show_claims(summary: Summary) -> None:
     click.echo()
     for sentence in sentences(summary)[:1]:
         click.echo(wrapped(printable(sentence)))
-    claims, lines = summary.claims.told, 0
+    claims, lines = summary.claims.sentences, 0
     for told, sentence in enumerate(claims):
         claim = wrapped(printable(sentence), "- ")
         lines += claim.count("\n") + 1

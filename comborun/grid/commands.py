@@ -190,7 +190,8 @@ def command_warnings(draft: Draft) -> Iterator[Problem]:
 
 
 def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
-    names = {name for text in (use.text, *(combo.settings.command_text for combo in use.combos)) for name in placeholders(text)}
+    texts = (use.text, *(combo.settings.command_text for combo in use.combos))
+    names = {name for text in texts for name in placeholders(text)}
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
     if counted and not names & TELLS_HOW_MANY:
         message = "`command` has no {episodes}: how many are run is up to the program"

@@ -229,7 +229,7 @@ class Watch(PollingWatch):
         """That the program is past its start: a result, or a line of its log that tells progress."""
         if not self._changes.results:
             counted = counting.Counted(self.of.data.get("progress", ""), self.of.count)
-            if not any(map(counted.told, log_lines(self.of.at))):
+            if not any(map(counted.counts, log_lines(self.of.at))):
                 return
         if files.write(self.of.at.progressed, [("at", round(time.time(), 6))]):
             self._awaited = False

@@ -108,7 +108,7 @@ def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) 
 
 def _advice(components: Sequence[Component], free: Sequence[GpuBudget]) -> str:
     fitting = [layout for layout in layouts(components, free) if not layout.problem]
-    could = "; ".join(f"{layout.told} ({layout.kind})" for layout in fitting)
+    could = "; ".join(f"{layout.description} ({layout.kind})" for layout in fitting)
     return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
 
 

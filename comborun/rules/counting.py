@@ -67,7 +67,7 @@ class Counted:
         except (re.error, RecursionError, OverflowError):
             self._pattern = None  # the Python that checked the grid could read it; such a pattern finds nothing here
 
-    def told(self, line: str) -> list[str]:
+    def counts(self, line: str) -> list[str]:
         """What it counts in a line, without clocks and rates, which go on by themselves."""
         if self._pattern:
             return [re.sub(_GOES_ON_BY_ITSELF, "", match.group()) for match in self._pattern.finditer(line)]
@@ -78,8 +78,8 @@ class Counted:
         """How many of the lines there are up to the last one that counts on; a bar drawn once more counts nothing."""
         before, last = None, 0
         for number, line in enumerate(log, 1):
-            for told in self.told(line):
-                if told != before:
+            for count in self.counts(line):
+                if count != before:
                     last = number
-                before = told
+                before = count
         return last

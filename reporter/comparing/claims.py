@@ -53,7 +53,7 @@ class Claims:
         return (*self.undecided, *self.left_out)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """As a reader meets them, what is decided first; nothing where nothing was compared."""
         if not self.decided and not self.undecided:
             return ()

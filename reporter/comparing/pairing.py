@@ -98,7 +98,7 @@ def merged_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyT
         # None where the plan leaves their number to the program.
         combo: minus(episodes_of(one.session for one in histories), spare.get(combo, ())) or None
         for combo, histories in collected.by_combo.items()
-        if histories[0].session.unit == "episode" and histories[0].session.results.told
+        if histories[0].session.unit == "episode" and histories[0].session.results.has_records
     }
     return {combo.key: combo for combo in merge(collected.records, planned)}
 

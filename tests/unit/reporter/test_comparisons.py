@@ -169,7 +169,7 @@ def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
 def test_where_there_is_nothing_to_compare_nothing_is(environments: dict[str, list[Arm]]) -> None:
     found = compare(environments)
     assert (found.environments, found.size, found.left_out) == ((), 0, ())
-    assert claims(found).decided == claims(found).undecided == claims(found).told == ()
+    assert claims(found).decided == claims(found).undecided == claims(found).sentences == ()
 
 
 @pytest.mark.parametrize(("a", "b"), [("+", "-"), ("+++", "+++"), ("---", "---"), ("+", "+")])
@@ -231,7 +231,7 @@ def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> 
 
 def test_that_nothing_is_decided_is_told_first() -> None:
     found = claims(compare({"stairs": [side("a", "+-"), side("b", "+-")]}))
-    assert found.told == ("No comparison is decided.", found.undecided[0])
+    assert found.sentences == ("No comparison is decided.", found.undecided[0])
 
 
 def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:

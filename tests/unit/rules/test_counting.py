@@ -27,5 +27,5 @@ def test_lines_after_which_it_counted_on_are_told_apart() -> None:
     assert Counted("", 4).advanced(["[ 1/4] stairs FELL"]) == 0
     named = Counted(r"done with (\d+)", 40)
     assert named.advanced(["No space left on device", "done with 9", "bye"]) == 2
-    assert named.told("done with 1")
-    assert not any(map(Counted("(", 40).told, ["(", "[  9/40] stairs"]))
+    assert named.counts("done with 1")
+    assert not any(map(Counted("(", 40).counts, ["(", "[  9/40] stairs"]))

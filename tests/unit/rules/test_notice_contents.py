@@ -30,7 +30,7 @@ def test_what_was_held_back_outlives_the_dispatcher() -> None:
     after = Throttle(60.0, before.rows() + "garbage\t1\tx\nstalled\tno time\t\nhost\t7.5\t$(touch pwned)\n")
     assert after.waits("failed", 160.0)
     assert after.send("failed", 161.0) == ["env_one"]
-    assert set(after.told) == {"failed"}
+    assert set(after.sent_at) == {"failed"}
 
 
 def test_a_run_that_is_done_is_told_in_any_case() -> None:
