@@ -217,8 +217,8 @@ class RunDirectory:
 
     # Whether another attempt follows
 
-    def asked(self, name: str) -> int:
-        """The attempt after which a person asked for another; 0 when nobody did."""
+    def retried_after(self, name: str) -> int:
+        """The number of the attempt after which a user asked for a retry; 0: none."""
         return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
 
     def ask(self, name: str, number: int) -> bool:
@@ -236,7 +236,7 @@ class RunDirectory:
         if not failure:
             return None
         budgets = retry.Budgets.of_policy(self.policy)
-        numbers = range(self.asked(name) + 1, number + 1)
+        numbers = range(self.retried_after(name) + 1, number + 1)
         used = retry.spent(budgets, [self._tried(name, one) for one in numbers], failure)
         if not used.left:
             return None
@@ -251,7 +251,7 @@ class RunDirectory:
 
     def pending(self, name: str, number: int) -> bool:
         """Whether a dispatcher would start it after this attempt, which has ended."""
-        return self.asked(name) >= number or self.due(name, number) is not None
+        return self.retried_after(name) >= number or self.due(name, number) is not None
 
 
 def outcome_of(end: Mapping[str, str]) -> str:

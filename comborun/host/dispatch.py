@@ -240,7 +240,7 @@ class Dispatcher(Overseer):
         elif message.what == "reread":
             self._reread()
         elif message.name in self.queue.sessions:
-            self.ends.asked(self.queue[message.name])
+            self.ends.on_retry(self.queue[message.name])
 
     def _reread(self) -> None:
         """The grid was amended, or a person let the run go on."""

@@ -50,7 +50,7 @@ class Ends:
                 self.adopt_one(session, vanished)
             elif session.life in (QUEUED, ENDED):
                 session.end = self._attempts.end(session.name, session.attempt)  # its files may be read otherwise now
-                self.asked(session)
+                self.on_retry(session)
         self._look_at_all(vanished)
 
     def _look_at_all(self, vanished: list[str]) -> None:
@@ -197,10 +197,10 @@ class Ends:
     def _wait(self, session: Session) -> None:
         self._dispatcher.queue.set_life(session, DROPPED if session.flag == DROPPED else QUEUED)
 
-    def asked(self, session: Session) -> None:
-        """A person may have asked for another attempt."""
+    def on_retry(self, session: Session) -> None:
+        """Follow a retry that a user may have asked for."""
         dispatcher = self._dispatcher
-        if self._attempts.asked(session.name) < session.attempt:
+        if self._attempts.retried_after(session.name) < session.attempt:
             return
         if session.life == QUEUED:  # without any more waiting
             session.retry_at, session.retry_until = None, ""

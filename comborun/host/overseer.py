@@ -96,7 +96,7 @@ class Overseer:
         `person`: somebody has just started the run, and so asks for what was cancelled or lost.
         """
         name, number = session.name, session.attempt
-        asked = self.attempts.asked(name) >= number
+        asked = self.attempts.retried_after(name) >= number
         if not asked and person and word_of(session.end) in ("cancelled", "lost"):
             self.attempts.ask(name, number)
             asked = True

@@ -158,7 +158,7 @@ class Probe:
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": files.read(layout.done) if os.path.exists(layout.done) else None,
-            "again": {name: str(number) for name in self._sessions() if (number := self.attempts.asked(name))},
+            "again": {name: str(number) for name in self._sessions() if (number := self.attempts.retried_after(name))},
         }
         if self.cluster:
             told["slurm"] = self.cluster.document()
