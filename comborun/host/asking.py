@@ -22,14 +22,14 @@ _OVER = threading.Event()
 """this process leaves: no further program is started"""
 
 
-def ask(seconds: float, *command: str, errors: bool = False, told: bytes = b"", most: int = _MOST) -> tuple[int, str]:
+def ask(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"", most: int = _MOST) -> tuple[int, str]:
     """Exit code and the last bytes that a program says, with `errors` on both streams; 124: no answer in time.
 
-    `told` is its standard input. Output goes to a file: what outlives the program could hold a pipe open for ever.
+    Output goes to a file, because a process that outlives the program could hold a pipe open for ever.
     """
     folder = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
     with tempfile.TemporaryFile(dir=folder) as output, tempfile.TemporaryFile(dir=folder) as given:
-        given.write(told)
+        given.write(stdin)
         given.seek(0)
         try:
             with _ASKING:

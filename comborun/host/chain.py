@@ -48,7 +48,7 @@ def whole(found: list[Part]) -> Span:
     return first, max((sum(part.span) for part in found), default=0) - first
 
 
-def told(run: RunDirectory, name: str) -> Counts:
+def joined_counts(run: RunDirectory, name: str) -> Counts:
     found = parts(run, name)
     if not found:
         return tally.Counts()

@@ -192,7 +192,7 @@ class Dispatcher(Overseer):
         happened = poll.poll(math.ceil(max(0.0, due - time.monotonic()) * 1000))
         if any(fd == self._fifo.fd for fd, _ in happened):
             self._hear_all()
-        if self._signals.heard():
+        if self._signals.take():
             self.children = [child for child in self.children if child.poll() is None]
         for part in parts:
             part.serve()
@@ -205,7 +205,7 @@ class Dispatcher(Overseer):
         if message.what in ("reread", "again"):
             self._heed_person(message)
             return
-        if self.servers.heard(message.name, message.attempt):
+        if self.servers.on_message(message.name, message.attempt):
             return
         session = self.queue.sessions.get(message.name)
         if not session:

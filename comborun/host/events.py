@@ -26,7 +26,7 @@ class Events:
     """Turns signals into readable descriptors, and reaps children."""
 
     def __init__(self, term: bool = True) -> None:
-        self.heard: list[int] = []
+        self.received: list[int] = []
         """INT, TERM and USR1, in their order"""
         self.status: dict[int, int] = {}
         """exit codes of children that have ended, 128 + N for signal N"""
@@ -41,7 +41,7 @@ class Events:
 
     def _hear(self, number: int, _: object) -> None:
         if number != signal.SIGCHLD:
-            self.heard.append(number)
+            self.received.append(number)
 
     def wait(self, deadline: float, descriptors: Iterable[int] = ()) -> None:
         """Until a signal, a readable descriptor, or the deadline of time.monotonic()."""
@@ -67,10 +67,10 @@ class Events:
             self.wait(min(deadline, now + _RECHECK_S))
         return True
 
-    def told(self, pipe: int) -> bool:
-        """Wait for a byte in a pipe; False when its writer has gone, or a signal comes first."""
+    def wait_for_byte(self, pipe: int) -> bool:
+        """False if the writer has gone, or a signal comes first."""
         while not select.select([pipe], [], [], 0)[0]:
-            if self.heard:
+            if self.received:
                 return False
             self.wait(math.inf, [pipe])
         word = os.read(pipe, 1)

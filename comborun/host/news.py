@@ -83,7 +83,7 @@ class Signals:
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGTERM, _end)
 
-    def heard(self) -> bool:
+    def take(self) -> bool:
         try:
             return bool(os.read(self.fd, 4096))
         except BlockingIOError:

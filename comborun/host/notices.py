@@ -80,7 +80,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     told = _build(attempts, kind, who, note, held)
     longest = setting("COMBORUN_NOTIFY_S", 60.0)
     words, text = ("bash", attempts.layout.notify), (json.dumps(told) + "\n").encode()
-    code, printed = asking.ask(longest, *words, errors=True, told=text)
+    code, printed = asking.ask(longest, *words, errors=True, stdin=text)
     with contextlib.suppress(OSError):  # who asked for a test may be gone
         sys.stdout.write(f"{printed}\n" if printed else "")
         sys.stdout.flush()
@@ -143,7 +143,7 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
         number = attempts.latest(row.name)
         life = _life(attempts, row.name, number) if number else "queued"
         tally[life] += 1
-        counts = chain.told(attempts, row.name) if number else None
+        counts = chain.joined_counts(attempts, row.name) if number else None
         made = (counts.records, counts.successes) if counts else (0, 0)
         first, count = _planned(attempts.layout.session_json(row.name))
         spans.append(notices.Span(row.name, first, count, *made, needed=life != "not_needed"))

@@ -61,13 +61,13 @@ class Probe:
     def __init__(self, run: str, tail: int) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.asked = tail
+        self.tail = tail
         self.until = time.monotonic() + _READING_S
-        """later, counts are told as the supervisors left them"""
+        """later, counts are those that the supervisors wrote"""
         self.cluster = self.attempts.ask_slurm()
-        self.told: list[Document] = []
+        self.documents: list[Document] = []
         self.logs: list[tuple[Document, str]] = []
-        """of the attempts that have one: what is told of it, and its path"""
+        """the log of each attempt that has one: the document of the attempt, and the path"""
         self.granted = ""
         """GPUs of a session that lives, where the run names none"""
 
@@ -79,7 +79,7 @@ class Probe:
         if question is None:
             question = self._ask_driver(self.granted)
         tails = self._tails()
-        return {**self._run(), **self._machine(question), "attempts": self.told}, tails
+        return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
 
     # Attempts
 
@@ -92,49 +92,49 @@ class Probe:
         number = known + 1
         at = self.layout.attempt(name, number)
         while any(map(os.path.exists, (at.claim, at.grant, at.end))):
-            self.told.append(self._attempt(name, number, at))
+            self.documents.append(self._attempt(name, number, at))
             number += 1
             at = self.layout.attempt(name, number)
 
     def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
         seen = self.attempts.look(name, number)
-        told: Document = {"session": name, "attempt": number, "life": seen.life}
+        document: Document = {"session": name, "attempt": number, "life": seen.life}
         ended = seen.life == attempts.ENDED
         if seen.life != attempts.STARTING:  # a begin that was written after the look belongs to the next one
-            told["begin"] = _filled(files.read(at.begin))
+            document["begin"] = _filled(files.read(at.begin))
         if ended:
-            told["end"] = _filled(seen.record)
+            document["end"] = _filled(seen.record)
         else:
-            told["claimed"] = os.path.exists(at.claim)
-            self._live(told, at)
+            document["claimed"] = os.path.exists(at.claim)
+            self._live(document, at)
         try:
             state = os.stat(at.log)
         except OSError:
-            return told
-        told["log"] = {"size": state.st_size, "changed": round(state.st_mtime, 6), "tail": 0}
+            return document
+        document["log"] = {"size": state.st_size, "changed": round(state.st_mtime, 6), "tail": 0}
         if state.st_size or not ended:
-            self.logs.append((told, at.log))
-        return told
+            self.logs.append((document, at.log))
+        return document
 
-    def _live(self, told: Document, at: AttemptLayout) -> None:
+    def _live(self, document: Document, at: AttemptLayout) -> None:
         for key, path, field in (("stalled", at.stalled, "since"), ("wrong_gpu", at.wrong_gpu, "found")):
             if value := files.read(path).get(field):
-                told[key] = value
-        if told["claimed"]:
+                document[key] = value
+        if document["claimed"]:
             counts = judging.counts(at, anew=time.monotonic() < self.until)
-            told["counts"] = {key: str(value) for key, value in counts.pairs()}
+            document["counts"] = {key: str(value) for key, value in counts.pairs()}
         if not self.granted:
             gpus = files.read(at.grant).get("gpus", "")
             self.granted = gpus if _GPUS.fullmatch(gpus) else ""
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs; each kind has a share of the answer, and each log an equal part of that."""
-        ended = sum("end" in told for told, _ in self.logs)
+        ended = sum("end" in document for document, _ in self.logs)
         shares = {True: _share(ENDED_SHARE, ended), False: _share(RUNNING_SHARE, len(self.logs) - ended)}
         tails = []
-        for told, path in self.logs:
-            tail, _ = files.tail(path, min(self.asked, shares["end" in told]))
-            told["log"]["tail"] = len(tail)
+        for document, path in self.logs:
+            tail, _ = files.tail(path, min(self.tail, shares["end" in document]))
+            document["log"]["tail"] = len(tail)
             tails.append(tail)
         return tails
 
@@ -143,7 +143,7 @@ class Probe:
     def _run(self) -> Document:
         layout = self.layout
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
-        told: Document = {
+        document: Document = {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
             "boot": process.boot_id(),
@@ -161,8 +161,8 @@ class Probe:
             "again": {name: str(number) for name in self._sessions() if (number := self.attempts.retried_after(name))},
         }
         if self.cluster:
-            told["slurm"] = self.cluster.document()
-        return told
+            document["slurm"] = self.cluster.document()
+        return document
 
     def _dispatcher(self) -> int | None:
         """The pid of the one that lives; 0 while Slurm has something that goes on with the run."""
@@ -225,9 +225,9 @@ class Probe:
             state, since = "ready", ready.get("at", "")
         else:
             state, since = "loading", record.get("started", "")
-        told = {"name": name, "attempt": number, "state": state, "since": records.seconds({"since": since}, "since")}
+        document = {"name": name, "attempt": number, "state": state, "since": records.seconds({"since": since}, "since")}
         fields = {"gpus": "gpus", "port": "port", "cause": "cause", "why": "note"}
-        return {**told, **{key: record[field] for key, field in fields.items() if record.get(field)}}
+        return {**document, **{key: record[field] for key, field in fields.items() if record.get(field)}}
 
     # The machine
 
@@ -251,9 +251,9 @@ class Probe:
     def _gpus(self, question: driver.Question) -> list[Document]:
         """A GPU that fell off the bus is named by no row: it is there, and unknown."""
         rows = {gpu.index: gpu for gpu in driver.gpu_rows(driver.hear(question))}
-        told = [[gpu.index, gpu.used, gpu.total, gpu.utilization] for gpu in rows.values()]
-        told += [[index, None, None, None] for index in map(int, self.granted.split(",")) if index not in rows]
-        return [dict(zip(("index", "used_mib", "total_mib", "utilization"), row)) for row in told]
+        gpu_rows = [[gpu.index, gpu.used, gpu.total, gpu.utilization] for gpu in rows.values()]
+        gpu_rows += [[index, None, None, None] for index in map(int, self.granted.split(",")) if index not in rows]
+        return [dict(zip(("index", "used_mib", "total_mib", "utilization"), row)) for row in gpu_rows]
 
 
 def _hold(hold: Hold) -> Document | None:

@@ -142,8 +142,8 @@ class Servers:
         if time.monotonic() >= self._due:
             self.sweep()
 
-    def heard(self, name: str, attempt: int) -> bool:
-        """Whether that is a server, whose supervisor or watch says something."""
+    def on_message(self, name: str, attempt: int) -> bool:
+        """Follow a message about a server; False if it is about something else."""
         server = self._servers.get(name)
         if server and server.attempt == attempt:
             self.sweep()

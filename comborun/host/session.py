@@ -66,7 +66,7 @@ def _supervise(arguments: list[str], grant: int) -> int:
         raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE") from None
     except LookupError as error:
         raise Refusal(NO_RUN, str(error.args[0])) from None
-    if grant >= 0 and not supervisor.events.told(grant):
+    if grant >= 0 and not supervisor.events.wait_for_byte(grant):
         return 0
     try:
         return supervisor.run()
@@ -275,7 +275,7 @@ class Supervisor(Attempt):
         return self.events.status[self.pid]
 
     def _forward(self) -> None:
-        for number in self.events.heard:
+        for number in self.events.received:
             if number == signal.SIGUSR1:
                 self._warned()
                 continue
@@ -284,7 +284,7 @@ class Supervisor(Attempt):
             process.send_all(self.pid, number)
             if number == signal.SIGTERM and self.engine == "slurm":
                 self.ladder.skip_to_kill()  # it is killed in a moment, and the evidence takes time, too
-        self.events.heard.clear()
+        self.events.received.clear()
 
     def _warned(self) -> None:
         """Slurm's time limit is near."""

@@ -214,11 +214,11 @@ class Settling(Overseer):
             session.wait_s = int(-(-follows.wait_s // 1)) if follows else 0
 
     def _tell(self) -> None:
-        """What no pass before has told of, in the order of the ends; then fail-fast."""
-        heard = set(
+        """Report ends that no earlier pass has reported, in their order; then fail-fast."""
+        known = set(
             re.findall(r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self.layout.journal, TABLE_MOST), re.MULTILINE)
         )
-        for session, number, end in sorted(self._unheard(heard), key=lambda one: one[2].get("ended", "")):
+        for session, number, end in sorted(self._new_ends(known), key=lambda one: one[2].get("ended", "")):
             self.tell_end(session.name, number, end)
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.tell_failure(session)
@@ -228,10 +228,10 @@ class Settling(Overseer):
             self.halt(why)
         self.notices.flush()
 
-    def _unheard(self, heard: set[str]) -> Iterator[tuple[Session, int, dict[str, Any]]]:
+    def _new_ends(self, known: set[str]) -> Iterator[tuple[Session, int, dict[str, Any]]]:
         for session in self.sessions.values():
             for number in range(1, session.attempt + 1):
-                end = self.attempts.end(session.name, number) if f"{session.name} {number}" not in heard else {}
+                end = self.attempts.end(session.name, number) if f"{session.name} {number}" not in known else {}
                 if end:
                     yield session, number, end
 

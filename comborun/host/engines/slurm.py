@@ -44,7 +44,7 @@ class Slurm:
         """when it last answered"""
         self.silence = ""
         """why it does not answer; empty while it does"""
-        self._unheard = ""  # what this process heard instead of an answer: each further order would wait for it anew
+        self._failure = ""  # what this process heard instead of an answer: each further order would wait for it anew
         self._accounts: dict[str, tuple[str, str]] = {}
         self._clock: float | None = None
         self.load()
@@ -85,9 +85,9 @@ class Slurm:
             why = self._complaint(code, complaint) or f"squeue ended with code {code}"
             since = files.read(self._silent).get("since") or f"{at:.6f}"
             files.write(self._silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
-            self.silence = self._unheard = records.clean(why)
+            self.silence = self._failure = records.clean(why)
             return False
-        self._unheard = ""
+        self._failure = ""
         if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
             return False
         files.remove(self._silent)
@@ -108,7 +108,7 @@ class Slurm:
             return True
         asked = records.integer(files.read(self._silent), "asked")
         if self.young_s and asked is not None and 0 <= now - asked < self.patience_s:
-            self._unheard = self.silence or "no answer"
+            self._failure = self.silence or "no answer"
             return False
         return self.ask()
 
@@ -222,7 +222,7 @@ class Slurm:
             for attempt in [self._attempt(task, attempts.latest(task.session))]
             if attempt
         ]
-        return {"at": self.at, "answered": not self._unheard, "why": self.silence, "tasks": tasks}
+        return {"at": self.at, "answered": not self._failure, "why": self.silence, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
         """The attempt that a task makes, or will make; 0 when it has nothing to do any more."""
@@ -245,14 +245,14 @@ class Slurm:
 
     def order(self, *words: str) -> str:
         """Have tasks changed; empty, or why it was not done. What has ended meanwhile is no reason."""
-        if self._unheard:
-            return self._unheard
+        if self._failure:
+            return self._failure
         code, _, said = self.command(*words)
         if code == 0:
             return ""
         why = self._complaint(code, said) if code == _NO_ANSWER else slurm.refusal(said)
         if slurm.is_silence(why):
-            self._unheard = why
+            self._failure = why
         return why
 
     def cancel(self, tasks: Iterable[str], *options: str) -> str:
@@ -300,7 +300,7 @@ class Slurm:
             refusal = Arrays(self).share()
         elif verb == "decided":
             refusal = self.cancel_waiting(names)
-        if self._unheard:
+        if self._failure:
             return "Slurm does not answer; tasks that come to their turn find this by themselves"
         return f"Slurm refuses: {refusal}" if refusal else ""
 

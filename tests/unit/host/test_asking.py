@@ -12,7 +12,7 @@ from comborun.host import asking, process
 
 
 def test_a_program_is_told_and_heard_up_to_a_bound() -> None:
-    assert asking.ask(10, "bash", "-c", "cat; echo oops >&2; exit 3", told=b"hello\n") == (3, "hello")
+    assert asking.ask(10, "bash", "-c", "cat; echo oops >&2; exit 3", stdin=b"hello\n") == (3, "hello")
     assert asking.ask(10, "bash", "-c", "echo oops >&2", errors=True) == (0, "oops")
     assert asking.ask(10, "bash", "-c", "yes | head -c 100000", most=10) == (0, "y\ny\ny\ny\ny")
     assert asking.ask(10, "no-such-program")[0] == 127

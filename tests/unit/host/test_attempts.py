@@ -246,7 +246,7 @@ def test_tails_follow_on_each_other(run: RunDirectory) -> None:
     assert tail(run) == "15 5"
     past(run, 4, 15, 5, [15])
     assert tail(run) == "16 4"
-    assert chain.told(run, "s").records == 6
+    assert chain.joined_counts(run, "s").records == 6
     assert chain.accepted(run, "s") == [1, 2, 4]
 
 
@@ -269,7 +269,7 @@ def test_attempts_that_came_to_nothing_do_not_matter(run: RunDirectory) -> None:
 def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
     end(run, 1, "se..")
     end(run, 2, "ffff")
-    told = chain.told(run, "s")
+    told = chain.joined_counts(run, "s")
     assert (told.records, told.successes, told.failures) == (4, 1, 3)
 
 
