@@ -170,13 +170,13 @@ CAUSES = {
 _BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
 
 
-def told(end: End) -> str:
-    """What ended it, where its cause tells more than an exit code or a signal; else empty."""
+def cause_text(end: End) -> str:
+    """Why the attempt ended, if its cause says more than an exit code or a signal; else empty."""
     return CAUSES.get(end.cause, "")
 
 
 def behind(end: End) -> str:
-    """What was found to be behind an exit code or a signal: `out of GPU memory`; empty where nothing was."""
+    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
     if end.failure and end.failure in _BEHIND and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         return FAILURES[end.failure]
     return ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from comborun.attempt import SLURM, End, behind, told
+from comborun.attempt import SLURM, End, behind, cause_text
 from comborun.monitor.lastline import last_line, visible
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.snapshot import Attempt, indexes
@@ -231,7 +231,7 @@ def note(end: End, session: Session | None) -> str:
 
 def ended_by(end: End) -> str:
     """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
-    if known := told(end):
+    if known := cause_text(end):
         return known
     seen = "ended for an unknown reason"
     if end.signal:

@@ -225,7 +225,12 @@ class Probe:
             state, since = "ready", ready.get("at", "")
         else:
             state, since = "loading", record.get("started", "")
-        document = {"name": name, "attempt": number, "state": state, "since": records.seconds({"since": since}, "since")}
+        document = {
+            "name": name,
+            "attempt": number,
+            "state": state,
+            "since": records.seconds({"since": since}, "since"),
+        }
         fields = {"gpus": "gpus", "port": "port", "cause": "cause", "why": "note"}
         return {**document, **{key: record[field] for key, field in fields.items() if record.get(field)}}
 
