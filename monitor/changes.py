@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from comborun.monitor.lastline import visible
+from comborun.monitor.wording import visible
 from comborun.monitor.lines import host_facts
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
-from comborun.monitor.lastline import indented, visible
+from comborun.monitor.wording import indented, visible
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.session import ended_by, session_status
 from comborun.monitor.snapshot import Server

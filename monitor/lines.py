@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from comborun.monitor.lastline import visible
+from comborun.monitor.wording import visible
 from comborun.monitor.snapshot import Gpu, HostUse, Server, Space
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, server_words, sizes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comborun.attempt import SLURM, End, behind, cause_text
-from comborun.monitor.lastline import last_line, visible
+from comborun.monitor.wording import last_line, visible
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.snapshot import Attempt, indexes
 from comborun.monitor.status import SessionStatus

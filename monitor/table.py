@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, columns
-from comborun.monitor.lastline import visible
+from comborun.monitor.wording import visible
 from comborun.monitor.lines import GAP, bar, cut, host_lines, note_style, packed, server_line
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus

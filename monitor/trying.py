@@ -11,7 +11,7 @@ from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import trial_plan
 from comborun.monitor.bench import abandon, carry_out
-from comborun.monitor.lastline import last_line
+from comborun.monitor.wording import last_line
 from comborun.planner import first_episodes
 from comborun.remote import program
 from comborun.rules.names import RunLayout

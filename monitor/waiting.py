@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from comborun.attempt import FAILURES
 from comborun.jobs import kind_of
-from comborun.monitor.lastline import visible
+from comborun.monitor.wording import visible
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting

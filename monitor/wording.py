@@ -1,4 +1,4 @@
-"""Durations, times, sizes, symbols and states as people read them."""
+"""Durations, times, sizes, symbols, states and lines of logs as people read them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
-from comborun.monitor.lastline import visible
 from comborun.rules.words import Life, Outcome
-from comborun.text import GIB, MIB, several
+from comborun.text import GIB, MIB, harmless, several
 
 if TYPE_CHECKING:
     from comborun.monitor.snapshot import Server
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 _SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+LONGEST = 200
+"""characters that are kept of a line"""
 
 SYMBOLS: dict[str, str] = {
     Life.QUEUED: "·",
@@ -163,3 +164,24 @@ def _unit(number: int) -> tuple[int, str]:
 def _three(number: float) -> str:
     """Three digits, or the whole number where that has more."""
     return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
+
+
+def last_line(log: bytes) -> str:
+    """The last line that shows anything."""
+    lines = reversed(log.decode("utf-8", "replace").split("\n"))
+    return next((shown for line in lines if (shown := visible(line))), "")
+
+
+def visible(line: str) -> str:
+    """One line as people may see it: no control characters, no escape sequences, bounded."""
+    return indented(line).strip()
+
+
+def indented(line: str) -> str:
+    """The same with the blanks before it, which tell the lines of a traceback apart.
+
+    Of a progress bar it shows what was drawn last, after a `\\r`.
+    """
+    drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
+    shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"

@@ -12,9 +12,8 @@ import click
 from comborun.cli.options import grid_argument, host_options, json_option
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, warn, wrapped
 from comborun.monitor.bench import Progress, bench_for, tidy
-from comborun.monitor.lastline import indented
 from comborun.monitor.trying import FOLDER, chosen, try_one
-from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief
+from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
 from comborun.rules.fields import NO_VERDICTS
 from comborun.text import harmless, several
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from comborun.monitor.lastline import LONGEST, last_line, visible
+from comborun.monitor.wording import LONGEST, last_line, visible
 
 
 @pytest.mark.parametrize(
