@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError
-from comborun.monitor import kept
+from comborun.monitor import saved
 from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
@@ -71,15 +71,15 @@ class Source:
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
-        if history.snapshot is None or kept.is_due(self.view):
+        if history.snapshot is None or saved.is_due(self.view):
             return self._look_at_all(history)
         told = self._look(history, history.known(self.view.sessions))[0]
         done = told.snapshot is not None and told.snapshot.done
-        return self._look_at_all(told) if done and kept.is_due(self.view, done=True) else told
+        return self._look_at_all(told) if done and saved.is_due(self.view, done=True) else told
 
     def _look_at_all(self, history: History) -> History:
         told, answer = self._look(history, History().known(self.view.sessions))
-        kept.keep(self.view, answer)
+        saved.save(self.view, answer)
         return told
 
     def _look(self, history: History, known: Known) -> tuple[History, bytes]:
@@ -188,12 +188,12 @@ def once(source: Source) -> RunStatus:
     return classify(source.view, source.fold(History()))
 
 
-def last_seen(kept_look: kept.Kept, complaint: str, clock: Clock) -> RunStatus:
-    """The run as its host last told it here, with the age of that."""
-    view, now = kept_look.view, clock.now()
+def last_seen(look: saved.SavedLook, complaint: str, clock: Clock) -> RunStatus:
+    """The saved status of a run, with its age."""
+    view, now = look.view, clock.now()
     sessions = {session.name: session for session in view.plan.sessions}
-    history = fold(History(), parse_snapshot(kept_look.answer), sessions)
-    age = max(0.0, now - kept_look.at)
+    history = fold(History(), parse_snapshot(look.answer), sessions)
+    age = max(0.0, now - look.at)
     return classify(
         view, history, link=Link(reachable=False, since=now, last_seen=age, failures=1, complaint=complaint)
     )

@@ -16,8 +16,7 @@ from comborun.cli.report import brought, differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
-from comborun.monitor.kept import last_look
-from comborun.monitor.report_file import as_reported
+from comborun.monitor.saved import as_reported, last_look
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
@@ -153,7 +152,7 @@ def _look_once(target: Target, *, as_json: bool) -> int:
 
 
 def _show_kept(target: Target, away: HostError, *, as_json: bool) -> int:
-    """Show the run as its host last told it, with the age of that. Raises HostError where nothing was kept."""
+    """Show the saved status of a run with its age. Raises HostError if there is none."""
     kept = last_look(target.transport.host, target.run, target.directory)
     if kept is None:
         raise away
