@@ -24,7 +24,7 @@ from comborun.forecast.calibrating import (
     stops,
 )
 from comborun.forecast.calibration import Step
-from comborun.monitor.bench import carry_out, discard
+from comborun.monitor.trial_setup import carry_out, discard
 from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import ask
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.forecast.calibration import Measured
-    from comborun.monitor.bench import Bench
+    from comborun.monitor.trial_setup import TrialSetup
     from comborun.monitor.observe import History
     from comborun.monitor.snapshot import Attempt
     from comborun.plan import Plan, Session
@@ -43,39 +43,39 @@ if TYPE_CHECKING:
 _SAMPLE_S = 20.0
 
 
-def measure_alone(bench: Bench, episodes: int) -> list[tuple[Session, Measured]]:
+def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measured]]:
     """Every combo that is measured, alone; those that are over at once a second time, with more episodes."""
-    sessions = kinds(bench.plan.sessions)
-    whole = {(one.policy, one.environment) for one in bench.plan.sessions}
-    bench.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
-    first = _run(bench, alone(bench.plan, sessions, [min(episodes, one.count) for one in sessions]))
+    sessions = kinds(setup.plan.sessions)
+    whole = {(one.policy, one.environment) for one in setup.plan.sessions}
+    setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
+    first = _run(setup, alone(setup.plan, sessions, [min(episodes, one.count) for one in sessions]))
     trials = {one.name: [trial] for one, trial in zip(sessions, first, strict=True)}
     counts = [again(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
-        bench.progress.say(f"{several(len(more), 'combo')} over too soon to tell: once more, with more episodes")
+        setup.progress.say(f"{several(len(more), 'combo')} over too soon to tell: once more, with more episodes")
         longer = [one for one, _ in more]
-        repeated = _run(bench, alone(bench.plan, longer, [count for _, count in more]))
+        repeated = _run(setup, alone(setup.plan, longer, [count for _, count in more]))
         for one, trial in zip(longer, repeated, strict=True):
             trials[one.name].append(trial)
     found = [(one, measured(one, trials[one.name])) for one in sessions]
     return sorted(found, key=lambda pair: pair[1].pace.length(pair[0].count), reverse=True)
 
 
-def measure_beside(bench: Bench, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
+def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
     """Those steps that went well, one session alone first, and why there are no more."""
     length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
     counted = sum(one.episodes for _, one in found)
     steps, at_once = [Step(1, length, 1.0, episodes=counted, one_by_one_s=length)], 2
-    most = min(most, bench.grid.limits.parallel or most)
-    if not any(session.ranged for session in bench.plan.sessions):
-        most = min(most, len(bench.plan.sessions))
+    most = min(most, setup.grid.limits.parallel or most)
+    if not any(session.ranged for session in setup.plan.sessions):
+        most = min(most, len(setup.plan.sessions))
     while at_once <= most:
-        plan = beside(bench.plan, found, at_once, _length_s())
-        if reason := crowded(found, plan, at_once) or refused(plan, ask(bench.transport), bench.facts):
+        plan = beside(setup.plan, found, at_once, _length_s())
+        if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport), setup.facts):
             return steps, reason
-        bench.progress.say(f"{at_once} side by side")
-        tried = step(found, plan, _run(bench, plan))
+        setup.progress.say(f"{at_once} side by side")
+        tried = step(found, plan, _run(setup, plan))
         stopped = stops([*steps, tried])
         steps += [tried] if tried.speed else []
         if stopped:
@@ -89,19 +89,19 @@ def _length_s() -> float:
     return float(os.environ.get("COMBORUN_CALIBRATE_S") or LENGTH_S)
 
 
-def _run(bench: Bench, plan: Plan) -> list[Trial]:
+def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     """Run `plan` to its end; how each session went, in its order, with as many threads as it has cores.
 
     A run that told all is removed, another one stays to be looked at.
     """
-    plan = with_threads(plan, bench.grid, bench.facts)
+    plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
-    done = carry_out(bench, plan, lambda directory, history: _sample(bench, directory, history, uses))
+    done = carry_out(setup, plan, lambda directory, history: _sample(setup, directory, history, uses))
     trials = [_trial(done.history.of(one.name)[-1:], one, uses) for one in plan.sessions]
     if all(trial.whole for trial in trials):
-        discard(bench, done.directory)
+        discard(setup, done.directory)
     else:
-        bench.progress.warn(f"  what went wrong is in {done.directory}")
+        setup.progress.warn(f"  what went wrong is in {done.directory}")
     return trials
 
 
@@ -118,10 +118,10 @@ class _Use:
     """when that was, on the host's clock"""
 
 
-def _sample(bench: Bench, directory: str, history: History, uses: defaultdict[str, _Use]) -> None:
+def _sample(setup: TrialSetup, directory: str, history: History, uses: defaultdict[str, _Use]) -> None:
     """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""
     try:
-        told = json.loads(program.run(bench.transport, directory, "sample", timeout=_SAMPLE_S).text)
+        told = json.loads(program.run(setup.transport, directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in told["uses"].items():
             held = uses[marker.partition("/")[0]]
             held.memory_kib = max(held.memory_kib, use["kib"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import trial_plan
-from comborun.monitor.bench import abandon, carry_out
+from comborun.monitor.trial_setup import abandon, carry_out
 from comborun.monitor.wording import last_line
 from comborun.planner import first_episodes
 from comborun.remote import program
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from comborun.attempt import End
     from comborun.grid import Grid
     from comborun.grid.axes import Combo
-    from comborun.monitor.bench import Bench
+    from comborun.monitor.trial_setup import TrialSetup
     from comborun.monitor.observe import History
     from comborun.plan import Session
 
@@ -115,29 +115,29 @@ def _names(combo: Combo) -> tuple[str, str, str]:
     return combo.session, combo.environment.name, combo.policy.name
 
 
-def try_one(bench: Bench, episodes: int, running: Callable[[float, str], None]) -> Tried:
-    """Run the bench's only combo and look at what it left; `running` hears how long it has run, and its last line.
+def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> Tried:
+    """Run the setup's only combo and look at what it left; `running` hears how long it has run, and its last line.
 
     A command that can't be told to do so few episodes does all of them.
     """
-    session = bench.plan.sessions[0]
+    session = setup.plan.sessions[0]
     if session.count and (session.counted or session.count <= episodes):
         session = first_episodes(session, episodes, "try")
-    plan = replace(trial_plan(bench.plan, (session,), 1, "try"), retry=())
+    plan = replace(trial_plan(setup.plan, (session,), 1, "try"), retry=())
 
     def look(_: str, history: History) -> None:
         latest = history.of(session.name)[-1:]
         if history.snapshot and latest and latest[0].alive and latest[0].started:
             running(history.snapshot.now - latest[0].started, last_line(latest[0].tail))
 
-    done = carry_out(bench, plan, look)
-    abandon(bench, done.directory)
+    done = carry_out(setup, plan, look)
+    abandon(setup, done.directory)
     attempts = done.history.of(session.name)
     if not attempts or attempts[-1].end is None:
         raise HostError(f"the session of {done.directory} never began", "`combo doctor` looks for the cause")
     at = RunLayout(done.directory).attempt(session.name, attempts[-1].number).directory
     told = program.run_packed(
-        bench.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
+        setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
     )
-    left = program.answer(bench.transport, told)
+    left = program.answer(setup.transport, told)
     return Tried(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))

@@ -18,7 +18,7 @@ from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
 from comborun.forecast.calibrating import best, disturbed
 from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
-from comborun.monitor.bench import Bench, Progress, bench_for, tidy
+from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
 from comborun.remote.knowledge import read_calibrations
 from comborun.text import harmless, several
@@ -49,14 +49,14 @@ def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json:
     combo calibrate grid.yaml
     combo calibrate grid.yaml --host h100 --episodes 5
     """
-    bench = _prepare(grid, where, _progress(quiet=as_json))
-    tidy(bench)
-    found = measure_alone(bench, episodes)
-    steps, stopped = measure_beside(bench, found, most)
+    setup = _prepare(grid, where, _progress(quiet=as_json))
+    tidy(setup)
+    found = measure_alone(setup, episodes)
+    steps, stopped = measure_beside(setup, found, most)
     result = Calibration(
-        hostname=bench.facts.hostname,
-        cpus=bench.facts.cpus,
-        gpus=gpu_names(bench.facts),
+        hostname=setup.facts.hostname,
+        cpus=setup.facts.cpus,
+        gpus=gpu_names(setup.facts),
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         comborun=__version__,
         combos=tuple(one for _, one in found),
@@ -64,7 +64,7 @@ def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json:
         best=best(steps),
         stopped=stopped,
     )
-    path = _write(bench.grid, result)
+    path = _write(setup.grid, result)
     if as_json:
         answer({**asdict(result), "file": str(path)})
     else:
@@ -83,14 +83,14 @@ def _progress(*, quiet: bool) -> Progress:
     return Progress(say, lambda text: click.echo(harmless(text), err=True), count)
 
 
-def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> Bench:
+def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup:
     grid = chosen.read()
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # a file that can't be read is told before anything runs
-    bench = bench_for(grid, where.connect, lambda whole: whole, progress, ".calibrate")
-    if endless := next((one for one in bench.plan.sessions if not one.count), None):
+    setup = trial_setup(grid, where.connect, lambda whole: whole, progress, ".calibrate")
+    if endless := next((one for one in setup.plan.sessions if not one.count), None):
         raise UserError(f"nothing says how many episodes `{endless.name}` has", "add them, such as `episodes: 100`")
-    return bench
+    return setup
 
 
 def _write(grid: Grid, result: Calibration) -> Path:

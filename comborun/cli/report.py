@@ -94,7 +94,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
 
 def _plan(path: Path, where: Where) -> Plan:
     """What a grid plans, wherever it would run: a session for each combo."""
-    from comborun.monitor.bench import plan_anywhere
+    from comborun.monitor.trial_setup import plan_anywhere
     from comborun.remote.grids import read_grid
 
     return plan_anywhere(read_grid(path), where.connect)

@@ -11,7 +11,7 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, warn, wrapped
-from comborun.monitor.bench import Progress, bench_for, tidy
+from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
 from comborun.rules.fields import NO_VERDICTS
@@ -46,9 +46,9 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
     read = grid.read()
     warn(*map(str, read.warnings))
     progress = Progress(_nobody, lambda text: click.echo(harmless(text), err=True), _nobody)
-    bench = bench_for(read, where.connect, lambda whole: chosen(whole, combo), progress, FOLDER)
-    tidy(bench)
-    tried = try_one(bench, episodes, _nobody if as_json else _running)
+    setup = trial_setup(read, where.connect, lambda whole: chosen(whole, combo), progress, FOLDER)
+    tidy(setup)
+    tried = try_one(setup, episodes, _nobody if as_json else _running)
     if as_json:
         answer(tried.document())
     else:

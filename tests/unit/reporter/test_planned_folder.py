@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comborun.grid import parse_grid
-from comborun.monitor.bench import plan_anywhere
+from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.summary import summarize

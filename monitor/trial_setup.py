@@ -47,7 +47,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrialSetup:
     """A grid and the host on which it is tried."""
 
     transport: Transport
@@ -75,13 +75,13 @@ class Done:
     history: History
 
 
-def bench_for(
+def trial_setup(
     grid: Grid,
     connect: Callable[[str | None], Transport],
     choose: Callable[[Grid], Grid],
     progress: Progress,
     folder: str,
-) -> Bench:
+) -> TrialSetup:
     """All that the runs of a grid need on its host. `choose` says which combos, once all policies are known."""
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
@@ -95,7 +95,7 @@ def bench_for(
     def ready(root: str) -> None:
         deliver(transport, compare(transport, shipments), root)
 
-    return Bench(transport, grid, plan, facts, secrets, ready, progress, folder)
+    return TrialSetup(transport, grid, plan, facts, secrets, ready, progress, folder)
 
 
 def uncut(grid: Grid) -> Grid:
@@ -114,58 +114,58 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
     return lay_out(uncut(grid).model_copy(update={"use_gpus": None, "servers": {}}), facts, here=False)
 
 
-def tidy(bench: Bench) -> None:
+def tidy(setup: TrialSetup) -> None:
     """End and remove what nobody wants any more."""
-    done = program.run_packed(bench.transport, "runs", "abandoned", bench.root, timeout=30)
-    for directory in () if done.code else program.answer(bench.transport, done):
+    done = program.run_packed(setup.transport, "runs", "abandoned", setup.root, timeout=30)
+    for directory in () if done.code else program.answer(setup.transport, done):
         try:
-            if not stop(bench.transport, directory).clean:
+            if not stop(setup.transport, directory).clean:
                 continue
         except HostError:
             continue
         except UserError:  # its removal had begun, and nothing of it ran any more
             pass
-        discard(bench, directory)
+        discard(setup, directory)
 
 
-def abandon(bench: Bench, directory: str) -> None:
+def abandon(setup: TrialSetup, directory: str) -> None:
     """Nobody wants this run any more: the next one of its kind removes it."""
-    _note(bench, directory, "abandon")
+    _note(setup, directory, "abandon")
 
 
-def discard(bench: Bench, directory: str) -> None:
+def discard(setup: TrialSetup, directory: str) -> None:
     """Remove a run, with what it has promised, when its dispatcher has left."""
-    _note(bench, directory, "discard")
+    _note(setup, directory, "discard")
 
 
-def _note(bench: Bench, directory: str, verb: str) -> None:
-    program.run_packed(bench.transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
+def _note(setup: TrialSetup, directory: str, verb: str) -> None:
+    program.run_packed(setup.transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
 
 
-def carry_out(bench: Bench, plan: Plan, look: Callable[[str, History], None]) -> Done:
+def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[str, History], None]) -> Done:
     """Run `plan` to its end; `look` hears of each look. What is left of an interrupted run is ended."""
-    draft = Draft(plan, bench.grid.record, bench.root, {"comborun": __version__, "tries": True})
-    directory = publish(bench.transport, draft, "new").directory
+    draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
+    directory = publish(setup.transport, draft, "new").directory
     try:
-        bench.ready(directory.rpartition("/")[0])
-        start(bench.transport, directory, StartOptions(secrets=bench.secrets))
-        watch = _Watch(bench, plan, directory)
-        watch.tell(await_beginning(bench.transport, directory))
+        setup.ready(directory.rpartition("/")[0])
+        start(setup.transport, directory, StartOptions(secrets=setup.secrets))
+        watch = _Watch(setup, plan, directory)
+        watch.tell(await_beginning(setup.transport, directory))
         return Done(directory, watch.to_the_end(look))
     except BaseException as error:
-        _leave(bench, directory, keep=isinstance(error, UserError))
+        _leave(setup, directory, keep=isinstance(error, UserError))
         raise
 
 
-def _leave(bench: Bench, directory: str, *, keep: bool) -> None:
-    warn = bench.progress.warn
+def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
+    warn = setup.progress.warn
     warn("\nEnding what was started ...")
     try:
         if not keep:
-            abandon(bench, directory)
-        stopped = stop(bench.transport, directory)
+            abandon(setup, directory)
+        stopped = stop(setup.transport, directory)
         if stopped.clean and not keep:
-            discard(bench, directory)
+            discard(setup, directory)
     except KeyboardInterrupt:
         warn(f"\nInterrupted again: what is left is in {directory}; the same command ends and removes it")
         raise
@@ -182,7 +182,7 @@ def _leave(bench: Bench, directory: str, *, keep: bool) -> None:
 class _Watch:
     """A run that is watched to its end."""
 
-    bench: Bench
+    setup: TrialSetup
     plan: Plan
     directory: str
     idle_since: float | None = None
@@ -190,7 +190,7 @@ class _Watch:
     told: set[str] = field(default_factory=set)
 
     def to_the_end(self, look: Callable[[str, History], None]) -> History:
-        transport, clock = self.bench.transport, Clock()
+        transport, clock = self.setup.transport, Clock()
         source = Source(transport, load_run(transport, self.directory))
         history, misses, counted = History(), 0, 0
         while True:
@@ -207,7 +207,7 @@ class _Watch:
             latest = [history.of(one.name)[-1:] for one in self.plan.sessions]
             ended = sum(bool(found and found[0].end) for found in latest)
             if ended > counted:
-                self.bench.progress.count(ended, len(self.plan.sessions))
+                self.setup.progress.count(ended, len(self.plan.sessions))
                 counted = ended
             if history.snapshot and history.snapshot.done:
                 return history
@@ -232,4 +232,4 @@ class _Watch:
         what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
         if what and what not in self.told:
             self.told.add(what)
-            self.bench.progress.warn(f"  the first {waits}; Ctrl-C ends what was started")
+            self.setup.progress.warn(f"  the first {waits}; Ctrl-C ends what was started")
