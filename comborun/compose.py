@@ -71,10 +71,10 @@ def compose_text(plan: Plan) -> str:
     return HEAD.format(grid=plan.grid, count=len(services)) + stream.getvalue()
 
 
-def expanded(word: str, told: Mapping[str, str]) -> str:
+def expanded(word: str, values: Mapping[str, str]) -> str:
     """What a bash word of ours is, start-time values filled in; _HOME stands for the host's home."""
     pieces = (
-        (_HOME if match["name"] == "HOME" else told[match["name"]])
+        (_HOME if match["name"] == "HOME" else values[match["name"]])
         if match["name"]
         else match["literal"] or match["quote"] or match["bare"] or ""
         for match in _WORD.finditer(word)
@@ -99,7 +99,7 @@ def _granted(plan: Plan) -> Iterable[tuple[Session, tuple[int, ...]]]:
 
 
 def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    box, told = session.around.container, _start_time(session, gpus)
+    box, values = session.around.container, _start_time(session, gpus)
     assert box
     if box.runtime != "docker":
         raise UserError(f"{session.name} runs in {box.runtime}", "Compose starts containers of docker")
@@ -111,43 +111,43 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         raise UserError(f"{session.name} has `{key}`, which a Compose file has no word for", _INSTEAD[key])
     words = (*session.command, *(word for _, word in session.variables), *session.around.words)
     missing = (match["name"] for word in words for match in _WORD.finditer(word))
-    if asked := next((name for name in missing if name not in {None, "HOME", *told}), ""):
+    if asked := next((name for name in missing if name not in {None, "HOME", *values}), ""):
         raise UserError(
             f"{session.name} needs {asked}, which is known when comborun starts it", "start it with combo run"
         )
-    variables = {name: expanded(word, told) for name, word in session.variables}
-    shown = {"DISPLAY": told["COMBORUN_DISPLAY"]} if session.display else {}
+    variables = {name: expanded(word, values) for name, word in session.variables}
+    shown = {"DISPLAY": values["COMBORUN_DISPLAY"]} if session.display else {}
     entries = {
-        "image": expanded(box.image, told),
+        "image": expanded(box.image, values),
         "init": True,
         "user": "${UID:-1000}:${GID:-1000}",
         "network_mode": "host",
-        "working_dir": expanded(session.workdir or "", told),
+        "working_dir": expanded(session.workdir or "", values),
         "environment": [
             *(
                 _written(f"{name}={value}")
-                for name, value in {"PYTHONUNBUFFERED": "1", **told, **shown, **variables}.items()
+                for name, value in {"PYTHONUNBUFFERED": "1", **values, **shown, **variables}.items()
             ),
             *(name for name, _ in secrets),
         ],
         "volumes": [
             f"./out/{session.name}:{INSIDE}/out",
             *([_X11] if session.display else ()),
-            *(_written(expanded(mount, told)) for mount in box.mounts),
+            *(_written(expanded(mount, values)) for mount in box.mounts),
         ],
-        "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, told)],
+        "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, values)],
         "deploy": _resources(session, gpus),
     }
     return {key: value for key, value in entries.items() if value}
 
 
-def _command(session: Session, told: Mapping[str, str]) -> list[str]:
+def _command(session: Session, values: Mapping[str, str]) -> list[str]:
     """The command; files and setup come before it, in a bash of the image."""
-    files = [(f"{FILES}/{name}", expanded(text, told)) for name, text in session.around.files]
+    files = [(f"{FILES}/{name}", expanded(text, values)) for name, text in session.around.files]
     before = [f"printf %s {shlex.quote(text)} >{path}" for path, text in files]
     if says_something(session.setup):
         before.append(session.setup.rstrip())
-    command = [expanded(word, told) for word in session.command]
+    command = [expanded(word, values) for word in session.command]
     if not before:
         return command
     return ["bash", "-c", "\n".join([f"mkdir -p {FILES}", *before, 'exec -- "$@"']), "bash", *command]
@@ -165,11 +165,11 @@ def _resources(session: Session, gpus: tuple[int, ...]) -> dict[str, Any]:
         "cpus": DoubleQuotedScalarString(str(cores)) if cores else "",
         "memory": memory if session.watch.memory else "",
     }
-    told = {
+    reservations = {
         name: {key: value for key, value in part.items() if value}
         for name, part in (("limits", limits), ("reservations", reserved))
     }
-    resources = {name: part for name, part in told.items() if part}
+    resources = {name: part for name, part in reservations.items() if part}
     return {"resources": resources} if resources else {}
 
 

@@ -168,8 +168,8 @@ def server_sheet(one: Instance) -> str:
 
 
 def _text(**values: Any) -> str:
-    told = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
-    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    given = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
 
 
 def judging(session: Session) -> dict[str, Any]:

@@ -99,9 +99,9 @@ def variable(name: str, field: str = "") -> str:
 
 def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
     """Those of `servers` whose variables stand in what a session runs."""
-    told = list(texts)
+    commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
-    return tuple(one for one in servers if any(name in text for name in names[one] for text in told))
+    return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
 
 
 class Instance(NamedTuple):

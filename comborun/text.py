@@ -65,10 +65,10 @@ def shape(sentence: str) -> str:
     return _VARIES.sub("", sentence)
 
 
-def alike(told: Iterable[tuple[str, str]]) -> list[str]:
+def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:
     """Sentences of several places: those that differ in numbers and quoted names alone are one, with a count."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    for where, what in told:
+    for where, what in sentences:
         groups.setdefault(shape(what), []).append((where, what))
     many = {key: f" (and {len(same) - 1} more like this)" if len(same) > 1 else "" for key, same in groups.items()}
     return [f"{same[0][0]}: {same[0][1]}{many[key]}" for key, same in groups.items()]

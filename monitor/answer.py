@@ -74,9 +74,9 @@ def parse_snapshot(answer: bytes) -> Snapshot:
     """
     document, tails = _cut(answer)
     attempts = []
-    for told in document.parts("attempts"):
-        length = min(max(0, told.part("log").integer("tail") or 0), len(tails))
-        attempts.append(_attempt(told, tails[:length]))
+    for fields in document.parts("attempts"):
+        length = min(max(0, fields.part("log").integer("tail") or 0), len(tails))
+        attempts.append(_attempt(fields, tails[:length]))
         tails = tails[length:]
     return _snapshot(document, tuple(attempts))
 
@@ -101,104 +101,104 @@ def _cut(answer: bytes) -> tuple[Fields, bytes]:
     return Fields(document), tails
 
 
-def _attempt(told: Fields, tail: bytes) -> Attempt:
-    session, number, log = told.text("session"), told.integer("attempt"), told.part("log")
+def _attempt(fields: Fields, tail: bytes) -> Attempt:
+    session, number, log = fields.text("session"), fields.integer("attempt"), fields.part("log")
     if not session or not number or number < 1:
         raise HostError("the probe's answer can't be read: it names no session or no attempt")
-    begin, end = told.record("begin"), told.record("end")
+    begin, end = fields.record("begin"), fields.record("end")
     return Attempt(
         session=session,
         number=number,
         begin=Begin.of(begin) if begin else None,
         end=End.of(end) if end else None,
-        life=told.text("life"),
-        claimed=told.flag("claimed"),
-        stalled=seconds({"since": told.text("stalled")}, "since"),
-        wrong_gpu=told.text("wrong_gpu"),
-        live=Counts.of(told.record("counts")),
+        life=fields.text("life"),
+        claimed=fields.flag("claimed"),
+        stalled=seconds({"since": fields.text("stalled")}, "since"),
+        wrong_gpu=fields.text("wrong_gpu"),
+        live=Counts.of(fields.record("counts")),
         log_size=log.integer("size") or 0,
         log_changed=log.number("changed"),
         tail=tail,
     )
 
 
-def _snapshot(told: Fields, attempts: tuple[Attempt, ...]) -> Snapshot:
-    now, run, notice, slurm = told.number("now"), told.text("run"), told.part("notice"), told.part("slurm")
+def _snapshot(fields: Fields, attempts: tuple[Attempt, ...]) -> Snapshot:
+    now, run, notice, slurm = fields.number("now"), fields.text("run"), fields.part("notice"), fields.part("slurm")
     if now is None or not run:
         raise HostError("the probe's answer names no run or no time")
-    code, hold = notice.integer("code"), told.part("hold")
+    code, hold = notice.integer("code"), fields.part("hold")
     return Snapshot(
         run=run,
         now=now,
-        boot=told.text("boot"),
-        dispatcher=told.integer("dispatcher"),
-        slots=told.integer("slots"),
-        stopped=told.flag("stopped"),
+        boot=fields.text("boot"),
+        dispatcher=fields.integer("dispatcher"),
+        slots=fields.integer("slots"),
+        stopped=fields.flag("stopped"),
         use=HostUse(
-            load=told.number("load"),
-            cpus=told.integer("cpus"),
-            memory=told.room("memory_kib"),
-            disk=told.room("disk_kib"),
-            gpus=tuple(map(_gpu, told.parts("gpus"))),
+            load=fields.number("load"),
+            cpus=fields.integer("cpus"),
+            memory=fields.room("memory_kib"),
+            disk=fields.room("disk_kib"),
+            gpus=tuple(map(_gpu, fields.parts("gpus"))),
         ),
-        multiplexer=told.text("multiplexer"),
-        done=told.part("done").there,
+        multiplexer=fields.text("multiplexer"),
+        done=fields.part("done").there,
         attempts=attempts,
-        plan=told.integer("plan"),
-        again={name: int(number) for name, number in told.record("again").items() if number.isdecimal()},
+        plan=fields.integer("plan"),
+        again={name: int(number) for name, number in fields.record("again").items() if number.isdecimal()},
         notice_failed=None if code is None else (code, notice.number("at") or 0.0),
         hold=Hold(hold.text("kind"), hold.number("at"), hold.text("why")) if hold.there else None,
         quarantine=tuple(
             Quarantine(gpu, one.text("class"), one.number("at"))
-            for one in told.parts("quarantine")
+            for one in fields.parts("quarantine")
             if (gpu := one.integer("gpu")) is not None
         ),
         waiting=tuple(
             Waiting(one.text("session"), one.text("for"), one.number("until"), one.text("detail"))
-            for one in told.parts("waiting")
+            for one in fields.parts("waiting")
         ),
-        servers=tuple(map(server_of, told.parts("servers"))),
+        servers=tuple(map(server_of, fields.parts("servers"))),
         scheduler=Scheduler(slurm.number("at"), slurm.flag("answered"), slurm.text("why")) if slurm.there else None,
         tasks=tuple(filter(None, map(task_of, slurm.parts("tasks")))),
     )
 
 
-def _gpu(told: Fields) -> Gpu:
-    used, total = told.integer("used_mib"), told.integer("total_mib")
+def _gpu(fields: Fields) -> Gpu:
+    used, total = fields.integer("used_mib"), fields.integer("total_mib")
     return Gpu(
-        index=told.integer("index") or 0,
+        index=fields.integer("index") or 0,
         memory_used=None if used is None else used * MIB,
         memory_total=None if total is None else total * MIB,
-        utilization_percent=told.integer("utilization"),
+        utilization_percent=fields.integer("utilization"),
     )
 
 
-def server_of(told: Fields) -> Server:
-    port = told.text("port")
+def server_of(fields: Fields) -> Server:
+    port = fields.text("port")
     return Server(
-        name=told.text("name"),
-        state=told.text("state"),
-        attempt=told.integer("attempt") or 0,
-        since=told.number("since"),
-        gpus=indexes(told.text("gpus")),
+        name=fields.text("name"),
+        state=fields.text("state"),
+        attempt=fields.integer("attempt") or 0,
+        since=fields.number("since"),
+        gpus=indexes(fields.text("gpus")),
         port=int(port) if port.isdecimal() and len(port) <= 5 else None,
-        cause=told.text("cause"),
-        why=told.text("why"),
+        cause=fields.text("cause"),
+        why=fields.text("why"),
     )
 
 
-def task_of(told: Fields) -> Task | None:
+def task_of(fields: Fields) -> Task | None:
     """None when it names no session or no attempt."""
-    attempt = told.integer("attempt")
-    if not told.text("session") or not attempt:
+    attempt = fields.integer("attempt")
+    if not fields.text("session") or not attempt:
         return None
     return Task(
-        session=told.text("session"),
+        session=fields.text("session"),
         attempt=attempt,
-        job=told.text("job"),
-        id=told.text("id"),
-        state=told.text("state") or PENDING,
-        node=told.text("node"),
-        start=told.number("start"),
-        reason="" if told.text("reason") == "None" else told.text("reason"),
+        job=fields.text("job"),
+        id=fields.text("id"),
+        state=fields.text("state") or PENDING,
+        node=fields.text("node"),
+        start=fields.number("start"),
+        reason="" if fields.text("reason") == "None" else fields.text("reason"),
     )

@@ -69,10 +69,10 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
         return
     ended = [one for one in status.servers if one.state == "ended"]
     known = [one for one in ended if one.why and one.why in status.hold.why]
-    told = [f"\n  the server {one.name} {server_words(one, status.now)}" for one in ended if one not in known]
+    reasons = [f"\n  the server {one.name} {server_words(one, status.now)}" for one in ended if one not in known]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
     again = f"`combo resume {status.run}{options}` continues once that is fixed"
-    raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(told))}", log + again)
+    raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(reasons))}", log + again)
 
 
 def first_wait(view: RunView, history: History, status: RunStatus) -> str:
@@ -119,14 +119,14 @@ def await_smoke(
 
     `progress` hears how many of how many combos have left a record, each time when that changes.
     """
-    source, clock, told = Source(transport, load_run(transport, directory)), Clock(), -1
+    source, clock, shown = Source(transport, load_run(transport, directory)), Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))
     while True:
         seen = until_answered(lambda: once(source), clock, settings, lambda _: None)
         tried = tuple(session for session in seen.sessions if session.part == SMOKE)
         count = sum(map(recorded, tried))
-        if count != told:
-            told = count
+        if count != shown:
+            shown = count
             progress(count, len(tried))
         stuck = seen.stopped or seen.hold is not None or seen.dispatcher is None
         if all(one.life is Life.ENDED for one in tried) or (stuck and not any(one.alive for one in tried)):

@@ -19,13 +19,13 @@ _PARTS = 10
 
 def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
     """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
-    told = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
-    told += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
-    told += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
+    lines = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
+    lines += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
+    lines += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
     if after.finished and not (before and before.finished):
-        told.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
+        lines.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now, zone)}  "
-    return [f"{time}{line}" for line in told]
+    return [f"{time}{line}" for line in lines]
 
 
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -52,8 +52,8 @@ def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> It
         yield f"! unreachable since {clock(link.since, zone)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
-    event, told = after.host_event, before.host_event if before else None
-    if event and not (told and set(told.sessions) >= set(event.sessions)):
+    event, known = after.host_event, before.host_event if before else None
+    if event and not (known and set(known.sessions) >= set(event.sessions)):
         yield f"! {event_words(event, after.host, zone)}"
 
 
@@ -70,9 +70,9 @@ def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
 
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     known = {session.name: _mark(session) for session in before.every} if before else {}
-    told = after.host_event.sessions if after.host_event else ()
+    ended_by_host = after.host_event.sessions if after.host_event else ()
     for session in after.every:
-        if session.name not in told and _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
+        if session.name not in ended_by_host and _mark(session) != known.get(session.name, (Life.QUEUED, None, 0)):
             yield _line(session)
 
 

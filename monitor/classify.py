@@ -37,7 +37,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
     # on Slurm nodes restart one by one, and each session tells of its own
     event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
-    told = event.sessions if event else ()
+    ended_by_host = event.sessions if event else ()
     finished = _finished(snapshot, history)
     started, ended = _span(history)
     waits = {one.session: one.detail for one in _in_force(snapshot)}
@@ -51,7 +51,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         finished=finished,
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
         sessions=tuple(
-            replace(one, expected=expected.ends.get(one.name), note="" if one.name in told else one.note)
+            replace(one, expected=expected.ends.get(one.name), note="" if one.name in ended_by_host else one.note)
             for one in sessions
         ),
         host_event=event,
@@ -76,7 +76,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
-    parts, tasks, told = _parts(plan), latest(snapshot.tasks), []
+    parts, tasks, statuses = _parts(plan), latest(snapshot.tasks), []
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
@@ -87,8 +87,8 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         elif snapshot.scheduler:
             status = without_task(status, snapshot.scheduler)
         if session.flag != "dropped" or status.alive:
-            told.append(status)
-    return tuple(told)
+            statuses.append(status)
+    return tuple(statuses)
 
 
 def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:

@@ -108,8 +108,8 @@ def _scheduler(scheduler: Scheduler | None) -> dict[str, Any] | None:
 def _task(task: Task | None) -> dict[str, Any] | None:
     if task is None:
         return None
-    told = {"job": task.job, "attempt": task.attempt, "state": task.state, "reason": task.reason or None}
-    return {**told, "node": task.node or None, "start": task.start}
+    fields = {"job": task.job, "attempt": task.attempt, "state": task.state, "reason": task.reason or None}
+    return {**fields, "node": task.node or None, "start": task.start}
 
 
 def _expected(end: Expected | None) -> dict[str, Any]:

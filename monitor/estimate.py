@@ -69,8 +69,8 @@ def forecast(sessions: Sequence[SessionStatus], slots: int | None, now: float) -
     levels = [_ends(sessions, paces, slots, now, level) for level in _LEVELS]
     ends = {name: Expected(*(level[name] for level in levels)) for name in levels[0]}
     coming = [one for one in sessions if one.life is not Life.ENDED]
-    told = bool(coming) and all(one.name in ends for one in coming)
-    return Forecast(ends, Expected(*(max(level.values()) for level in levels)) if told else None)
+    complete = bool(coming) and all(one.name in ends for one in coming)
+    return Forecast(ends, Expected(*(max(level.values()) for level in levels)) if complete else None)
 
 
 def _ends(

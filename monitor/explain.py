@@ -57,9 +57,9 @@ class Explanation:
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
 
-def to_document(told: Explanation) -> dict[str, Any]:
-    commands = [{"command": f"combo {one.words}", "does": one.does} for one in told.commands]
-    return {**asdict(told), "commands": commands}
+def to_document(explanation: Explanation) -> dict[str, Any]:
+    commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
+    return {**asdict(explanation), "commands": commands}
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:
@@ -128,8 +128,8 @@ def _limits(asked: Question) -> Iterator[str]:
 def _work(seen: SessionStatus) -> Iterator[str]:
     if seen.done is not None:
         successful = f", {seen.successes} of {seen.recorded} successful"
-        told = successful if seen.recorded and seen.successes is not None else ""
-        yield f"{seen.done} of {seen.planned} {seen.unit}s done{told}"
+        result = successful if seen.recorded and seen.successes is not None else ""
+        yield f"{seen.done} of {seen.planned} {seen.unit}s done{result}"
     if seen.uncounted:
         yield seen.uncounted
 

@@ -106,16 +106,16 @@ def _gpu(gpu: Gpu, bars: int) -> Text:
 
 def _sum(gpus: Sequence[Gpu]) -> Text:
     """All GPUs as one fact."""
-    told = [(gpu.memory_used, gpu.memory_total) for gpu in gpus if gpu.memory_used is not None and gpu.memory_total]
-    missing = len(gpus) - len(told)
+    known = [(gpu.memory_used, gpu.memory_total) for gpu in gpus if gpu.memory_used is not None and gpu.memory_total]
+    missing = len(gpus) - len(known)
     text = Text(f"{len(gpus)} gpus ")
-    if told:
-        text.append(sizes(sum(used for used, _ in told), sum(total for _, total in told)))
+    if known:
+        text.append(sizes(sum(used for used, _ in known), sum(total for _, total in known)))
     busy = [gpu.utilization_percent for gpu in gpus if gpu.utilization_percent is not None]
     if busy:
         text.append(f", {round(sum(busy) / len(busy))} % busy")
     if missing:
-        text.append(f", {missing} unknown" if told else "unknown", _SCARCE)
+        text.append(f", {missing} unknown" if known else "unknown", _SCARCE)
     return text
 
 

@@ -91,10 +91,10 @@ class Task:
     def words(self) -> str:
         """Why it does not run, Slurm's word first: `Resources: no node has enough free for it now`."""
         said = visible(plain(self.reason))
-        told = _REASONS.get(said) or next((text for mark, text in _FAMILIES.items() if mark in said), "")
+        known = _REASONS.get(said) or next((text for mark, text in _FAMILIES.items() if mark in said), "")
         if not said:
             return "Slurm has not looked at it yet" if self.pending else self.state.lower()
-        return f"{said}: {told}" if told else said
+        return f"{said}: {known}" if known else said
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:
     parts = []
     if waiting:
         reasons = Counter(visible(task.reason.strip("()")) or "not looked at yet" for task in waiting).most_common(3)
-        told = (f"{count} {reason}" if len(waiting) > 1 else reason for reason, count in reasons)
-        parts.append(f"{several(len(waiting), 'task')} pending ({', '.join(told)})")
+        texts = (f"{count} {reason}" if len(waiting) > 1 else reason for reason, count in reasons)
+        parts.append(f"{several(len(waiting), 'task')} pending ({', '.join(texts)})")
     if begun:
         names = sorted({visible(task.node) for task in begun if task.node})
         nodes = ", ".join(names) if 0 < len(names) <= 4 else several(len(names), "node")

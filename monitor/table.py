@@ -64,8 +64,8 @@ def render(status: RunStatus, options: TableOptions) -> RenderableType:
     ordered = sorted(status.sessions, key=_urgency)
     chosen = columns(status, options.width)
     above = _title(status, options)
-    told = any(column.title == LAST_LINE for column in chosen)
-    below = _footer(status, options, problems=() if told else ordered)
+    has_logs = any(column.title == LAST_LINE for column in chosen)
+    below = _footer(status, options, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
     rows = _room(options, len(ordered), [*above, *below])
     if rows < min(_FEWEST_ROWS, len(ordered)):

@@ -121,11 +121,11 @@ class _Use:
 def _sample(setup: TrialSetup, directory: str, history: History, uses: defaultdict[str, _Use]) -> None:
     """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""
     try:
-        told = json.loads(program.run(setup.transport, directory, "sample", timeout=_SAMPLE_S).text)
-        for marker, use in told["uses"].items():
+        answer = json.loads(program.run(setup.transport, directory, "sample", timeout=_SAMPLE_S).text)
+        for marker, use in answer["uses"].items():
             held = uses[marker.partition("/")[0]]
             held.memory_kib = max(held.memory_kib, use["kib"])
-            held.cpu_s = max(held.cpu_s, use["ticks"] / told["hertz"])
+            held.cpu_s = max(held.cpu_s, use["ticks"] / answer["hertz"])
             held.at = history.snapshot.now if history.snapshot else held.at
             held.gpu_mib = max(held.gpu_mib, *use["gpus"].values(), 0)
     except (HostError, ValueError, KeyError, TypeError, AttributeError):

@@ -136,8 +136,8 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     if not attempts or attempts[-1].end is None:
         raise HostError(f"the session of {done.directory} never began", "`combo doctor` looks for the cause")
     at = RunLayout(done.directory).attempt(session.name, attempts[-1].number).directory
-    told = program.run_packed(
+    answer = program.run_packed(
         setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
     )
-    left = program.answer(setup.transport, told)
+    left = program.answer(setup.transport, answer)
     return Tried(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))

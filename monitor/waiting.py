@@ -203,14 +203,14 @@ class Question:
 def queued(asked: Question) -> list[str]:
     """Why a session has not started; sentences, what weighs most first."""
     status, stopping = asked.status, blocked(asked.status)
-    told = [stopping] if stopping else []
+    reasons = [stopping] if stopping else []
     if status.hold and not status.stopped:
         since = f" since {asked.time(status.hold.since)}" if status.hold.since is not None else ""
-        told = [held(status.hold), f"nothing new starts{since}, until `combo resume {status.run}`"]
-    told += _waits(asked)
+        reasons = [held(status.hold), f"nothing new starts{since}, until `combo resume {status.run}`"]
+    reasons += _waits(asked)
     if status.scheduler:
-        return [*told, *_slurm(asked, status.scheduler)]
-    return [*told, *_gpus(asked), *_turn(asked, nothing_starts=bool(stopping))]
+        return [*reasons, *_slurm(asked, status.scheduler)]
+    return [*reasons, *_gpus(asked), *_turn(asked, nothing_starts=bool(stopping))]
 
 
 def _waits(asked: Question) -> Iterator[str]:
@@ -324,6 +324,6 @@ def _turn(asked: Question, *, nothing_starts: bool) -> Iterator[str]:
 
 
 def _named(names: Iterable[str]) -> str:
-    told = list(names)
-    more = len(told) - _MOST_NAMED
-    return ", ".join(told[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    known = list(names)
+    more = len(known) - _MOST_NAMED
+    return ", ".join(known[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -73,14 +73,14 @@ class Source:
         """`history` with one more look. Raises HostError."""
         if history.snapshot is None or saved.is_due(self.view):
             return self._look_at_all(history)
-        told = self._look(history, history.known(self.view.sessions))[0]
-        done = told.snapshot is not None and told.snapshot.done
-        return self._look_at_all(told) if done and saved.is_due(self.view, done=True) else told
+        folded = self._look(history, history.known(self.view.sessions))[0]
+        done = folded.snapshot is not None and folded.snapshot.done
+        return self._look_at_all(folded) if done and saved.is_due(self.view, done=True) else folded
 
     def _look_at_all(self, history: History) -> History:
-        told, answer = self._look(history, History().known(self.view.sessions))
+        answered, answer = self._look(history, History().known(self.view.sessions))
         saved.save(self.view, answer)
-        return told
+        return answered
 
     def _look(self, history: History, known: Known) -> tuple[History, bytes]:
         answer = observe(self.transport, self.view.directory, known, self.view.tail)
@@ -97,8 +97,8 @@ class Source:
 
     def renewed(self, history: History) -> Source:
         """The run with its newest plan, if the last look told of one. Raises HostError."""
-        told = history.snapshot.plan if history.snapshot else None
-        if told is None or told <= self.view.number:
+        newest = history.snapshot.plan if history.snapshot else None
+        if newest is None or newest <= self.view.number:
             return self
         return Source(self.transport, load_run(self.transport, self.view.directory))
 

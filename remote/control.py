@@ -67,8 +67,8 @@ class Stopped:
     @property
     def sessions(self) -> tuple[str, ...]:
         """Those that something was said of."""
-        told = (_OF_SESSION.match(line) for line in self.lines)
-        return tuple(dict.fromkeys(found[1] for found in told if found and found[1] not in _OF_ALL))
+        matches = (_OF_SESSION.match(line) for line in self.lines)
+        return tuple(dict.fromkeys(found[1] for found in matches if found and found[1] not in _OF_ALL))
 
 
 @dataclass(frozen=True)

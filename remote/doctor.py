@@ -64,14 +64,14 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOT
     done = program.run_packed(transport, "doctor", *words, stdin=wanted.named, timeout=_TIMEOUT_S, python=python)
     answered = time.time()
     try:
-        told = json.loads(done.text)
-        findings = [Finding(check, Level(level), *rest) for check, level, *rest in told["findings"]]
-        begin, end = map(float, told["clock"])
+        document = json.loads(done.text)
+        findings = [Finding(check, Level(level), *rest) for check, level, *rest in document["findings"]]
+        begin, end = map(float, document["clock"])
     except (ValueError, TypeError, KeyError):
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
     if len(findings) > 1:  # else its bash is too old for anything else
         findings.append(clock(asked, begin, end, answered))
-    return Examination(worst_first(findings), told["about"])
+    return Examination(worst_first(findings), document["about"])
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -91,7 +91,7 @@ def fetch(
     copy = Mirror(mirror)
     with copy.locked():
         fetching = _Fetching(transport, run_dir, copy, limit, most)
-        fetching.told = tell
+        fetching.on_progress = tell
         return fetching.finish()
 
 
@@ -110,13 +110,13 @@ def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | No
 
 
 def fetch_files(
-    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], told: Callable[[int], object]
+    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], on_progress: Callable[[int], object]
 ) -> Fetched:
-    """Bring these files of the outputs of attempts, too, such as videos; `told` hears how many files have come."""
+    """Bring these files of the outputs of attempts, too, such as videos; `on_progress` gets how many files have come."""
     copy = Mirror(mirror)
     with copy.locked():
         fetching = _Fetching(transport, run_dir, copy, LIMIT, MOST)
-        fetching.wanted, fetching.told = wanted, told
+        fetching.wanted, fetching.on_progress = wanted, on_progress
         return fetching.finish()
 
 
@@ -144,7 +144,7 @@ class _Fetching:
         self._skipped: dict[Skipped, None] = {}
         self.wanted: Collection[PurePosixPath] = ()
         """files that are no results"""
-        self.told: Callable[[int], object] = lambda _: None
+        self.on_progress: Callable[[int], object] = lambda _: None
 
     def hurry(self) -> Fetched | None:
         """Bring what comes in a few seconds, but a whole file at least; None where there is more."""
@@ -165,7 +165,7 @@ class _Fetching:
     def finish(self) -> Fetched:
         try:
             while self._round():
-                self.told(self._files)
+                self.on_progress(self._files)
         finally:
             self._drop()
         return self._fetched()

@@ -35,34 +35,34 @@ def ask(
     done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))
     if done.code:
         raise HostError(f"{transport.host} can't say what it is", done.complaint)
-    told = program.answer(transport, done)
+    answer = program.answer(transport, done)
     try:
-        return _facts(transport.host, told)
+        return _facts(transport.host, answer)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HostError(f"{transport.host} did not say what it is", repr(error)) from error
 
 
-def _facts(host: str, told: Mapping[str, Any]) -> HostFacts:
-    gpus = told["gpus"]
+def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
+    gpus = answer["gpus"]
     cards = tuple(sorted(_cards(gpus.get("rows", ())), key=lambda card: card.index))
-    available = told["available_kib"]
+    available = answer["available_kib"]
     return HostFacts(
         host=host,
-        hostname=told["hostname"],
-        cpus=told["cpus"],
-        memory=told["memory_kib"] * KIB,
+        hostname=answer["hostname"],
+        cpus=answer["cpus"],
+        memory=answer["memory_kib"] * KIB,
         gpus=tuple(card.index for card in cards),
         cards=cards,
         available=None if available is None else available * KIB,
-        python=told["python"],
-        bash=told["bash"],
-        tmux=told["tmux"],
-        screen=told["screen"],
-        missing=tuple(told["missing"]),
+        python=answer["python"],
+        bash=answer["bash"],
+        tmux=answer["tmux"],
+        screen=answer["screen"],
+        missing=tuple(answer["missing"]),
         gpu_trouble=_trouble(gpus),
-        lacking=tuple(told["lacking"]),
-        absent=tuple(map(harmless, told.get("absent", ()))),
-        origins={name: told[name] for name in ("checkpoints", "code") if told.get(name)},
+        lacking=tuple(answer["lacking"]),
+        absent=tuple(map(harmless, answer.get("absent", ()))),
+        origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
 
 

@@ -178,8 +178,8 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     launched = replace(launched, shipped=tuple(lines(deliveries)))
     slots = _slots(prepared.request, launched)
     if found and found.hold not in ("", "halted"):
-        told = control.steer(transport, directory, "slots", str(slots)).lines if slots else ()
-        return replace(launched, changes=(*launched.changes, *told))
+        slot_lines = control.steer(transport, directory, "slots", str(slots)).lines if slots else ()
+        return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
     options = control.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
     said = control.start(transport, directory, options)
@@ -288,8 +288,8 @@ def _read_again(
     fewer = [one for one in changes if one.fewer]
     changed = prepared.request.changed
     if fewer and changed != "rerun":
-        told = f"`results` has changed, and fewer episodes of run {publication.run} would count:\n{lines}"
-        return amended if changed is None and confirm(told) else read_as_before(found.plan, amended)
+        message = f"`results` has changed, and fewer episodes of run {publication.run} would count:\n{lines}"
+        return amended if changed is None and confirm(message) else read_as_before(found.plan, amended)
     if lines:
         tell(f"`results` has changed, and the files that are there are read again:\n{lines}")
     return amended

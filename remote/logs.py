@@ -57,9 +57,9 @@ class Piece(NamedTuple):
 
 def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> dict[str, Latest]:
     """The newest attempts of sessions and model servers of a run; one round trip."""
-    told = program.answer(transport, _ask(transport, layout.directory, "latest", layout.directory, *sessions))
+    answer = program.answer(transport, _ask(transport, layout.directory, "latest", layout.directory, *sessions))
     found = {}
-    for name, one in told.items():
+    for name, one in answer.items():
         number, begin = int(one["number"]), str(one["begin"])
         attempt = (layout.server_attempt if one["family"] == "servers" else layout.attempt)(name, max(1, number))
         found[name] = Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
@@ -72,12 +72,12 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
     Raises UserError when there is none.
     """
     ranks = str(seen.log.parent / "out" / RANKS)
-    told = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
-    if told["found"]:
-        return PurePosixPath(told["found"])
-    if not told["ranks"]:
+    answer = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
+    if answer["found"]:
+        return PurePosixPath(answer["found"])
+    if not answer["ranks"]:
         raise UserError("no launcher started ranks in this attempt", "`launcher: torchrun` in the grid does")
-    raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, told['ranks']))}")
+    raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, answer['ranks']))}")
 
 
 def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, on: bool) -> Iterator[Piece]:

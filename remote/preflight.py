@@ -33,13 +33,13 @@ def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
     """For comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
     combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
-    told = {
+    asked = {
         "windows": windows,
         "root": grid.root,
         "grid": grid.name,
         "checkpoints": {one: path for one, path in files if path},
     }
-    return json.dumps({**told, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
+    return json.dumps({**asked, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
 
 
 def _checkpoint(policy: Axis) -> str:

@@ -126,7 +126,7 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
     done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
     if done.code:
         raise HostError(f"the files of {directory} can't be read on {transport.host}", done.complaint)
-    return tuple(Rereading.of(told) for told in program.answer(transport, done))
+    return tuple(Rereading.of(one) for one in program.answer(transport, done))
 
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:

@@ -177,22 +177,22 @@ def list_everywhere(
 
 def _last_listings() -> dict[str, tuple[tuple[Run, ...], float | None]]:
     try:
-        told = json.loads(_memory("hosts.json").read_text("utf-8"))
+        document = json.loads(_memory("hosts.json").read_text("utf-8"))
         return {
             str(host): (tuple(Run(**run) for run in one["runs"] if STAMPED.search(run["id"])), float(one["seen"]))
-            for host, one in told.items()
+            for host, one in document.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
 def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> None:
-    told = {host: {"runs": [asdict(run) for run in runs], "seen": seen} for host, (runs, seen) in kept.items()}
+    document = {host: {"runs": [asdict(run) for run in runs], "seen": seen} for host, (runs, seen) in kept.items()}
     path = _memory("hosts.json")
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(told), "utf-8")
+        draft.write_text(json.dumps(document), "utf-8")
         draft.replace(path)
     except OSError:
         return

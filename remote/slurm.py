@@ -153,8 +153,8 @@ def _answer(code: str, said: str, away: str) -> Answer:
     lines = [line for line in said.splitlines() if line.strip() and not _USAGE.match(line)]
     # Slurm warns before it refuses
     line = next((line for line in reversed(lines) if "error:" in line), lines[-1] if lines else f"exit code {code}")
-    told = _LOUD.sub("", line)
-    return Answer(code == "0", told, away if code != "0" and _NOT_NOW.search(told) else "")
+    text = _LOUD.sub("", line)
+    return Answer(code == "0", text, away if code != "0" and _NOT_NOW.search(text) else "")
 
 
 def _away(sinfo: str, options: Sequence[str]) -> str:

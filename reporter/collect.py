@@ -232,10 +232,10 @@ def _manifest(directory: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _stop_rule(told: Any, path: Path) -> StopRule | None:
+def _stop_rule(value: Any, path: Path) -> StopRule | None:
     """Raises UserError for one that can't be read: to pass it over would make other claims than were planned."""
     try:
-        return None if told is None else StopRule.from_data(told)
+        return None if value is None else StopRule.from_data(value)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: `stop_early` can't be read: {error!r}", "was it written by this version?") from None
 

@@ -66,8 +66,8 @@ def _untaken(path: Path, context: Context) -> Iterator[Defect]:
         count = len(reading.records) + sum(one.episodes for one in reading.aggregates)
         if count:
             taken = f"the pattern takes {', '.join(context.rules.files) or 'the log'}"
-            told = f'`results: {{files: "**/*{path.suffix}"}}` counts them'
-            yield Defect(context.path, 0, f"{several(count, 'episode')}, but {taken}: {told}")
+            hint = f'`results: {{files: "**/*{path.suffix}"}}` counts them'
+            yield Defect(context.path, 0, f"{several(count, 'episode')}, but {taken}: {hint}")
 
 
 def _context(name: PurePosixPath, session: Session | None, rules: ResultRules) -> Context:

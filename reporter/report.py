@@ -179,9 +179,9 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
         )
     reasons = Counter((reject.path, reject.reason) for reject in collected.rejects)
     reasons.update((defect.path, defect.reason) for defect in collected.defects)
-    told = alike((path, f"{reason}{_times(count)}") for (path, reason), count in reasons.most_common())
-    lines = [f"  {line}" for line in told[:20]]
-    more = [f"  and {len(told) - 20} more reasons"] if len(told) > 20 else []
+    sentences = alike((path, f"{reason}{_times(count)}") for (path, reason), count in reasons.most_common())
+    lines = [f"  {line}" for line in sentences[:20]]
+    more = [f"  and {len(sentences) - 20} more reasons"] if len(sentences) > 20 else []
     return UserError(
         "\n".join(
             [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]

@@ -62,16 +62,16 @@ def policies_kept(had: PolicyFiles, has: PolicyFiles) -> str:
 def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     """A note on combos that the grid would cut into another number of sessions for the same episodes."""
     had, meant = _by_combo(before), _by_combo(now)
-    told = [
+    lines = [
         f"{' in '.join(combo)}: {several(len(sessions), 'session')}, not {len(meant[combo])}"
         for combo, sessions in had.items()
         if combo in meant and _cut_otherwise(sessions, meant[combo])
     ]
-    if not told:
+    if not lines:
         return ()
-    more = f" and {several(len(told) - _MOST, 'more combo')}" if len(told) > _MOST else ""
+    more = f" and {several(len(lines) - _MOST, 'more combo')}" if len(lines) > _MOST else ""
     return (
-        f"stay cut as the run has them ({', '.join(told[:_MOST])}{more}); --new starts a run with the grid's own cut",
+        f"stay cut as the run has them ({', '.join(lines[:_MOST])}{more}); --new starts a run with the grid's own cut",
     )
 
 

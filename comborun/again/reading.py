@@ -26,9 +26,9 @@ class Rereading:
     now: Mapping[str, str]
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, fields: Mapping[str, Any]) -> Self:
         """From the host's answer."""
-        return cls(told["session"], told["attempt"], told["before"], told["now"])
+        return cls(fields["session"], fields["attempt"], fields["before"], fields["now"])
 
     @property
     def fewer(self) -> bool:

@@ -233,11 +233,11 @@ def _show_claims(summary: Summary) -> None:
     for sentence in sentences(summary)[:1]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
-    for told, sentence in enumerate(claims):
+    for number, sentence in enumerate(claims):
         claim = wrapped(printable(sentence), "- ")
         lines += claim.count("\n") + 1
-        if told and lines > _CLAIM_LINES:
-            click.echo(f"{len(claims) - told} more in the report")
+        if number and lines > _CLAIM_LINES:
+            click.echo(f"{len(claims) - number} more in the report")
             return
         click.echo(claim)
 
@@ -258,9 +258,9 @@ def _show_rates(summary: Summary) -> None:
         Console(highlight=False).print(table)
         if len(recorded) > len(rows):
             click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
-    told = findings(summary)
-    click.echo("\nOf the data:" if told else "", nl=bool(told))
-    for sentence in told:
+    shown = findings(summary)
+    click.echo("\nOf the data:" if shown else "", nl=bool(shown))
+    for sentence in shown:
         click.echo(wrapped(printable(sentence), "! "))
 
 

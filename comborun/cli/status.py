@@ -243,8 +243,8 @@ class StopEarly:
     def tell(self, ended: RunStatus) -> None:
         """What was decided before its last pair, and what that has saved."""
         for line in self._told.splitlines():
-            if told := _sentence(json.loads(line)):
-                click.echo(harmless(told))
+            if sentence := _sentence(json.loads(line)):
+                click.echo(harmless(sentence))
         if saved := sum(one.planned - one.due for one in ended.proper if one.outcome is Outcome.NOT_NEEDED):
             click.echo(f"{saved} of {sum(one.planned for one in ended.proper)} planned episodes were not needed.")
         if self._undecided:
@@ -270,8 +270,8 @@ def undecided_sentence(standings: Sequence[Standing]) -> str:
         return ""
     first = stuck[0].planned
     more = f" and {several(len(stuck) - 1, 'more comparison')}" if len(stuck) > 1 else ""
-    told = f"{first.a} against {first.b} in {first.environment}{more}"
-    return f"stop_early can't decide {told}, so all episodes run: {stuck[0].unpaired}"
+    comparison = f"{first.a} against {first.b} in {first.environment}{more}"
+    return f"stop_early can't decide {comparison}, so all episodes run: {stuck[0].unpaired}"
 
 
 def _sentence(decision: dict[str, object]) -> str:

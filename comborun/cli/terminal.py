@@ -59,12 +59,12 @@ def guarded(command: click.Command) -> int:
         _discard_output()
         return 0
     except (ModuleNotFoundError, OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
-        told = _as_user_error(error)
-        if told is None:
+        shown = _as_user_error(error)
+        if shown is None:
             raise
         _discard_output()
-        show_error(told)
-        return told.exit_code
+        show_error(shown)
+        return shown.exit_code
     return code if isinstance(code, int) else 0
 
 

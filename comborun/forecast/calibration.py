@@ -154,10 +154,10 @@ def knowledge_of(calibration: Calibration, sessions: Iterable[Session], name: st
         if key not in paces and (pace := _estimated(session.policy, session.environment, by_name)):
             paces[key] = pace
     guessed = sum(pace.estimated for pace in paces.values())
-    told = f"{name}: measured on {calibration.hostname}, {calibration.at}"
-    told += f"; {guessed} of {len(paces)} combos in proportion to those that were" if guessed else ""
+    origin = f"{name}: measured on {calibration.hostname}, {calibration.at}"
+    origin += f"; {guessed} of {len(paces)} combos in proportion to those that were" if guessed else ""
     levels = tuple(Level(step.at_once, step.speed) for step in calibration.steps)
-    return Knowledge("calibration", told, MappingProxyType(paces), levels, calibration.best)
+    return Knowledge("calibration", origin, MappingProxyType(paces), levels, calibration.best)
 
 
 def _estimated(policy: str, environment: str, known: Mapping[tuple[str, str], Pace]) -> Pace | None:

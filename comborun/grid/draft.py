@@ -193,8 +193,8 @@ def _problem(model: type[Keys], source: Source, detail: ErrorDetails, path: Path
     unknown = detail["type"] == "extra_forbidden"
     at_key = unknown or last == "[key]" or (last == "name" and words[0] in AXES)
     place = source.key_place(*path) if at_key else source.place(*path)
-    told = _unknown(model, words) if unknown else _refused(source.at(*path), detail, words)
-    return source.problem(place, *told)
+    message = _unknown(model, words) if unknown else _refused(source.at(*path), detail, words)
+    return source.problem(place, *message)
 
 
 def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[str, str]:

@@ -178,8 +178,8 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
     """Placements that the program is not told, and simulators where they are known to hang."""
     for use in uses(draft):
-        told = "placement" in placeholders(use.text) or use.key != "command"
-        untold = [combo for combo in use.combos if combo.settings.placement and not told]
+        placed = "placement" in placeholders(use.text) or use.key != "command"
+        untold = [combo for combo in use.combos if combo.settings.placement and not placed]
         message = "`command` has no {placement}: the program of {} is not told where to run"
         yield from draft.of(
             untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"

@@ -267,7 +267,7 @@ def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tupl
     """With what a preset says of attributes that are not given."""
 
     def attributes(entry: AxisEntry) -> dict[str, str]:
-        told = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
-        return {**told, **entry.attributes}
+        filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
+        return {**filled, **entry.attributes}
 
     return tuple(entry.model_copy(update={"attributes": attributes(entry)}) for entry in entries)

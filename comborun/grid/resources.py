@@ -190,10 +190,10 @@ def display_problems(draft: Draft) -> Iterator[Problem]:
 
 def display_warnings(draft: Draft) -> Iterator[Problem]:
     """A pin mode that leaves it to the command to name the GPU, and a command that does not."""
-    told = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
+    pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
     message = "`pin`: the command is to say which GPU it takes, and that of {} does not"
     hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
-    yield from draft.of([combo for combo in told if not _names_gpu(combo)], draft.setter("pin"), message, hint)
+    yield from draft.of([combo for combo in pinned if not _names_gpu(combo)], draft.setter("pin"), message, hint)
 
 
 def _names_gpu(combo: Combo) -> bool:

@@ -58,10 +58,10 @@ def _field(**keys: Schema) -> Reads:
         for name in tree:
             if name not in {"field", *keys}:
                 raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
-        told: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
-        if "equals" in told:
-            told["any_of"] = [*told.get("any_of", ()), told.pop("equals")]
-        return json.dumps(told, ensure_ascii=False)
+        fields: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
+        if "equals" in fields:
+            fields["any_of"] = [*fields.get("any_of", ()), fields.pop("equals")]
+        return json.dumps(fields, ensure_ascii=False)
 
     known = ("field", *keys)
     full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
@@ -180,17 +180,17 @@ def rules_of(combo: Combo) -> ResultRules:
 
 def _names(text: str, kind: str, axis: Axis) -> str:
     """The field with a name, and what it says of this policy or environment."""
-    told: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
+    fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
     if text.startswith("{"):
-        told = json.loads(text)
-    attribute = told.pop("attribute", None)
+        fields = json.loads(text)
+    attribute = fields.pop("attribute", None)
     if attribute is not None and attribute not in axis.attributes:
         raise UserError(f"{kind} `{axis.name}` has no attribute `{attribute}`", "give each one, or name a field")
-    values = told.pop("values", {})
+    values = fields.pop("values", {})
     named = axis.attributes[attribute] if attribute is not None else values.get(axis.name)
     if named is not None:
-        told = {"field": kind, **told, "any_of": [named]}
-    return json.dumps(told, ensure_ascii=False) if told else text
+        fields = {"field": kind, **fields, "any_of": [named]}
+    return json.dumps(fields, ensure_ascii=False) if fields else text
 
 
 class ProgressKeys(Keys):
@@ -236,10 +236,10 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
         return
     for combo in draft.combos:
         for kind in ("policy", "environment"):
-            told = getattr(combo.settings.result_rules, kind)
-            if told:
+            given = getattr(combo.settings.result_rules, kind)
+            if given:
                 path = draft.setter("results", kind, combo=combo)
-                yield from draft.tried(path, f"`results.{kind}`", _names, told, kind, getattr(combo, kind))
+                yield from draft.tried(path, f"`results.{kind}`", _names, given, kind, getattr(combo, kind))
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

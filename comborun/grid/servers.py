@@ -166,12 +166,12 @@ def server_problems(draft: Draft) -> Iterator[Problem]:
 
 def server_warnings(draft: Draft) -> Iterator[Problem]:
     """Servers that nobody asks are never started."""
-    told = [combo.settings.command + combo.settings.setup for combo in draft.combos]
-    told += [text for _, text in _texts(draft)]
-    told += [text for combo in draft.combos for text in combo.settings.variables.values()]
+    texts = [combo.settings.command + combo.settings.setup for combo in draft.combos]
+    texts += [text for _, text in _texts(draft)]
+    texts += [text for combo in draft.combos for text in combo.settings.variables.values()]
     for name in draft.file.servers:
         mark = f"{OF_SERVERS}{name.upper().replace('-', '_')}_"
-        if not any(f"{{server.{name}." in text or mark in text for text in told):
+        if not any(f"{{server.{name}." in text or mark in text for text in texts):
             message = f"no session asks the server `{name}`, so it is never started"
             hint = f"`{{server.{name}.url}}` in a command, a variable or an attribute"
             yield draft.at_key(("servers", name), message, hint)
@@ -188,8 +188,8 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
     if wrong := list(draft.tried(path, label, _check_placeholders, keys.command, keys)):
         yield from wrong
         return
-    told = (keys.command, keys.setup, *keys.variables.values())
-    if not any("{port}" in text or START_TIME["port"] in text for text in told):
+    texts = (keys.command, keys.setup, *keys.variables.values())
+    if not any("{port}" in text or START_TIME["port"] in text for text in texts):
         hint = "hand it over, such as `--port {port}`: it is chosen when the server starts"
         yield draft.at_value(path, f"the server `{name}` is not told on which port to listen", hint)
 
@@ -212,8 +212,8 @@ def _gpu_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem
         yield draft.at_key(("servers", name), message, "`gpus: 1`, or `per: host`")
     settings = (combo.settings for combo in draft.combos)
     asking = [one for one in settings if one.gpus and f"server.{name}." in one.command]
-    told = keys.resources.gpu_memory and all(one.resources.gpu_memory for one in asking)
-    if asking and not told and draft.file.limits.per_gpu is None:
+    known = keys.resources.gpu_memory and all(one.resources.gpu_memory for one in asking)
+    if asking and not known and draft.file.limits.per_gpu is None:
         message = (
             f"the server `{name}` shares its GPU with its clients, and who does not say how much it takes is alone"
         )

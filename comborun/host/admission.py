@@ -226,8 +226,8 @@ class Admission:
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant."""
-        told = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.book.grant(name, gpus)}
-        return {**told, "await": 1} if self.warm.seconds and name in self._programs else told
+        fields = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.book.grant(name, gpus)}
+        return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
         """It was just launched."""

@@ -40,22 +40,22 @@ _LOG_CHUNK = 1 << 20
 class Rules:
     """The rules for judging an attempt: the key `judging` of its session.json, and the same fields in its claim."""
 
-    def __init__(self, told: Mapping[str, Any], first: int, count: int) -> None:
+    def __init__(self, fields: Mapping[str, Any], first: int, count: int) -> None:
         self.first, self.count = first, count
-        self.policy, self.environment = str(told.get("policy", "")), str(told.get("environment", ""))
-        self.unit, self.format = str(told.get("unit", "episode")), str(told.get("format", ""))
-        self.success, self.episode = str(told.get("success", "success")), str(told.get("episode", "episode"))
-        self.policy_field, self.environment_field = (str(told.get(f"{key}_field", "")) for key in _NAMES)
-        self.files, self.videos = _texts(told, "files"), _texts(told, "videos")
-        self.evidence_files = _texts(told, "evidence_files")
-        self.line = str(told.get("line", "")).replace(PLANNED, str(count))
-        self.source = str(told.get("source", ""))
+        self.policy, self.environment = str(fields.get("policy", "")), str(fields.get("environment", ""))
+        self.unit, self.format = str(fields.get("unit", "episode")), str(fields.get("format", ""))
+        self.success, self.episode = str(fields.get("success", "success")), str(fields.get("episode", "episode"))
+        self.policy_field, self.environment_field = (str(fields.get(f"{key}_field", "")) for key in _NAMES)
+        self.files, self.videos = _texts(fields, "files"), _texts(fields, "videos")
+        self.evidence_files = _texts(fields, "evidence_files")
+        self.line = str(fields.get("line", "")).replace(PLANNED, str(count))
+        self.source = str(fields.get("source", ""))
         """`log`: that is where the results are"""
-        self.ranged = _true(told.get("ranged"))
-        self.pattern = str(told.get("pattern", ""))
-        self.base = records.integer(told, "base") or 0
-        self.records = bool(self.files or self.source == "log") and _true(told.get("records", True))
-        self.results = _true(told.get("results"))
+        self.ranged = _true(fields.get("ranged"))
+        self.pattern = str(fields.get("pattern", ""))
+        self.base = records.integer(fields, "base") or 0
+        self.records = bool(self.files or self.source == "log") and _true(fields.get("records", True))
+        self.results = _true(fields.get("results"))
 
     @classmethod
     def of(cls, claim: Mapping[str, Any]) -> Rules:
@@ -83,8 +83,8 @@ class Rules:
         return tally.RequiredEvidence(self.count, self.records, others, self.results, verdicts)
 
 
-def _texts(told: Mapping[str, Any], key: str) -> list[str]:
-    value = told.get(key)
+def _texts(fields: Mapping[str, Any], key: str) -> list[str]:
+    value = fields.get(key)
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
@@ -195,10 +195,10 @@ def counts(at: AttemptLayout, anew: bool = True) -> Counts:
     if globs.are_more(at.output, rules.files, READ_FILES_MOST):
         if kept:
             return tally.Counts.of(kept)
-        told = tally.Counts()
-        told.countable = False
-        told.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
-        return told
+        total = tally.Counts()
+        total.countable = False
+        total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+        return total
     watched = Watched(at, rules)
     state = watched.folder.state()
     if kept and (kept.get("state") == state or int(state.split(":")[1]) > READ_ANEW_MOST):
@@ -329,7 +329,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())
-    told: list[tuple[str, object]] = [
+    fields: list[tuple[str, object]] = [
         ("attempt", int(at.directory.rpartition("-")[2])),
         ("started", _moment(ending.started)),
         ("ended", _moment(ending.ended or time.time())),
@@ -343,8 +343,8 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("peak_memory_kib", ending.peak_memory_kib or None),
         ("note", records.clean(f"{ending.note}{judged.flaws}".strip())),
     ]
-    told += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
-    return told + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
+    fields += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
+    return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 
 def _moment(seconds: float | None) -> float | None:

@@ -261,5 +261,5 @@ class Launcher:
             elif session.retry_at is None:
                 names.append(session.name)
         room = dispatcher.admission.waits(names)
-        told = {line[0] for line in room}
-        return [line for line in retries if line[0] not in told] + smokes + room + dispatcher.servers.waits(names)
+        named = {line[0] for line in room}
+        return [line for line in retries if line[0] not in named] + smokes + room + dispatcher.servers.waits(names)

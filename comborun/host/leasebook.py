@@ -86,16 +86,16 @@ class Measuring:
             self._processes = Processes(self._question.lines)
             self._question = Question(CARDS, self._lock)
             return None
-        told = Measured(self._number)
+        measured = Measured(self._number)
         if self._question and self._processes:
-            told.cards = {card.index: card for card in cards(self._question.lines)}
-            told.share_out(self._processes)
+            measured.cards = {card.index: card for card in cards(self._question.lines)}
+            measured.share_out(self._processes)
         total, available = machine.memory_kib()
         if total is not None and available is not None:
-            told.memory = total // 1024, available // 1024
+            measured.memory = total // 1024, available // 1024
         if self._memory:
-            told.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
-        return told
+            measured.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
+        return measured
 
 
 class LeaseBook:
@@ -157,11 +157,11 @@ class LeaseBook:
             self._ask_at, self._asked_at = math.inf, now
             gpus, policy = bool(self.capacity.gpus), self.layout.policy
             self._measuring = Measuring(self._measured.number + 1, policy, gpus=gpus, memory=self.memory_asked)
-        told = self._measuring.look() if self._measuring else None
-        if told is None:
+        measured = self._measuring.look() if self._measuring else None
+        if measured is None:
             return False
         self._measuring = None
-        self.take_in(told)
+        self.take_in(measured)
         return True
 
     def want(self, after: float = 0.0) -> None:
@@ -183,11 +183,11 @@ class LeaseBook:
         """Whether the last measurement still counts."""
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
-    def take_in(self, told: Measured) -> None:
+    def take_in(self, measured: Measured) -> None:
         """A measurement has come."""
-        self._measured = told
+        self._measured = measured
         self.capacity.measured = True
-        self._back = [one for one in self._back if one[2] > told.number or one[0] not in told.cards]
+        self._back = [one for one in self._back if one[2] > measured.number or one[0] not in measured.cards]
         self._count_back()
         self.leases.read()
         self._take_foreign()
@@ -204,14 +204,14 @@ class LeaseBook:
 
     def _measured_capacity(self) -> None:
         """What the last measurement leaves for this user's runs."""
-        told, capacity = self._measured, self.capacity
+        measured, capacity = self._measured, self.capacity
         capacity.gpu_memory, capacity.memory = {}, None
-        for card in told.cards.values():
+        for card in measured.cards.values():
             if card.index in capacity.gpus:
                 capacity.measure_gpu(card.index, card.total, self._others(card.index, card.used))
-        if told.memory:
-            total, available = told.memory
-            held = sum(told.resident.get(self._marker(key), 0) for key in self.ledger.shares)
+        if measured.memory:
+            total, available = measured.memory
+            held = sum(measured.resident.get(self._marker(key), 0) for key in self.ledger.shares)
             capacity.measure_memory(total, max(0, total - available - held))
 
     def _others(self, gpu: int, used: int) -> int:
@@ -312,10 +312,10 @@ class LeaseBook:
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant; where a GPU's UUID is not known the index has to do."""
         lease, known = self.made.get(name), self._measured.cards
-        told: dict[str, object] = {"cores": ",".join(map(str, lease.cores))} if lease and lease.cores else {}
+        fields: dict[str, object] = {"cores": ",".join(map(str, lease.cores))} if lease and lease.cores else {}
         if gpus and all(gpu in known for gpu in gpus):
-            told["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
-        return told
+            fields["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
+        return fields
 
 
 def number(policy: Mapping[str, str], key: str) -> int:

@@ -47,11 +47,11 @@ class Lease:
         return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
 
     @classmethod
-    def load(cls, run: str, told: dict[str, Any]) -> Lease:
+    def load(cls, run: str, fields: dict[str, Any]) -> Lease:
         """From another run's file. Raises TypeError, KeyError, ValueError."""
-        asked = {**told["request"], "tokens": tuple(told["request"]["tokens"]), "only": ()}
-        gpus, cores = tuple(map(int, told["gpus"])), tuple(map(int, told["cores"]))
-        return cls(run, str(told["who"]), Request(**asked), gpus, str(told["at"]), cores, int(told["since"]))
+        asked = {**fields["request"], "tokens": tuple(fields["request"]["tokens"]), "only": ()}
+        gpus, cores = tuple(map(int, fields["gpus"])), tuple(map(int, fields["cores"]))
+        return cls(run, str(fields["who"]), Request(**asked), gpus, str(fields["at"]), cores, int(fields["since"]))
 
 
 class Leases:
@@ -133,11 +133,11 @@ class Leases:
         """A file of another run; what is none of this user and of this boot is passed over."""
         try:
             found = os.lstat(path)
-            told = json.loads(files.read_text(path))
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or told["boot"] != self._boot:
+            document = json.loads(files.read_text(path))
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or document["boot"] != self._boot:
                 return
-            dispatcher = process.alive(told["dispatcher"], told["start"], told["boot"])
-            leases = [Lease.load(run, one) for one in told["promises"]]
+            dispatcher = process.alive(document["dispatcher"], document["start"], document["boot"])
+            leases = [Lease.load(run, one) for one in document["promises"]]
         except (OSError, ValueError, TypeError, KeyError):
             return
         living = [lease for lease in leases if self._lives(lease, dispatcher)]
@@ -163,13 +163,13 @@ class Leases:
 
     def write(self, leases: Iterable[Lease]) -> bool:
         """Our own file, while we hold the lock: complete, or what it was before."""
-        path, told = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
-        if not told:
+        path, rows = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
+        if not rows:
             files.remove(path)
             return not os.path.exists(path)
         head = {"dispatcher": self._pid, "start": self._start, "boot": self._boot}
         before = os.umask(0o022)  # everybody may read it
-        written = files.write_text(path, json.dumps({**head, "promises": told}) + "\n", 0o644)
+        written = files.write_text(path, json.dumps({**head, "promises": rows}) + "\n", 0o644)
         os.umask(before)
         if written:
             self._written_at = time.monotonic()

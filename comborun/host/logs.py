@@ -95,9 +95,9 @@ def left(attempt: str, lines: str) -> dict[str, Any]:
     log, output = f"{attempt}/log", f"{attempt}/out"
     with open(log, "rb") as file:
         file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
-        told = file.read(_BLOCK).decode("utf-8", "replace")
+        text = file.read(_BLOCK).decode("utf-8", "replace")
     found = islice(globs.matching(output, "**"), _FILES_MOST)
-    return {"log": told, "files": [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]}
+    return {"log": text, "files": [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]}
 
 
 def _read(words: list[str]) -> int:

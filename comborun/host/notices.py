@@ -77,9 +77,9 @@ class Notices:
 
 def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
     """Run the command with a notice on its standard input; its code. The end of what it prints is shown."""
-    told = _build(attempts, kind, who, note, held)
+    notice = _build(attempts, kind, who, note, held)
     longest = setting("COMBORUN_NOTIFY_S", 60.0)
-    words, text = ("bash", attempts.layout.notify), (json.dumps(told) + "\n").encode()
+    words, text = ("bash", attempts.layout.notify), (json.dumps(notice) + "\n").encode()
     code, printed = asking.ask(longest, *words, errors=True, stdin=text)
     with contextlib.suppress(OSError):  # who asked for a test may be gone
         sys.stdout.write(f"{printed}\n" if printed else "")

@@ -104,8 +104,8 @@ class Overseer:
 
     def tell_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Once for each attempt."""
-        told = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
-        self.journal(" ".join(map(str, ("ended", *told))))
+        entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
+        self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
             self.tell_stall(name, number, end.get("note", ""))
         if failure_of(end) == "disk_full":

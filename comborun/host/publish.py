@@ -37,16 +37,16 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
     """Under the root's lock: tell of the grid's run, or rename the new one into place."""
     with Staging(order["root"]) as staging:
         staging.lock()
-        told = {}
+        answer = {}
         newest = newest_run(staging.root, order["grid"])
         if newest and (flaw := unreadable(newest)):
-            told["set_aside"] = _set_aside(newest, flaw)
-            told["flaw"] = flaw
+            answer["set_aside"] = _set_aside(newest, flaw)
+            answer["flaw"] = flaw
             newest = newest_run(staging.root, order["grid"])
         if newest and order["mode"] not in ("new", f"after:{os.path.basename(newest)}"):
-            return {**told, **describe(newest, order["digest"])}
+            return {**answer, **describe(newest, order["digest"])}
         staging.fill(order["files"])
-        return {**told, **_place(staging, order)}
+        return {**answer, **_place(staging, order)}
 
 
 def runs_below(root: str, grid: str = "") -> list[str]:

@@ -44,23 +44,23 @@ class Row:
 
 def rows(path: str) -> Iterator[Row]:
     """The rows of queue.jsonl; what is no row is passed over."""
-    for told in files.read_rows(path):
-        name, flag, program = (text(told, key) for key in ("name", "flag", "kind"))
+    for fields in files.read_rows(path):
+        name, flag, program = (text(fields, key) for key in ("name", "flag", "kind"))
         if _NAME.fullmatch(name):
             flag = flag if flag in (SMOKE, DROPPED) else ""
-            yield Row(name, flag, request(told), records.texts(told, "servers"), program or "all")
+            yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all")
 
 
-def text(told: Mapping[str, Any], key: str) -> str:
+def text(fields: Mapping[str, Any], key: str) -> str:
     """A field of a row that is a text; nothing where it is none."""
-    value = told.get(key)
+    value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def request(told: Mapping[str, Any]) -> Request:
+def request(fields: Mapping[str, Any]) -> Request:
     """What a row of queue.jsonl or servers.jsonl asks for; what is no value is not said."""
     gpus, memory, cpus, host_memory, per_gpu, per_host = (
-        max(0, records.integer(told, key) or 0)
+        max(0, records.integer(fields, key) or 0)
         for key in ("gpus", "gpu_memory", "cpus", "memory", "per_gpu", "per_host")
     )
     return Request(
@@ -68,11 +68,11 @@ def request(told: Mapping[str, Any]) -> Request:
         gpu_memory=memory if gpus else 0,
         cpus=cpus,
         memory=host_memory,
-        tokens=records.texts(told, "tokens"),
-        group=text(told, "group"),
+        tokens=records.texts(fields, "tokens"),
+        group=text(fields, "group"),
         per_gpu=per_gpu,
         per_host=per_host,
-        only=tuple(int(one) for one in records.texts(told, "only") if one.isdecimal()) if gpus else (),
+        only=tuple(int(one) for one in records.texts(fields, "only") if one.isdecimal()) if gpus else (),
     )
 
 

@@ -33,12 +33,12 @@ def main(arguments: list[str]) -> int:
 
 def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The attempts that would end otherwise, with both ends."""
-    told = []
+    changes = []
     for name, number, one in _attempts(run, rules):
         if one.end and one.differs:
             before, now = ({key: end.get(key, "") for key in _SHOWN} for end in (one.end, one.fields))
-            told.append({"session": name, "attempt": number, "before": before, "now": now})
-    return told
+            changes.append({"session": name, "attempt": number, "before": before, "now": now})
+    return changes
 
 
 def apply(run: str, rules: Mapping[str, Any]) -> None:

@@ -54,7 +54,7 @@ class Folder:
 
     def read(self, over: bool = True) -> tally.Files:
         """All that the files say now; a large document is left alone until its session is `over`."""
-        told, before, self._files = tally.Files(), self._files, {}
+        found, before, self._files = tally.Files(), self._files, {}
         looked = self._look()
         for path, status in looked.items():
             if _named(path):
@@ -64,14 +64,14 @@ class Folder:
             self._files[path] = file
             file.read(status, over)
             if file.refused and (over or file.refused.reason != TORN):
-                told.refused.append((path, file.refused))
+                found.refused.append((path, file.refused))
             elif file.rows and not file.later:
-                told.rows.append((path, file.rows))
+                found.rows.append((path, file.rows))
             elif file.later:
-                told.foreign.append((path, file.later))
-        told.rows += self._told_by_names(looked)
+                found.foreign.append((path, file.later))
+        found.rows += self._told_by_names(looked)
         self.found = len(looked)
-        return told
+        return found
 
     def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
         """Episodes that are names of files, by the folder of each environment."""

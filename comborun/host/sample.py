@@ -31,14 +31,14 @@ def uses(run_id: str) -> dict[str, Any]:
     """By `name/attempt`, what each of a run's attempts holds."""
     found = {marker: use for marker, use in machine.uses().items() if marker.startswith(f"{run_id}/")}
     on_gpus = _on_gpus() if found else []
-    told = {}
+    answer = {}
     for marker, use in found.items():
         gpus: dict[str, int] = {}
         for index, pid, mib in on_gpus:
             if pid in use.pids:
                 gpus[index] = gpus.get(index, 0) + mib
-        told[marker.partition("/")[2]] = {"kib": use.kib, "ticks": use.ticks, "gpus": gpus}
-    return told
+        answer[marker.partition("/")[2]] = {"kib": use.kib, "ticks": use.ticks, "gpus": gpus}
+    return answer
 
 
 def _on_gpus() -> list[tuple[str, int, int]]:

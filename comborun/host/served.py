@@ -20,14 +20,18 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
 
     Raises LookupError where one of them is nowhere.
     """
-    told: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name in servers:
         match = re.fullmatch(_URL, grant.get(f"server_{name}") or _url_by_hand(run, name, gpus))
         if not match:
             raise LookupError(f"it needs the server {name}, and none is ready")
         stem = f"COMBORUN_SERVER_{name.upper().replace('-', '_')}"
-        told[f"{stem}_URL"], told[f"{stem}_HOST"], told[f"{stem}_PORT"] = match.group(), match[1], match[2]
-    return told
+        variables[f"{stem}_URL"], variables[f"{stem}_HOST"], variables[f"{stem}_PORT"] = (
+            match.group(),
+            match[1],
+            match[2],
+        )
+    return variables
 
 
 def _url_by_hand(run: str, name: str, gpus: str) -> str:
@@ -47,8 +51,8 @@ def lost(run: str, served_by: str) -> str:
         seen = directory.glance(name, attempt, "servers")
         if seen.life in (ENDED, LOST):
             cause, code = seen.record.get("cause", ""), seen.record.get("code", "")
-            told = f"{cause}, code {code}" if cause and code else cause
-            return f"its server {name} ended ({told})" if told else f"its server {name} ended"
+            reason = f"{cause}, code {code}" if cause and code else cause
+            return f"its server {name} ended ({reason})" if reason else f"its server {name} ended"
     return ""
 
 

@@ -91,9 +91,9 @@ class Servers:
 
     def read(self) -> None:
         """As servers.jsonl tells; again after an amendment."""
-        for told in files.read_rows(self._dispatcher.layout.server_table):
-            if _NAME.fullmatch(queue.text(told, "name")) and _NAME.fullmatch(queue.text(told, "kind")):
-                self._know(told)
+        for fields in files.read_rows(self._dispatcher.layout.server_table):
+            if _NAME.fullmatch(queue.text(fields, "name")) and _NAME.fullmatch(queue.text(fields, "kind")):
+                self._know(fields)
         if self._servers:
             self._admission.open()
             self.sweep()
@@ -101,12 +101,12 @@ class Servers:
     def _know(self, row: Mapping[str, Any]) -> None:
         name, restarts = row["name"], records.integer(row, "restarts")
         self._admission.ask(name, queue.request(row))
-        told = row["kind"], records.integer(row, "gpu"), _RESTARTS if restarts is None else restarts
+        fields = row["kind"], records.integer(row, "gpu"), _RESTARTS if restarts is None else restarts
         if name in self._servers:
             server = self._servers[name]
-            server.kind, server.gpu, server.restarts = told
+            server.kind, server.gpu, server.restarts = fields
         else:
-            server = self._servers[name] = Server(name, *told)
+            server = self._servers[name] = Server(name, *fields)
             self._adopt(server)
 
     def _adopt(self, server: Server) -> None:

@@ -240,17 +240,17 @@ class Supervisor(Attempt):
     def begin(self) -> None:
         """Write the begin record; tried again later if the disk is full."""
         given = self.given
-        told: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
-        told += [*self._facts(), ("pid", self.pid), ("pid_start", self.start), ("kills", self.kills)]
-        told += [("host", self.place.node), ("multiplexer", self.engine)]
-        told += [("address", self.place.address()), ("gpus", given.gpus.indexes)]
-        told += [("first", self.first), ("count", self.count)]
+        fields: list[tuple[str, object]] = [("attempt", self.number), ("started", round(self.started, 6))]
+        fields += [*self._facts(), ("pid", self.pid), ("pid_start", self.start), ("kills", self.kills)]
+        fields += [("host", self.place.node), ("multiplexer", self.engine)]
+        fields += [("address", self.place.address()), ("gpus", given.gpus.indexes)]
+        fields += [("first", self.first), ("count", self.count)]
         more = {"screendir": os.environ.get("SCREENDIR"), "cores": given.cores, "port": given.port}
         more["display"] = self.display.number if self.display else ""
-        told += [(key, value) for key, value in more.items() if value]
+        fields += [(key, value) for key, value in more.items() if value]
         if given.egl_told:
-            told += [("egl", given.egl), ("egl_told", given.egl_told)]
-        self.begun = files.write(self.at.begin, told)
+            fields += [("egl", given.egl), ("egl_told", given.egl_told)]
+        self.begun = files.write(self.at.begin, fields)
 
     def supervise_until_exit(self) -> int:
         """Show the log, watch the command and forward signals until it ends; its exit code."""

@@ -65,8 +65,8 @@ class Usage:
 
     def _answer(self, question: driver.Question) -> str:
         rows = {gpu.index: gpu for gpu in driver.gpu_rows(question.lines, self.gpus)}
-        told = [(rows[index].used, rows[index].total, rows[index].utilization) for index in self.gpus]
-        return "".join(f"\t{index}:" + ":".join(map(_told, values)) for index, values in zip(self.gpus, told))
+        gpus = [(rows[index].used, rows[index].total, rows[index].utilization) for index in self.gpus]
+        return "".join(f"\t{index}:" + ":".join(map(_told, values)) for index, values in zip(self.gpus, gpus))
 
     def _write(self, values: str) -> None:
         """The time is that of the writing, so that lines stand in the order of their times."""

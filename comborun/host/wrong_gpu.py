@@ -73,8 +73,8 @@ class GpuMemoryCheck:
             return
         here = sum(mib for gpu, mib in found.items() if gpu in own)
         why = f"WRONG_GPU: {', '.join(wrong)}, and {here} MiB on GPU {planned}, which it was granted"
-        told = ",".join(f"{gpu}:{mib}" for gpu, mib in found.items())
-        files.write(self._of.at.wrong_gpu, [("since", int(time.time())), ("found", told), ("why", why)])
+        text = ",".join(f"{gpu}:{mib}" for gpu, mib in found.items())
+        files.write(self._of.at.wrong_gpu, [("since", int(time.time())), ("found", text), ("why", why)])
         self._next = math.inf
 
 

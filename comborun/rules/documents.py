@@ -72,10 +72,10 @@ def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -
             if isinstance(entry, (dict, list)):
                 yield from _lists(entry, identity, "", around, depth + 1)
     elif isinstance(value, dict):
-        told = {**around, **_words(value)}
+        words = {**around, **_words(value)}
         for key, entry in value.items():
             if isinstance(entry, (dict, list)):
-                yield from _lists(entry, identity, key, told, depth + 1)
+                yield from _lists(entry, identity, key, words, depth + 1)
 
 
 def _opened(row: Row) -> Row:
@@ -103,8 +103,8 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
 
 def _words(value: Row) -> Row:
     """What a document says of all its episodes, in text: the task, the policy."""
-    told = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
-    return dict(islice(told, _WORDS_MOST))
+    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
+    return dict(islice(texts, _WORDS_MOST))
 
 
 def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
@@ -115,15 +115,15 @@ def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator
         for entry in value:
             yield from _arrays(entry, identity, around, depth + 1)
     elif isinstance(value, dict):
-        told = {**around, **_words(value)}
+        words = {**around, **_words(value)}
         columns = _columns(value, identity.success.name)
         if columns:
             for at in range(len(columns[identity.success.name])):
-                yield {**told, **{name: column[at] for name, column in columns.items()}}
+                yield {**words, **{name: column[at] for name, column in columns.items()}}
             return
         for name, entry in value.items():
             if isinstance(entry, (dict, list)):
-                inner = {**told, "task": name} if isinstance(entry, dict) else told
+                inner = {**words, "task": name} if isinstance(entry, dict) else words
                 yield from _arrays(entry, identity, inner, depth + 1)
 
 
@@ -160,11 +160,11 @@ def _sample(sample: Row, identity: Identity) -> Row:
     """The first scorer's grade is the verdict; each scorer's value is a field of its own."""
     scores = sample.get("scores")
     scores = scores if isinstance(scores, dict) else {}
-    told = {name: one.get("value") for name, one in scores.items() if isinstance(one, dict)}
-    row: Row = {"sample": str(sample.get("id")), "epoch": str(sample.get("epoch", 1)), **told}
+    values = {name: one.get("value") for name, one in scores.items() if isinstance(one, dict)}
+    row: Row = {"sample": str(sample.get("id")), "epoch": str(sample.get("epoch", 1)), **values}
     if sample.get("error"):
         row["error"] = str(sample["error"])[:_TEXT_MOST]
-    grade = next(iter(told.values()), None)
+    grade = next(iter(values.values()), None)
     if identity.success.name not in row and not identity.success.tests:
         row[identity.success.name] = None if sample.get("error") else _GRADES.get(str(grade), grade)
     return row

@@ -141,8 +141,8 @@ def document_format(head: str, name: str, folder: str) -> str:
         return PER_FILE
     if LIST_LAST_FOLDER.fullmatch(folder) and (not head or (head.startswith("[") and (not keys or "step" in keys))):
         return LIST_LAST
-    told = {"per_task", "per_episode", "pc_success"} & keys
-    if told and head.startswith("{"):
+    known = {"per_task", "per_episode", "pc_success"} & keys
+    if known and head.startswith("{"):
         return EVAL_INFO
     if "Success_Rate" in keys and {"Num_Episode", "Num_Success"} & keys:
         return STATISTICS

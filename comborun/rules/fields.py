@@ -47,16 +47,16 @@ class Field:
     __slots__ = ("at_least", "at_most", "name", "origin", "path", "values", "word")
 
     def __init__(self, key: str, text: str = "") -> None:
-        told = _object(text)
+        value = _object(text)
         self.word = text if text and text == _WORDS.get(key) else ""
-        self.name = str(told.get("field", key)) if told else text or key
+        self.name = str(value.get("field", key)) if value else text or key
         self.path = tuple(self.name.split(".")) if "." in self.name else ()
-        self.origin = integer(told.get("from")) or 0
+        self.origin = integer(value.get("from")) or 0
         """what the first episode is called"""
-        values = told.get("any_of")
+        values = value.get("any_of")
         self.values = tuple(map(str, values)) if isinstance(values, list) else ()
         """as they are written: what it has to be"""
-        self.at_least, self.at_most = number(told.get("at_least")), number(told.get("at_most"))
+        self.at_least, self.at_most = number(value.get("at_least")), number(value.get("at_most"))
 
     def find(self, row: Mapping[str, Any]) -> Any:
         """Its value in a row, MISSING where it has none. A name with dots is a path where it is no field itself."""
@@ -86,10 +86,10 @@ def _object(text: str) -> dict[str, Any]:
     if not text.startswith("{"):
         return {}
     try:
-        told = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def number(value: object) -> float | None:

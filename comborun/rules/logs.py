@@ -130,11 +130,11 @@ class EpisodeLog(LogLines):
         counted, good = len(self._reported), sum(self._reported)
         total, rate = _TOTAL.search(text), _TOTAL_RATE.search(text)
         if total and int(total.group(1)) != counted:
-            told = f"its program speaks of {total.group(1)} episodes, and {counted} are told of above"
-            yield self.row(NOTHING, told)
+            remark = f"its program speaks of {total.group(1)} episodes, and {counted} are told of above"
+            yield self.row(NOTHING, remark)
         if rate and counted and not agrees(rate.group(1), good, counted):
-            told = f"its program's total of {rate.group(1)} is not {good} of {counted} as told of above"
-            yield self.row(NOTHING, told)
+            remark = f"its program's total of {rate.group(1)} is not {good} of {counted} as told of above"
+            yield self.row(NOTHING, remark)
 
 
 class Printed:
@@ -196,10 +196,10 @@ class PrintedTuples(LogLines):
         yield from self._close()
 
     def _extend(self, text: str) -> None:
-        told = self._found.extend(text) if self._found else ""
-        if told:
+        whole_text = self._found.extend(text) if self._found else ""
+        if whole_text:
             with suppress(ValueError):
-                self._value = printed(told)
+                self._value = printed(whole_text)
 
     def _close(self, rate: str | None = None) -> Iterator[Entry]:
         found, value = self._found, self._value
@@ -219,10 +219,10 @@ class PrintedTuples(LogLines):
 
     def _take(self, line: int, value: list[Any], rate: str | None) -> Iterator[Entry]:
         environment, successes = value[0], value[1]
-        told = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
+        values = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
         same = {} if self.identity.environment else {self.identity.environment_field.name: environment}
-        columns = {name: one for name, one in told.items() if isinstance(one, list) and len(one) == len(successes)}
-        for name in told.keys() - columns.keys():
+        columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
+        for name in values.keys() - columns.keys():
             yield line, NOTHING, f"the field {name!r} does not hold one value per episode: left out", None
         key, good = self.identity.verdict_key, 0
         for at, success in enumerate(successes):
@@ -289,8 +289,8 @@ class Trajectories(CountedLog):
             line, last = self._last
             yield line, last, last.complaint, None
         if self._differ:
-            told = f"{self._evaluations} evaluations in one file, and not alike: the last one counts"
-            yield 0, NOTHING, told, None
+            remark = f"{self._evaluations} evaluations in one file, and not alike: the last one counts"
+            yield 0, NOTHING, remark, None
 
     def _close(self) -> Iterator[Entry]:
         values, self._values = self._values, {}
@@ -382,10 +382,10 @@ class Statistics(CountedLog):
             self._open = Printed(self._line, "}")
             self._value, self._at = None, self._line
         elif self._open:
-            told = self._open.extend(text)
-            if told:
+            complete = self._open.extend(text)
+            if complete:
                 with suppress(ValueError, RecursionError):
-                    self._value, self._open = json.loads(told), None
+                    self._value, self._open = json.loads(complete), None
         return iter(())
 
     def counts(self) -> Iterator[Entry]:
@@ -421,17 +421,17 @@ class Training(CountedLog):
         self._step, self._total = -1, ""
 
     def hear(self, text: str) -> Iterator[Entry]:
-        announced, told = _STEPS.search(text), STEP.search(text)
+        announced, reached = _STEPS.search(text), STEP.search(text)
         if announced:
             self._total = f" of {announced.group(1)}"
-        elif told:
-            self._step = max(self._step, int(told.group(1)))
+        elif reached:
+            self._step = max(self._step, int(reached.group(1)))
         return iter(())
 
     def counts(self) -> Iterator[Entry]:
         if self._step >= 0:
-            told = f"a training, at step {self._step}{self._total}: it has no episodes to count"
-            yield 0, NOTHING, told, None
+            remark = f"a training, at step {self._step}{self._total}: it has no episodes to count"
+            yield 0, NOTHING, remark, None
 
 
 class Marks(LogLines):

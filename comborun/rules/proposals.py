@@ -79,10 +79,10 @@ def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterab
 
 def advice(keys: Keys, samples: Sequence[Row]) -> str:
     """The line of the grid: `results: {policy: ignore}`. Where rows hold only numbers, also how one of them decides."""
-    told = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
+    advice_line = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
     score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
     by = f"`success: {{field: {score}, at_least: NUMBER}}` in place of `success: {NO_VERDICTS}`"
-    return f"{told}; {by} calls a success what reaches that number" if score else told
+    return f"{advice_line}; {by} calls a success what reaches that number" if score else advice_line
 
 
 def _score(samples: Sequence[Row]) -> str:
@@ -92,10 +92,10 @@ def _score(samples: Sequence[Row]) -> str:
 
 
 def _applied(identity: Identity, keys: Keys) -> Identity:
-    told = {key: _read(value) for key, value in keys.items()}
+    fields = {key: _read(value) for key, value in keys.items()}
     more = dict(identity.more)
-    more.update({f"{key}_field": told[key] for key in (POLICY, ENVIRONMENT) if key in told})
-    success, episode = (told.get(key) or identity.written[key] for key in ("success", "episode"))
+    more.update({f"{key}_field": fields[key] for key in (POLICY, ENVIRONMENT) if key in fields})
+    success, episode = (fields.get(key) or identity.written[key] for key in ("success", "episode"))
     return Identity(identity.policy, identity.environment, success, episode, **more)
 
 

@@ -73,11 +73,11 @@ def whole(number: object) -> int:
 
 
 def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> str:
-    told = f"a rate of {rate} over {episodes} episodes"
+    claim = f"a rate of {rate} over {episodes} episodes"
     if distance > (rounding + SINGLE_PRECISION) * episodes:
-        return f"{told} is no whole number of successes: the nearest one counts"
+        return f"{claim} is no whole number of successes: the nearest one counts"
     if rounding * episodes >= 1 - distance:
-        return f"{told} fits more than one number of successes: the nearest one counts"
+        return f"{claim} fits more than one number of successes: the nearest one counts"
     return ""
 
 

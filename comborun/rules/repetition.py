@@ -98,10 +98,10 @@ class Repetition:
         return f"{plain} ({counter.group()})" if counter else plain, True
 
     def _tell(self, newest: Sequence[str], length: int, covered: int, *, full: bool) -> None:
-        told = [self._essence(line) for line in newest[:length]]
-        complaints = [essence for essence, complains in told if complains]
+        essences = [self._essence(line) for line in newest[:length]]
+        complaints = [essence for essence, complains in essences if complains]
         # alone, a line that complains of nothing counts to the letter, its time too
-        self._round = [newest[0][:_LONGEST_LINE]] if length == 1 and not complaints else [text for text, _ in told]
+        self._round = [newest[0][:_LONGEST_LINE]] if length == 1 and not complaints else [text for text, _ in essences]
         self._covered, self.times = covered, covered // length
         self.line = max(complaints, key=len) if complaints else self._round[-1]
         filled = full and covered == len(newest)

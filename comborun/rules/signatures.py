@@ -65,9 +65,9 @@ def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) ->
         if failure == IGNORE:
             lines = [line for line in lines if not finder(line)]
     for failure, finder in searched:
-        told = [] if failure == IGNORE else [line for line in lines if finder(line)]
-        if told:
-            return failure, told[-1]
+        matches = [] if failure == IGNORE else [line for line in lines if finder(line)]
+        if matches:
+            return failure, matches[-1]
     return "", ""
 
 

@@ -86,8 +86,8 @@ class Counts:
 
     def pairs(self) -> list[tuple[str, object]]:
         """Fields of a record; what is as usual is left out."""
-        told: list[tuple[str, object]] = [("records", self.records), ("successes", self.successes)]
-        told += [("verdicts", self.verdicts), ("rows", self.rows)]
+        fields: list[tuple[str, object]] = [("records", self.records), ("successes", self.successes)]
+        fields += [("verdicts", self.verdicts), ("rows", self.rows)]
         optional = {
             "refused": ",".join(f"{reason}:{count}" for reason, count in self.refused.items()),
             "marks": self.marks,
@@ -95,22 +95,22 @@ class Counts:
             "countable": "" if self.countable else "0",
             "why": self.why,
         }
-        return told + [(key, value) for key, value in optional.items() if value]
+        return fields + [(key, value) for key, value in optional.items() if value]
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Counts:
         """From the fields of a record."""
-        told = cls()
-        told.records, told.rows = _number(record, "records"), _number(record, "rows")
-        told.successes = _number(record, "successes")
-        told.failures = max(0, _number(record, "verdicts") - told.successes)
+        counts = cls()
+        counts.records, counts.rows = _number(record, "records"), _number(record, "rows")
+        counts.successes = _number(record, "successes")
+        counts.failures = max(0, _number(record, "verdicts") - counts.successes)
         for word in record.get("refused", "").split(","):
             reason, _, count = word.partition(":")
             if count.isdecimal():
-                told.refused[reason] = int(count[:18])
-        told.marks, told.why = record.get("marks", ""), record.get("why", "")
-        told.ordered, told.countable = record.get("ordered") == "1", record.get("countable") != "0"
-        return told
+                counts.refused[reason] = int(count[:18])
+        counts.marks, counts.why = record.get("marks", ""), record.get("why", "")
+        counts.ordered, counts.countable = record.get("ordered") == "1", record.get("countable") != "0"
+        return counts
 
 
 def _number(record: Mapping[str, str], key: str) -> int:
@@ -139,7 +139,7 @@ class Files:
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
     """The counts of one attempt; `over`: nothing is written any more, so that a line that was cut off stays so."""
     counts = Counts()
-    told: Verdicts = {}
+    verdicts: Verdicts = {}
     refusals: dict[str, Refusals] = {}
     complaints: dict[str, int] = {}
     rebuilt: dict[str, int] = {}
@@ -150,8 +150,8 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
         group = "" if rows.ordered else folder
         base = span[0] + (rebuilt.get(group, 0) if rows.ordered or rebuild(name) else 0)
         rebuilt[group] = rebuilt.get(group, 0) + (rows.taken if rows.ordered or rows.jobs else 0)
-        _join(told, rows.episodes.items())
-        _join(told, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        _join(verdicts, rows.episodes.items())
+        _join(verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
         for reason, one in rows.refused.items():
             refusals.setdefault(reason, Refusals()).join(one, path)
         for complaint, times in rows.complaints.items():
@@ -163,19 +163,19 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
         one = Refusals()
         one.add(refused, 0)
         refusals.setdefault(refused.reason, Refusals()).join(one, path)
-    planned, outside = within(told, span)
-    if totals and not told:
+    planned, outside = within(verdicts, span)
+    if totals and not verdicts:
         planned, counts.ordered = _episodes_of(max(totals, key=lambda one: one.episodes), span), True
     counts.take(planned)
     counts.refused = {reason: one.count for reason, one in refusals.items()}
-    for reason, number in ((OUTSIDE, len(outside)), (REPEATED, taken - len(told))):
+    for reason, number in ((OUTSIDE, len(outside)), (REPEATED, taken - len(verdicts))):
         if number:
             counts.refused[reason] = number
     counts.marks = marked(planned, span)
     counts.countable = bool(files.rows) or not files.foreign
     counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
     if counts.why and (not counts.verdicts or outside):
-        counts.why += proposed(files, identity, span, told)
+        counts.why += proposed(files, identity, span, verdicts)
     if not counts.countable:
         counts.why = counts.why or ": ".join(files.foreign[0])
     return counts
@@ -198,20 +198,20 @@ def _episodes_of(counted: Count, span: Span) -> Verdicts:
     return {first + at: at < counted.successes for at in range(counted.episodes)}
 
 
-def _join(told: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
+def _join(verdicts: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
     """The first record with a verdict counts, whatever the verdict; where none has one, it is errored."""
     for index, verdict in further:
-        if told.get(index) is None:
-            told[index] = verdict
+        if verdicts.get(index) is None:
+            verdicts[index] = verdict
 
 
-def within(told: Verdicts, span: Span) -> tuple[Verdicts, list[int]]:
+def within(verdicts: Verdicts, span: Span) -> tuple[Verdicts, list[int]]:
     """The planned episodes among these, and the others."""
     first, count = span
     if not count:
-        return told, []
-    planned = {index: verdict for index, verdict in told.items() if first <= index < first + count}
-    return planned, sorted(index for index in told if index not in planned) if len(planned) < len(told) else []
+        return verdicts, []
+    planned = {index: verdict for index, verdict in verdicts.items() if first <= index < first + count}
+    return planned, sorted(index for index in verdicts if index not in planned) if len(planned) < len(verdicts) else []
 
 
 def steps(files: Files) -> Counts:
@@ -256,18 +256,18 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
     if len(attempts) == 1:
         return attempts[0][1]
     counts = Counts()
-    told: Verdicts = {}
+    verdicts: Verdicts = {}
     single = _whole_attempt(attempts, span)
     for part, one in attempts:
         if not one.ordered or one is single:
-            _join(told, within(unmarked(one.marks, part), span)[0].items())
+            _join(verdicts, within(unmarked(one.marks, part), span)[0].items())
         counts.rows += one.rows
         counts.why = one.why or counts.why
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
     counts.countable = all(one.countable for _, one in attempts)
-    counts.take(told)
-    counts.marks = marked(told, span)
+    counts.take(verdicts)
+    counts.marks = marked(verdicts, span)
     if single and all(one.ordered for _, one in attempts):  # a count may be of more than was planned
         counts.records, counts.successes, counts.failures = single.records, single.successes, single.failures
         counts.marks = single.marks
@@ -298,9 +298,9 @@ class _Why:
         self.refusals, self.complaints = refusals, complaints
 
     def sentence(self, outside: list[int], over: bool) -> str:
-        told = [self._refused(reason) for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE)]
-        told += [self._errored(), self._outside(outside)]
-        said = [one for one in told if one]
+        reasons = [self._refused(reason) for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE)]
+        reasons += [self._errored(), self._outside(outside)]
+        said = [one for one in reasons if one]
         if over and not said:
             said = [one for one in [self._refused(TORN)] if one]
         return "; ".join(said[:3])

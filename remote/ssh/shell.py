@@ -243,9 +243,9 @@ class ShellTransport(ABC):
             try:
                 return self._run(request)
             except self.foreign as error:
-                told = self._explain(error)
+                shown = self._explain(error)
                 self._drop()
-                raise told from error
+                raise shown from error
             except BaseException:
                 self._drop()
                 raise

@@ -34,12 +34,12 @@ class Between:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is decided, and how much is not."""
-        told = [_sentence(policy, one) for policy, one in self.rows if one.decided]
+        decided = [_sentence(policy, one) for policy, one in self.rows if one.decided]
         if undecided := sum(not one.decided for _, one in self.rows):
-            told.append(
+            decided.append(
                 f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
             )
-        return tuple(told)
+        return tuple(decided)
 
 
 def compare_runs(before: Collected, after: Collected) -> Between:

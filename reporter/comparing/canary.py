@@ -55,9 +55,9 @@ class CanaryCombo:
     @property
     def words(self) -> str:
         found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
-        told = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
+        texts = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
         counted = several(self.compared, "episode")
-        return f"{counted} run alone once more: {'; '.join(told) or 'all went the same'}{self._unseen}"
+        return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{self._unseen}"
 
     @property
     def _unseen(self) -> str:

@@ -133,12 +133,12 @@ def _basis(one: Comparison) -> str:
 
 def _unknown(one: Comparison, causes: Causes) -> str:
     """How many episodes the claim leaves out, and why they are not there."""
-    told = [
+    reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, one.environment))) else "")
         for policy, count in zip((one.a, one.b), one.unknown, strict=True)
         if count
     ]
-    return f" Errored, missing or contradictory: {' and '.join(told)}; counted against it, nothing is decided."
+    return f" Errored, missing or contradictory: {' and '.join(reasons)}; counted against it, nothing is decided."
 
 
 def _undecided(group: EnvironmentComparisons) -> str:
@@ -220,9 +220,9 @@ def _place(one: Graded) -> str:
 def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
-        told = "; ".join(f"{one.a} and {one.b} {_place(one).lower()}" for one in some[:PAIRS_TOLD])
+        pairs = "; ".join(f"{one.a} and {one.b} {_place(one).lower()}" for one in some[:PAIRS_TOLD])
         more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
-        yield f"Not decided by {metric}: {told}{more}."
+        yield f"Not decided by {metric}: {pairs}{more}."
 
 
 def _kind(one: KindComparison) -> str:

@@ -83,8 +83,8 @@ class Graded(Tested):
 
 
 def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
-    told = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
-    found = [(record, value) for record in told if (value := record.metric(metric)) is not None]
+    completed = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
+    found = [(record, value) for record in completed if (value := record.metric(metric)) is not None]
     values = {record.episode: value for record, value in found}
     return Scores(
         Arm(

@@ -41,15 +41,15 @@ def compare_kinds(merged: Mapping[Combo, MergedCombo], sides: Mapping[Combo, Sid
     kinds = {combo: _kinds(merged[combo]) for combo, side in sides.items() if isinstance(side, Arm)}
     frequent = Counter(kind for one in kinds.values() for kind in one.values())
     frequent.pop("", None)
-    told = [kind for kind, _ in frequent.most_common(KINDS)]
+    most_common = [kind for kind, _ in frequent.most_common(KINDS)]
     pairs = list(combinations(dict.fromkeys(policy for policy, _ in kinds), 2))
-    if not told or len(told) * len(pairs) > MOST or set(told) == {ERRORED}:
+    if not most_common or len(most_common) * len(pairs) > MOST or set(most_common) == {ERRORED}:
         return ()
     environments = list(dict.fromkeys(environment for _, environment in kinds))
     found = []
     for a, b in pairs:
         both = [name for name in environments if {(a, name), (b, name)} <= kinds.keys()]
-        for kind in told:
+        for kind in most_common:
             arms = [[_arm(sides[policy, name], kinds[policy, name], kind) for policy in (a, b)] for name in both]
             usable = [
                 (name, first, second)

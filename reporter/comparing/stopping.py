@@ -67,8 +67,8 @@ class Standing:
 
     def as_data(self) -> dict[str, object]:
         planned = self.planned
-        told = {"environment": planned.environment, "a": planned.a, "b": planned.b}
-        return {**told, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
+        data = {"environment": planned.environment, "a": planned.a, "b": planned.b}
+        return {**data, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
 
 
 def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[Standing, ...]:
@@ -115,8 +115,8 @@ class Stopping:
 
     def lines(self) -> str:
         """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
-        told = (standing for standing in self.standings if standing.final)
-        return "".join(json.dumps(standing.as_data(), ensure_ascii=False) + "\n" for standing in told)
+        final = (standing for standing in self.standings if standing.final)
+        return "".join(json.dumps(standing.as_data(), ensure_ascii=False) + "\n" for standing in final)
 
     def comparisons(self, environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
         """Those that were planned and whose policies both have completed episodes."""

@@ -62,9 +62,9 @@ def _sum(found: Sequence[Aggregate]) -> AggregateCounts:
 
 def _mean(name: str, found: Sequence[Aggregate]) -> float:
     """Weighed by episodes; 0 episodes weigh as one, so that there is a mean at all."""
-    told = [(aggregate.metrics[name], max(1, aggregate.episodes)) for aggregate in found if name in aggregate.metrics]
-    total = sum(weight for _, weight in told)
-    return sum(value * (weight / total) for value, weight in told)
+    values = [(aggregate.metrics[name], max(1, aggregate.episodes)) for aggregate in found if name in aggregate.metrics]
+    total = sum(weight for _, weight in values)
+    return sum(value * (weight / total) for value, weight in values)
 
 
 @dataclass(frozen=True)

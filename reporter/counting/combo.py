@@ -123,7 +123,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
     wanted = histories[0].session.results.metrics if histories else ()
     means = _told(tally, wanted) if tally else metrics(records, wanted)
     absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else set()
-    told = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
+    completeness = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
     contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
     return ComboSummary(
         policy=combo[0],
@@ -135,7 +135,7 @@ def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSumma
         rate_of_planned=(
             proportion(counts.successes, counts.planned, found.starts) if counts and counts.completed else None
         ),
-        ending=ending(histories, told, contributing, run_over=run_over),
+        ending=ending(histories, completeness, contributing, run_over=run_over),
         metrics=means,
         metrics_absent=tuple(name for name in wanted if name in absent),
         bounds=_bounds(counts) if counts and counts.completed else None,

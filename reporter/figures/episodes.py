@@ -196,17 +196,17 @@ def failure_kinds(summary: Summary) -> Plate | None:
     """None where no record says how it failed."""
     if not any(combo.failures and combo.failures.field for combo in summary.combos):
         return None
-    told = {combo.key: combo.failures for combo in summary.combos if combo.failures and _tells(combo)}
+    by_combo = {combo.key: combo.failures for combo in summary.combos if combo.failures and _tells(combo)}
     totals = Counter[str]()
-    for failures in told.values():
+    for failures in by_combo.values():
         totals.update(dict(failures.counts))
     most = (kind for kind, _ in totals.most_common(len(SPARE)))
     every = {**dict(zip(most, SPARE, strict=False)), **REST}
-    seen = {colour for failures in told.values() for colour, _ in _segments(failures, every)}
+    seen = {colour for failures in by_combo.values() for colour, _ in _segments(failures, every)}
     colours = {kind: colour for kind, colour in every.items() if colour in seen}
-    numbered = len(told) <= NUMBERED
+    numbered = len(by_combo) <= NUMBERED
     groups = [
-        [combo for combo in summary.combos if combo.key in told and combo.environment == name][:BARS]
+        [combo for combo in summary.combos if combo.key in by_combo and combo.environment == name][:BARS]
         for name in summary.environments
     ]
     return Plate(

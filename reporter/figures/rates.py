@@ -67,8 +67,8 @@ def heat_map(summary: Summary) -> Plate | None:
     map_ = _Map(grid, (columns, labels), left, width, combos, counted=width >= room)
     shown = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
     if not map_.worded:
-        told = "Successes of completed episodes" if map_.counted else "Success rates, rounded to whole per cent"
-        shown = f"{told}; a dot marks missing or errored episodes. The tables below have rates and intervals."
+        title = "Successes of completed episodes" if map_.counted else "Success rates, rounded to whole per cent"
+        shown = f"{title}; a dot marks missing or errored episodes. The tables below have rates and intervals."
     if len(columns) < len(grid.columns) or len(rows) < len(grid.rows):
         shown += f" The first {len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
     size = (left + width * len(columns), map_.top + map_.height * len(rows) + MAP_FOOT)

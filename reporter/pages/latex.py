@@ -145,12 +145,12 @@ def _cell(combo: ComboSummary | None, summary: Summary, style: _Style) -> str:
     """`$73.0^{+8.4}_{-9.8}$ (73/100)` with its letters; bold where it is better than every other policy."""
     if combo is None or combo.rate is None or combo.rate.rate is None or combo.rate.interval is None:
         return escape(NOTHING)
-    told = style.rate(combo.rate.rate, combo.rate.interval)
+    text = style.rate(combo.rate.rate, combo.rate.interval)
     if uniquely_best(combo, summary):
-        told = rf"\boldmath{told}\unboldmath{{}}"
+        text = rf"\boldmath{text}\unboldmath{{}}"
     counted = "" if style.columns > COUNTED else f" ({escape(of(combo.rate))})"
     word = summary.comparisons.letters_of(*combo.key)
-    return told + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
+    return text + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:

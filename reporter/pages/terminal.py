@@ -44,6 +44,6 @@ def _between(interval: tuple[float, float] | None) -> str:
 
 def findings(summary: Summary) -> list[str]:
     """A sentence for all findings that say the same of several places; the first ones, and how many more there are."""
-    told = alike((one.where, one.what) for one in summary.quality.findings)
-    more = [f"and {len(told) - FINDINGS_MOST} more findings in the report"] if len(told) > FINDINGS_MOST else []
-    return told[:FINDINGS_MOST] + more
+    sentences = alike((one.where, one.what) for one in summary.quality.findings)
+    more = [f"and {len(sentences) - FINDINGS_MOST} more findings in the report"] if len(sentences) > FINDINGS_MOST else []
+    return sentences[:FINDINGS_MOST] + more

@@ -86,11 +86,11 @@ def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
         path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
-        told: defaultdict[Combo, dict[Told, EpisodeRecord | Aggregate]] = defaultdict(dict)
+        by_combo: defaultdict[Combo, dict[Told, EpisodeRecord | Aggregate]] = defaultdict(dict)
         for one in file.entries:
             episode = one.episode if isinstance(one, EpisodeRecord) else None
-            told[one.combo].setdefault((one.attempt, episode), one)
-        for combo, entries in told.items():
+            by_combo[one.combo].setdefault((one.attempt, episode), one)
+        for combo, entries in by_combo.items():
             shares[combo].append(_Share(file, path, entries))
     return shares
 
@@ -129,8 +129,8 @@ def _tell_apart(combo: Combo, shares: Sequence[_Share]) -> None:
             share.file.rename({combo: policy})
         own = group[0].file
         other = next(file for file in firsts if file is not own).path
-        told = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
-        own.defect(0, f"{told} {policy!r}")
+        reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
+        own.defect(0, f"{reason} {policy!r}")
 
 
 def _labels(prefixes: Sequence[tuple[str, ...]], files: set[tuple[str, ...]]) -> list[str]:

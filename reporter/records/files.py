@@ -150,8 +150,8 @@ def _named(reading: Reading, context: Context, row: Any) -> Any:
         return row
     identity = context.identity
     environment = identity.environment_field.find(row)
-    told = environment if reading.format in NAME_ENVIRONMENT and isinstance(environment, str) else None
-    policy, place = _combo_of(context, told)
+    named = environment if reading.format in NAME_ENVIRONMENT and isinstance(environment, str) else None
+    policy, place = _combo_of(context, named)
     row = dict(row)
     for field, name, own in (
         (identity.policy_field, policy, context.policy),

@@ -50,8 +50,8 @@ def policy(path: str, environments: Collection[str] = ()) -> str:
     """
     tasks = {name.casefold() for environment in environments for name in (environment, environment.rpartition("/")[2])}
     folders = _telling(f"{PurePosixPath(path).parent}/out")
-    told = (name for name in reversed(folders) if name.casefold() not in tasks)
-    return next(told, (UNNAMED, *_telling(path))[-1])
+    candidates = (name for name in reversed(folders) if name.casefold() not in tasks)
+    return next(candidates, (UNNAMED, *_telling(path))[-1])
 
 
 def _telling(path: str) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ class Reading:
         self.records = [one.but(policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 
-    def _record(self, context: Context, line: int, told: Record, row: dict[str, Any]) -> EpisodeRecord:
+    def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity
         seed = None if identity.seed.word else integer(identity.seed.find(row))
         known = {identity.policy_field.name, identity.environment_field.name}
@@ -186,16 +186,16 @@ class Reading:
             known.add(identity.seed.name)
         if not isinstance(row.get(identity.episode.name), str):
             known.add(identity.episode.name)
-        if told.complaint:
-            self.defect(line, told.complaint)
+        if record.complaint:
+            self.defect(line, record.complaint)
         elif not identity.success.tests:
             known.add(identity.success.name)
         metrics, extra = self._fields(row, known, context.rules.metrics, line)
         return EpisodeRecord(
-            policy=sys.intern(told.policy),
-            environment=sys.intern(told.environment),
-            episode=told.index,
-            verdict=Verdict.MEASURED if identity.success.word else _VERDICTS[told.verdict],
+            policy=sys.intern(record.policy),
+            environment=sys.intern(record.environment),
+            episode=record.index,
+            verdict=Verdict.MEASURED if identity.success.word else _VERDICTS[record.verdict],
             seed=seed,
             metrics=metrics,
             extra=extra,

@@ -178,9 +178,9 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
                 numbered[record.policy, record.environment, record.session, record.attempt].add(folder)
     for folders in numbered.values():
         if len(folders) > 1:
-            told = "number their episodes alike, and only one of each number counts"
+            reason = "number their episodes alike, and only one of each number counts"
             advice = "make each an environment of its own"
-            yield Defect(min(folders), 0, f"{len(folders)} folders of one combo {told}: {advice}")
+            yield Defect(min(folders), 0, f"{len(folders)} folders of one combo {reason}: {advice}")
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
@@ -189,9 +189,9 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
     for one in aggregates:
         counts[one.policy, one.environment, one.session, one.attempt].append(one)
     for found in counts.values():
-        told = {f"{one.successes} of {one.episodes}" for one in found}
-        if len(told) > 1:
-            yield Defect(found[0].source, 0, f"{len(told)} files count differently: {', '.join(sorted(told))}")
+        values = {f"{one.successes} of {one.episodes}" for one in found}
+        if len(values) > 1:
+            yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 
 
 def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:

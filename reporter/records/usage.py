@@ -94,17 +94,17 @@ def parse_usage(text: str) -> tuple[tuple[Sample, ...], list[Defect]]:
     nothing to tell."""
     found = [(number, _LINE.fullmatch(line)) for number, line in enumerate(text.split("\n")[:-1], 1)]
     samples = sorted((_sample(match) for _, match in found if match), key=lambda sample: sample.time)
-    told = "no line of how busy the machine was: left out"
-    return tuple(samples), [Defect(PATH, number, told) for number, match in found if not match]
+    complaint = "no line of how busy the machine was: left out"
+    return tuple(samples), [Defect(PATH, number, complaint) for number, match in found if not match]
 
 
 def track(samples: Sequence[Sample], value: Callable[[Sample], float | None], count: int = BINS) -> tuple[Bin, ...]:
     """A value over time in at most `count` bins of the same length; where it is not known there is none."""
-    told = [(sample.time, number) for sample in samples if (number := value(sample)) is not None]
-    if len(told) <= count:
-        return tuple(Bin(time, number, number, number) for time, number in told)
-    start, length = told[0][0], (told[-1][0] - told[0][0]) / count or 1.0
-    groups = groupby(told, key=lambda entry: min(int((entry[0] - start) / length), count - 1))
+    points = [(sample.time, number) for sample in samples if (number := value(sample)) is not None]
+    if len(points) <= count:
+        return tuple(Bin(time, number, number, number) for time, number in points)
+    start, length = points[0][0], (points[-1][0] - points[0][0]) / count or 1.0
+    groups = groupby(points, key=lambda entry: min(int((entry[0] - start) / length), count - 1))
     return tuple(_bin(list(group)) for _, group in groups)
 
 
@@ -136,12 +136,12 @@ def _most(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _mean(told: Sequence[tuple[float, float]]) -> float | None:
+def _mean(points: Sequence[tuple[float, float]]) -> float | None:
     """Over time, from one moment straight to the next: samples become fewer as a run grows long."""
-    span = told[-1][0] - told[0][0] if told else 0.0
+    span = points[-1][0] - points[0][0] if points else 0.0
     if span <= 0:
-        return told[0][1] if told else None
-    return fsum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in pairwise(told)) / span
+        return points[0][1] if points else None
+    return fsum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in pairwise(points)) / span
 
 
 def gpu_indexes(samples: Iterable[Sample]) -> tuple[int, ...]:

@@ -167,8 +167,8 @@ class _Linking:
             dense = range(min(episodes), max(episodes) + 1)
             missing = gaps((dense,), sorted(episodes))
             if missing and len(episodes) * 2 > len(dense):
-                told = f"no video of {describe(missing)}, between episodes that have one"
-                self.tell(f"{policy} × {environment}", told)
+                complaint = f"no video of {describe(missing)}, between episodes that have one"
+                self.tell(f"{policy} × {environment}", complaint)
 
 
 def _claim(record: EpisodeRecord) -> str:

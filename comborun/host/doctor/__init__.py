@@ -52,8 +52,8 @@ def main(arguments: list[str]) -> int:
     findings = [*machine.bash(box)]
     if all(finding.level is Level.OK for finding in findings):  # else an old bash is the only finding
         findings += examine(box)
-    told = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
-    sys.stdout.buffer.write(json.dumps({**told, "clock": [begin, time.time()]}).encode())
+    document = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
+    sys.stdout.buffer.write(json.dumps({**document, "clock": [begin, time.time()]}).encode())
     sys.stdout.flush()
     asking.end_asked()
     os._exit(0)

@@ -164,8 +164,8 @@ def logout(box: Box) -> Iterator[Finding]:
 
 def _loginctl(box: Box, what: str, *command: str) -> str:
     """`yes` or `no`; empty where it does not say."""
-    told = re.search(f"^{what}=(yes|no)$", box.ask("loginctl", *command, "-p", what)[1], re.MULTILINE)
-    return told[1] if told else ""
+    answer = re.search(f"^{what}=(yes|no)$", box.ask("loginctl", *command, "-p", what)[1], re.MULTILINE)
+    return answer[1] if answer else ""
 
 
 def _kill_user_processes(box: Box) -> Iterator[Finding]:
@@ -319,12 +319,12 @@ def lease_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
 def _leases_of(file: str, user: str) -> Iterator[Finding]:
     """What a run has promised; a file that is none of ours says nothing, since others may write there."""
     try:
-        told = json.loads("" if os.path.islink(file) else files.read_text(file))
-        promises = [one for one in told["promises"][:_MOST_LEASES] if not os.path.exists(f"{one['at']}/end")]
+        rows = json.loads("" if os.path.islink(file) else files.read_text(file))
+        promises = [one for one in rows["promises"][:_MOST_LEASES] if not os.path.exists(f"{one['at']}/end")]
         if not promises:
             return
         parts = [several(len(promises), "session"), *promised(promises)]
-        alive = process.alive(told["dispatcher"], told["start"], told["boot"])
+        alive = process.alive(rows["dispatcher"], rows["start"], rows["boot"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
     run = os.path.basename(file)[: -len(".lease")]

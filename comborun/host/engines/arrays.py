@@ -116,8 +116,8 @@ class Arrays:
         if not self.places:
             return "", []
         arrays = self._live()
-        *told, share = slurm.shares(self.places, [*arrays.values(), tasks])
-        self._tell(dict(zip(arrays, told)))
+        *others, share = slurm.shares(self.places, [*arrays.values(), tasks])
+        self._tell(dict(zip(arrays, others)))
         turn = slurm.turn(self.places, list(arrays), self._running(), share)
         return f"%{share}", [f"--dependency={turn}"] if turn else []
 
@@ -131,10 +131,10 @@ class Arrays:
 
     def _tell(self, shares: dict[str, int]) -> str:
         """Tell Slurm what is new of the shares."""
-        told = _pairs(self._shares)
+        pairs = _pairs(self._shares)
         refusals = []
         for array, share in shares.items():
-            if told.get(array) != str(share):
+            if pairs.get(array) != str(share):
                 refusal = self.cluster.order("scontrol", "update", f"jobid={array}", f"ArrayTaskThrottle={share}")
                 if refusal:
                     refusals.append(refusal)
