@@ -78,8 +78,8 @@ def test_on_a_terminal_they_take_six_lines_and_the_rest_is_counted(
     _, _, *claims, more = head
     assert len(claims) <= 6
     shown = sum(line.startswith("- ") for line in claims)
-    assert more == f"{len(report.summary.claims.told) - shown} more in the report"
-    assert " ".join(line[2:] for line in claims) == " ".join(report.summary.claims.told[:shown])
+    assert more == f"{len(report.summary.claims.sentences) - shown} more in the report"
+    assert " ".join(line[2:] for line in claims) == " ".join(report.summary.claims.sentences[:shown])
 
 
 def test_the_first_claim_is_told_however_long_it_is(
