@@ -105,15 +105,15 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         raise UserError(f"{session.name} runs in {box.runtime}", "Compose starts containers of docker")
     if session.around.links or box.options:
         key = "`workdir: {link_from: ...}`" if session.around.links else "`container.options`"
-        raise UserError(f"{session.name} has {key}, which a Compose file has no word for", "leave it out of this grid")
+        raise UserError(f"{session.name} has {key}, which a Compose file can't express", "leave it out of this grid")
     unsayable = {_XVFB: session.display and session.display.own, _PER_HOST: session.request.per_host}
     if key := next((key for key, present in unsayable.items() if present), ""):
-        raise UserError(f"{session.name} has `{key}`, which a Compose file has no word for", _INSTEAD[key])
+        raise UserError(f"{session.name} has `{key}`, which a Compose file can't express", _INSTEAD[key])
     words = (*session.command, *(word for _, word in session.variables), *session.around.words)
     missing = (match["name"] for word in words for match in _WORD.finditer(word))
     if asked := next((name for name in missing if name not in {None, "HOME", *values}), ""):
         raise UserError(
-            f"{session.name} needs {asked}, which is known when comborun starts it", "start it with combo run"
+            f"{session.name} needs {asked}, which is known only when comborun starts it", "start it with combo run"
         )
     variables = {name: expanded(word, values) for name, word in session.variables}
     shown = {"DISPLAY": values["COMBORUN_DISPLAY"]} if session.display else {}

@@ -244,7 +244,11 @@ def ended_by(end: End) -> str:
 
 def _missing(end: End, session: Session | None) -> str:
     """Why an exit with 0 is no success."""
-    if session and session.evidence.beside_records and (not session.results.has_records or end.records >= session.count):
+    if (
+        session
+        and session.evidence.beside_records
+        and (not session.results.has_records or end.records >= session.count)
+    ):
         return f"exit code 0, without {session.evidence.beside_records}"
     if session is None or not end.records:
         return "exit code 0, but no results"

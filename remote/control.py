@@ -127,7 +127,7 @@ def await_first(transport: Transport, directory: str) -> Beginning:
     try:
         return Beginning(done.code)
     except ValueError:
-        raise HostError(f"{directory} on {transport.host} can't be looked at", done.complaint) from None
+        raise HostError(f"{directory} on {transport.host} can't be read", done.complaint) from None
 
 
 def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -> bool:

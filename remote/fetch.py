@@ -110,7 +110,11 @@ def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | No
 
 
 def fetch_files(
-    transport: Transport, run_dir: str, mirror: Path, wanted: Collection[PurePosixPath], on_progress: Callable[[int], object]
+    transport: Transport,
+    run_dir: str,
+    mirror: Path,
+    wanted: Collection[PurePosixPath],
+    on_progress: Callable[[int], object],
 ) -> Fetched:
     """Bring these files of the outputs of attempts, too, such as videos; `on_progress` gets how many files have come."""
     copy = Mirror(mirror)
@@ -189,7 +193,8 @@ class _Fetching:
             self._take(piece)
         if not answer.complete:
             raise HostError(
-                f"the answer of {self._transport.host} was cut off", done.complaint or "the same command again goes on"
+                f"the answer of {self._transport.host} was cut off",
+                done.complaint or "the same command again continues",
             )
         again = answer.more or "whole" in dict(self._again()).values()
         if again and self._progress == before:
@@ -272,15 +277,15 @@ class _Fetching:
         if self._size + coming - self._room_of(piece.path) > self._most or self._taken + coming > 2 * self._most:
             raise UserError(
                 f"the results of {PurePosixPath(self._run_dir).name} are more than {self._most / GIB:.3g} GiB,"
-                f" which is the most that is brought here; the next file is {piece.path}",
-                "combo report --max-size 200GiB brings more; whole files that came stay",
+                f" which is the limit for one copy; the next file is {piece.path}",
+                "combo report --max-size 200GiB copies more; complete files stay",
             )
         free = shutil.disk_usage(self._mirror.directory).free
         if free - piece.size < KEPT_FREE:
             raise UserError(
                 f"the disk of {self._mirror.directory} has {free / GIB:.3g} GiB left, and {piece.path} of"
                 f" {piece.size / GIB:.3g} GiB would leave less than {KEPT_FREE / GIB:.3g}",
-                "make room, or put XDG_DATA_HOME on another disk; whole files that came stay",
+                "make room, or put XDG_DATA_HOME on another disk; complete files stay",
             )
 
     def _too_early(self, path: PurePosixPath) -> bool:

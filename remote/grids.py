@@ -30,7 +30,7 @@ def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
     for text in filter(says_something, dict.fromkeys(combo.settings.setup for combo in grid.combos)):
         done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
         if done.code:
-            raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "mind quotes, `fi` and `done`")
+            raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "check quotes, `fi` and `done`")
     return grid
 
 

@@ -34,12 +34,12 @@ def ask(
     wanted = (name for name, source in secrets.items() if source == "host")
     done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))
     if done.code:
-        raise HostError(f"{transport.host} can't say what it is", done.complaint)
+        raise HostError(f"{transport.host} can't report its facts", done.complaint)
     answer = program.answer(transport, done)
     try:
         return _facts(transport.host, answer)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise HostError(f"{transport.host} did not say what it is", repr(error)) from error
+        raise HostError(f"{transport.host} did not report its facts", repr(error)) from error
 
 
 def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:

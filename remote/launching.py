@@ -125,7 +125,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     facts = ask(transport, grid.secrets, grid.host_python, named)
     check(facts, request.multiplexer, windows=not request.slurm)
     if facts.absent and not request.force:
-        raise UserError(complaint(facts.absent, facts.called), "put it right, or add --force to start all the same")
+        raise UserError(complaint(facts.absent, facts.called), "fix that, or add --force to start anyway")
     plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
@@ -163,7 +163,7 @@ def settle(
             notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
         elif launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*publication.notes, *kept, *launched.changes))
-    raise HostError(f"other launches changed the run of {draft.plan.grid} all the while", "launch it again")
+    raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:

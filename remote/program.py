@@ -104,7 +104,7 @@ stream = sys.stdin.buffer
 try:
     sources = json.loads(zlib.decompress(stream.read(int(stream.readline()))))
 except (ValueError, zlib.error):
-    sys.exit("what arrived is not what was sent")
+    sys.exit("the data arrived changed")
 class Sent:
     def find_spec(self, name, path=None, target=None):
         return ModuleSpec(name, self, is_package=sources[name][0]) if name in sources else None

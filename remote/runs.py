@@ -143,7 +143,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     roots = tuple(dict.fromkeys(roots))
     done = program.run_packed(transport, "runs", "list", *roots, timeout=30, python=program.Python(roots=roots))
     if done.code:
-        raise HostError(f"the runs on {transport.host} can't be looked at", done.complaint)
+        raise HostError(f"the runs on {transport.host} can't be read", done.complaint)
     found: dict[str, tuple[tuple[str, int], Run]] = {}
     for below in program.answer(transport, done):
         started = ""
@@ -212,7 +212,7 @@ def _asked(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
     roots = tuple(dict.fromkeys(run.directory.rpartition("/")[0] for run in runs))
     done = program.run_packed(transport, "runs", *words, timeout=600, python=program.Python(roots=roots))
     if done.code:
-        raise HostError(f"the runs on {transport.host} can't be looked at", done.complaint)
+        raise HostError(f"the runs on {transport.host} can't be read", done.complaint)
     return program.answer(transport, done)
 
 

@@ -137,7 +137,7 @@ def _survey(entry: Shipped, folder: Path) -> Shipment:
         _check_size(entry, found)
         items = tuple(_item(source, path, place) for path, place in found)
     except OSError as error:
-        raise UserError(f"sync: {error.filename} can't be read: {error.strerror}", "exclude it, or mend it") from None
+        raise UserError(f"sync: {error.filename} can't be read: {error.strerror}", "exclude it, or fix it") from None
     return Shipment(entry, source, target, items)
 
 

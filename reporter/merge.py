@@ -124,14 +124,18 @@ class _Episode:
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The first verdict of each attempt that has one."""
-        verdicts_by_attempt = [[record.verdict for record in records if record.success is not None] for records in self._attempts]
+        verdicts_by_attempt = [
+            [record.verdict for record in records if record.success is not None] for records in self._attempts
+        ]
         return tuple(verdicts[0] for verdicts in verdicts_by_attempt if verdicts)
 
     @property
     def repeats(self) -> set[bool]:
         """Whether the repetitions within an attempt differ: a value per attempt that has some."""
         contents_by_attempt = [[content(record) for record in records] for records in self._attempts]
-        return {any(content != contents[0] for content in contents) for contents in contents_by_attempt if len(contents) > 1}
+        return {
+            any(content != contents[0] for content in contents) for contents in contents_by_attempt if len(contents) > 1
+        }
 
     @property
     def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:

@@ -181,7 +181,11 @@ def summarize(collected: Collected) -> Report:
 
 def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:
     """By every metric that the grid names for it."""
-    named = {(name, combo[1]) for combo, histories in collected.by_combo.items() for name in histories[0].session.results.compare}
+    named = {
+        (name, combo[1])
+        for combo, histories in collected.by_combo.items()
+        for name in histories[0].session.results.compare
+    }
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):

@@ -129,7 +129,7 @@ def check_rule(comparison: Comparison, choice: Choice | None) -> None:
     if choice == "rerun" and anew:
         names = ", ".join(f"{change.policy} in {change.environment}" for change in anew[:12])
         raise UserError(
-            f"{names}: compared by a rule that was fixed before the first episode; no such comparison can begin anew",
+            f"{names}: compared by a rule that was fixed before the first episode; such a comparison can't start again",
             "--new starts another run, with comparisons of its own; --changed keep leaves this one as it is",
         )
 
@@ -322,6 +322,6 @@ def _check_servers(before: Plan, after: Plan) -> None:
     for server in after.servers:
         if had.get(server.name, server.digest) != server.digest:
             raise UserError(
-                f"the server `{server.name}` is defined otherwise than in the run that this grid has",
+                f"the server `{server.name}` differs from the one in this grid's run",
                 "another run of it: `--new`; or give the new server another name",
             )

@@ -195,7 +195,7 @@ def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
     if counted and not names & TELLS_HOW_MANY:
         message = "`command` has no {episodes}: how many are run is up to the program"
-        hint = f"hand the number over, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
+        hint = f"pass the number, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
         yield draft.at_value(use.path, message, hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
     numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)

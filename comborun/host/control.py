@@ -146,7 +146,7 @@ class Steering:
             if not names:
                 self._say(self.id, f"no session has {word[2:]}")
         elif not word or word.startswith("-"):
-            raise Refusal(USAGE, "retry wants names of sessions, --failed or --stalled")
+            raise Refusal(USAGE, "retry needs names of sessions, --failed or --stalled")
         else:
             names = self._known(words)
         again = [self._retry_one(name) for name in names]

@@ -43,7 +43,7 @@ def received(digest: str) -> Any:
     """The JSON document on standard input, compressed, whose SHA-256 is told."""
     data = sys.stdin.buffer.read()
     if hashlib.sha256(data).hexdigest() != digest:
-        raise Refusal(76, "what arrived is not what was sent")
+        raise Refusal(76, "the data arrived changed")
     return json.loads(zlib.decompress(data))
 
 

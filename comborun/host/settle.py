@@ -335,7 +335,7 @@ def settle(run: str, given: Mapping[str, str] | None = None) -> int:
     if given is not None:
         _prepare(settling, given)
     if not settling.lock.take(setting("COMBORUN_LOCK_S", 60.0)):
-        raise Refusal(BUSY, "somebody else submits or settles this run just now")
+        raise Refusal(BUSY, "another process submits or settles this run now")
     try:
         if settling.person:
             files.remove(settling.layout.stopped)

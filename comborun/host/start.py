@@ -146,7 +146,9 @@ class Start:
                 said = "\n".join(files.read_text(self.layout.out).splitlines()[-3:])
                 raise Refusal(code if code > 0 else 128 - code, f"the dispatcher ended with code {code}: {said}")
             if time.monotonic() > deadline:
-                raise Refusal(BUSY, f"another process than a dispatcher holds {self.layout.lock} (`fuser -v` shows it)")
+                raise Refusal(
+                    BUSY, f"a process that is not a dispatcher holds {self.layout.lock} (`fuser -v` shows it)"
+                )
             self._until_free()
 
     def _detached(self) -> subprocess.Popen[bytes]:

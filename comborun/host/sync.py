@@ -166,7 +166,7 @@ class _Receiving:
                 left -= len(chunk)
             os.fchmod(file.fileno(), item["mode"] & 0o777)
         if digest.hexdigest() != item["sha256"]:
-            raise Refusal(76, "what arrived is not what was sent: nothing was changed")
+            raise Refusal(76, "the data arrived changed: nothing was changed")
 
 
 def _cut() -> Refusal:

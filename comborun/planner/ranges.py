@@ -44,7 +44,7 @@ def range_session(session: Session, first: int, count: int) -> Session:
         raise UserError(
             f"{_label(session)} can't be told to run the episodes {first} to {first + count - 1} alone:"
             " its command takes no range",
-            "hand both over, such as `--first {first_episode} --episodes {episodes}`",
+            "pass both, such as `--first {first_episode} --episodes {episodes}`",
         )
     name = f"{name_of_combo(session)}{range_suffix(first, count)}"
     return _named(replace(session, first=first, count=count), name)
@@ -67,7 +67,7 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
         raise UserError(
             f"{_label(session)} can't be told to run {most} of its {session.count} {session.unit}s:"
             " its command takes no {episodes}",
-            f"hand the number over, such as `--episodes {{episodes}}`, or do without the {purpose} test",
+            f"pass the number, such as `--episodes {{episodes}}`, or do without the {purpose} test",
         )
     if not session.count:
         raise UserError(

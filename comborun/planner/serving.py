@@ -86,7 +86,7 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
     for server in plan.servers:
         if missing := [gpu for gpu in server.request.only if gpu not in plan.gpus]:
             message = f"the server {server.name} is to use GPU {missing[0]}, which this host does not have"
-            raise UserError(message, "mend its `use_gpus`, or check `nvidia-smi -L` on the host")
+            raise UserError(message, "fix its `use_gpus`, or check `nvidia-smi -L` on the host")
 
 
 def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:

@@ -53,7 +53,7 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
     if isinstance(error, ChannelException):
         return HostError(f"{where} opens no session: {error.text}", "it limits sessions (MaxSessions); close others")
     text = str(error) or "the connection was closed"
-    return HostError(f"the connection to {where} was lost: {text}", "the next try connects anew")
+    return HostError(f"the connection to {where} was lost: {text}", "the next try connects again")
 
 
 def hop_failed(error: HostError, hop: Target, target: Target) -> HostError:

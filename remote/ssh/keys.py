@@ -307,7 +307,7 @@ def _login(target: Target) -> str:
 def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> HostError:
     old = next((key for key in known if key.type == kind), known[0])
     return HostError(
-        f"the host key of {target.name} ({target.known_as}) has changed: it may be another machine that answers\n"
+        f"the host key of {target.name} ({target.known_as}) has changed: another machine may be answering\n"
         f"  known:   {old.type} {fingerprint(old.blob)} ({old.place})\n"
         f"  answers: {kind} {fingerprint(blob)}",
         f"only if you know why (the host was set up anew): ssh-keygen -f {old.file} -R '{target.known_as}'",

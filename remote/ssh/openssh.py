@@ -115,7 +115,7 @@ class OpensshTransport(ShellTransport):
             self._folder = None
 
     def _explain(self, error: Exception) -> HostError:
-        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects anew")
+        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects again")
 
 
 class PipeShell:

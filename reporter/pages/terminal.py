@@ -45,5 +45,7 @@ def _between(interval: tuple[float, float] | None) -> str:
 def findings(summary: Summary) -> list[str]:
     """A sentence for all findings that say the same of several places; the first ones, and how many more there are."""
     sentences = alike((one.where, one.what) for one in summary.quality.findings)
-    more = [f"and {len(sentences) - FINDINGS_MOST} more findings in the report"] if len(sentences) > FINDINGS_MOST else []
+    more = (
+        [f"and {len(sentences) - FINDINGS_MOST} more findings in the report"] if len(sentences) > FINDINGS_MOST else []
+    )
     return sentences[:FINDINGS_MOST] + more

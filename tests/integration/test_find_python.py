@@ -167,4 +167,4 @@ def test_a_program_that_did_not_arrive_whole_does_nothing() -> None:
             return super().run(script, *args, stdin=stdin[:-40], **options)
 
     done = program.run_packed(Cut(), "runs", "list", "/")
-    assert (done.code, done.complaint) == (1, "what arrived is not what was sent")
+    assert (done.code, done.complaint) == (1, "the data arrived changed")

@@ -22,7 +22,7 @@ from comborun.remote.transport import Completed, LocalTransport
 
 ID = "grid-20260509T073525Z-1a2b"
 LOST = ("broken", "round")
-CUT = HostError("gpubox: the connection was lost", "the same command again goes on")
+CUT = HostError("gpubox: the connection was lost", "the same command again continues")
 
 
 class Laptop(LocalTransport):

@@ -103,7 +103,7 @@ def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
     desk.put("b", "two\n")
     data = stream(compare(desk.transport, desk.shipments())).replace(b"two\n", b"twO\n")
     done = receive(desk.root, data)
-    assert (done.code, done.complaint) == (76, "sync: what arrived is not what was sent: nothing was changed")
+    assert (done.code, done.complaint) == (76, "sync: the data arrived changed: nothing was changed")
     assert desk.arrived() == {}
 
 

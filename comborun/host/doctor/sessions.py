@@ -118,7 +118,7 @@ def server(code: int, socket: str, pid: int, *, there: bool) -> Iterator[Finding
         yield error("tmux", found, NO_VIEW, fix)
     elif code and pid:
         found = f"our tmux server {pid} lives, and its socket {socket} is gone or another's"
-        yield warning("tmux", found, "its sessions go on, but can't be looked at", f"kill -USR1 {pid}")
+        yield warning("tmux", found, "its sessions go on, but can't be read", f"kill -USR1 {pid}")
     elif code and there:
         yield note("tmux", f"{socket} is left from a server that is gone; the next session replaces it", "")
 
