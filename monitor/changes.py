@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from comborun.monitor.wording import visible
 from comborun.monitor.lines import host_facts
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus
-from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state
+from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state, visible
 from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
 

@@ -10,10 +10,9 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from comborun.monitor.wording import visible
 from comborun.monitor.lines import bar, cut, note_style
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state, visible
 from comborun.rules.words import Life, Outcome
 
 PADDING = 2

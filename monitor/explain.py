@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
-from comborun.monitor.wording import indented, visible
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.session import ended_by, session_status
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
-from comborun.monitor.wording import amount, brief, clock, duration, expectation, server_words
+from comborun.monitor.wording import amount, brief, clock, duration, expectation, indented, server_words, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Failure, Life, Outcome

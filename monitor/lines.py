@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from comborun.monitor.wording import visible
 from comborun.monitor.snapshot import Gpu, HostUse, Server, Space
 from comborun.monitor.status import SessionStatus
-from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, server_words, sizes
+from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, server_words, sizes, visible
 from comborun.rules.words import Outcome
 from comborun.text import several
 

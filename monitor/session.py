@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comborun.attempt import SLURM, End, behind, cause_text
-from comborun.monitor.wording import last_line, visible
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.snapshot import Attempt, indexes
 from comborun.monitor.status import SessionStatus
-from comborun.monitor.wording import brief
+from comborun.monitor.wording import brief, last_line, visible
 from comborun.plan import Session
 from comborun.rules.names import AFTER
 from comborun.rules.records import clean
-from comborun.rules.tally import RequiredEvidence, Counts, completeness, joined
+from comborun.rules.tally import Counts, RequiredEvidence, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
 

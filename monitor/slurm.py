@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comborun.monitor.wording import visible
-from comborun.monitor.wording import brief
+from comborun.monitor.wording import brief, visible
 from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.text import several
 

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, columns
-from comborun.monitor.wording import visible
 from comborun.monitor.lines import GAP, bar, cut, host_lines, note_style, packed, server_line
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
@@ -30,6 +29,7 @@ from comborun.monitor.wording import (
     listed,
     remark,
     state,
+    visible,
 )
 from comborun.rules.words import Life, Outcome
 from comborun.text import printable

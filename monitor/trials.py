@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.forecast.calibration import Measured
-    from comborun.monitor.trial_setup import TrialSetup
     from comborun.monitor.observe import History
     from comborun.monitor.snapshot import Attempt
+    from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Plan, Session
 
 _SAMPLE_S = 20.0

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from comborun.attempt import End
     from comborun.grid import Grid
     from comborun.grid.axes import Combo
-    from comborun.monitor.trial_setup import TrialSetup
     from comborun.monitor.observe import History
+    from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Session
 
 FOLDER = ".try"

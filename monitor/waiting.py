@@ -8,12 +8,11 @@ from datetime import tzinfo
 
 from comborun.attempt import FAILURES
 from comborun.jobs import kind_of
-from comborun.monitor.wording import visible
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import brief, clock, duration, listed, server_words, sizes
+from comborun.monitor.wording import brief, clock, duration, listed, server_words, sizes, visible
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
 from comborun.rules.retry import Budgets, Spent, spent

@@ -116,7 +116,7 @@ def fetch_files(
     wanted: Collection[PurePosixPath],
     on_progress: Callable[[int], object],
 ) -> Fetched:
-    """Bring these files of the outputs of attempts, too, such as videos; `on_progress` gets how many files have come."""
+    """Also copy these output files of attempts, such as videos; `on_progress` gets the number of files so far."""
     copy = Mirror(mirror)
     with copy.locked():
         fetching = _Fetching(transport, run_dir, copy, LIMIT, MOST)

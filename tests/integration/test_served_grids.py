@@ -50,7 +50,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     assert desk.json("explain", "tiny")["state"] == "ended"
     other = desk.grid(**{**more, "servers": "{tiny: {command: 'other {port}'}}", "episodes": "5"})
     refused = desk.combo("launch", other, "--changed", "rerun")
-    assert "`tiny` is defined otherwise than in the run" in refused.stderr
+    assert "`tiny` differs from the one" in refused.stderr
 
 
 def _waiting(desk: Desk) -> str:

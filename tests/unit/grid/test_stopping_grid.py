@@ -105,7 +105,7 @@ def test_more_episodes_come_in_blocks_and_the_rule_stays_as_it_was() -> None:
 
 def test_a_policy_that_may_have_been_looked_at_can_not_begin_anew() -> None:
     comparison = compare(plan(STOP), plan(STOP.replace("run {policy}", "run --other {policy}")))
-    with pytest.raises(UserError, match="can begin anew"):
+    with pytest.raises(UserError, match="can't start again"):
         check_rule(comparison, "rerun")
     check_rule(comparison, "keep")
 

@@ -133,7 +133,7 @@ def test_a_server_that_nobody_asks_is_told() -> None:
 def test_a_run_keeps_the_servers_that_it_has() -> None:
     laid = plan(HEAD + COMMAND + VLM)
     other = plan(HEAD + COMMAND + "servers: {vlm: {command: 'serve --half {port}'}}\n")
-    with pytest.raises(UserError, match="`vlm` is defined otherwise than in the run"):
+    with pytest.raises(UserError, match="`vlm` differs from the one"):
         list(amendment(laid, other, 1, ""))
     more = plan(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:"))
     paths = [str(file.path) for file in amendment(replace(laid, servers=()), more, 1, "")]
