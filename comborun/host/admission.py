@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from comborun.host import leases
 from comborun.host.leasebook import LeaseBook, number
 from comborun.host.shortage import Shortages
-from comborun.rules.order import Line, Stagger, WarmUp
+from comborun.rules.order import WaitingLine, Stagger, WarmUp
 from comborun.rules.placement import Blocker, Request, never
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class Admission:
         self._journal = journal
         self.book = LeaseBook(run, run_id)
         self._capacity, self._ledger = self.book.capacity, self.book.ledger
-        self.line = Line(self._ledger)
+        self.line = WaitingLine(self._ledger)
         self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
         self.short = Shortages(self._ledger, self.book.layout, journal, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
     return dispatcher.run_to_the_end()
 
 
-class Left(Exception):  # noqa: N818 # no error: the dispatcher's own way out
+class Leave(Exception):  # noqa: N818 # no error: the dispatcher's own way out
     """The dispatcher leaves."""
 
 
@@ -100,7 +100,7 @@ class Dispatcher(Overseer):
     def run_to_the_end(self) -> int:
         try:
             self._run()
-        except Left:
+        except Leave:
             self.engine.finish()
         finally:
             windows.dismiss(self.layout.dispatch)
@@ -115,7 +115,7 @@ class Dispatcher(Overseer):
         if not self.queue.left and os.path.exists(self.layout.done) and not self.wants_after(self.queue):
             self.journal("nothing-left")
             secrets.forget(self.layout)
-            raise Left
+            raise Leave
         files.remove(self.layout.done, self._leaving)
         if self.look_at_hold().kind in LEAVING and self.queue.left:
             self._leave_held()
@@ -123,7 +123,7 @@ class Dispatcher(Overseer):
         self.servers.read()
         self._usage.gpus = self.gpus_allowed
         self._rounds()
-        raise Left
+        raise Leave
 
     def _sign(self) -> None:
         """start waits for this."""
@@ -168,7 +168,7 @@ class Dispatcher(Overseer):
         while self.queue.left > 0:
             if os.path.exists(self.layout.stopped):
                 self.journal("stopped")
-                raise Left
+                raise Leave
             self.servers.again()
             self.launcher.fill()
             if self.hold.kind in LEAVING:
@@ -328,7 +328,7 @@ class Dispatcher(Overseer):
         self.launcher.tell_waiting()
         self.admission.flush()
         self.journal(f"left {self.hold.kind}")
-        raise Left
+        raise Leave
 
     # What its parts ask of it
 

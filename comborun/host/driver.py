@@ -234,7 +234,7 @@ class Processes:
                 self.listed.discard(bus)
 
 
-class Freed:
+class MemoryRelease:
     """Whether the memory that stopped sessions held on GPUs has come back."""
 
     def __init__(self, lock: str) -> None:

@@ -27,7 +27,7 @@ _SHELL = re.compile(r"(-|.*/)?(bash|zsh|fish|sh|dash|ksh|tcsh|csh)", re.DOTALL)
 _SCRIPT = re.compile(r".*/(sessions/.*/session|lib/window)\.sh", re.DOTALL)
 
 
-class Found:
+class UserSession:
     """A session of tmux or screen. `address` names it exactly; `roots` are its shells, with their start times."""
 
     def __init__(self, kind: str, name: str, address: str, pids: Iterable[int] = ()) -> None:
@@ -56,7 +56,7 @@ class Replacing:
     """The sessions to end, and the report on them."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
-        self.found: list[Found] = []
+        self.found: list[UserSession] = []
         self.said: list[str] = []
         self._say = say
 
@@ -71,24 +71,24 @@ class Replacing:
         if not here:
             self.say(name, "there is no session of that name")
 
-    def _tmux(self, name: str) -> Iterator[Found]:
+    def _tmux(self, name: str) -> Iterator[UserSession]:
         """On the user's own server; an id names a session exactly, whatever is in its name."""
         for line in _answer("tmux", "list-sessions", "-F", "#{session_id} #{session_name}"):
             address, _, called = line.partition(" ")
             if called == name:
                 yield self._windows(name, address)
 
-    def _windows(self, name: str, address: str) -> Found:
+    def _windows(self, name: str, address: str) -> UserSession:
         """Taken from the list of all panes, because tmux 3.8 counts the sessions of one group as one."""
         listed = _answer("tmux", "list-panes", "-a", "-F", "#{session_id} #{window_id} #{pane_pid}")
         panes = [words for words in map(str.split, listed) if len(words) == 3]
         mine = {window for session, window, _ in panes if session == address}
         if any(session != address and window in mine for session, window, _ in panes):
             self.say(name, "its tmux windows belong to another session too: left alone")
-            return Found("", name, address)
-        return Found("tmux", name, address, [int(pid) for session, _, pid in panes if session == address])
+            return UserSession("", name, address)
+        return UserSession("tmux", name, address, [int(pid) for session, _, pid in panes if session == address])
 
-    def _screen(self, name: str) -> Iterator[Found]:
+    def _screen(self, name: str) -> Iterator[UserSession]:
         """PID.NAME names one exactly."""
         for line in _answer("screen", "-ls"):
             address = line.lstrip("\t").partition("\t")[0]
@@ -97,10 +97,10 @@ class Replacing:
                 continue
             if "(Dead" in line:
                 self.say(name, f"screen {address} is dead: left alone")
-                yield Found("", name, address)
+                yield UserSession("", name, address)
             else:
                 shells = [child for child, seen in process.table().items() if seen.parent == int(pid)]
-                yield Found("screen", name, address, shells)
+                yield UserSession("screen", name, address, shells)
 
     def spare(self) -> None:
         """Leave out our own sessions, and the one that this was started from."""
@@ -131,7 +131,7 @@ class Replacing:
         if busy:
             process.wait(seconds, lambda: not any(one.busy(now) for now in [process.table()] for one in self.found))
 
-    def close(self, one: Found) -> None:
+    def close(self, one: UserSession) -> None:
         """Close its window, where that is still there."""
         what = f" after {one.ended}" if one.ended else ""
         if one.busy(process.table()):

@@ -20,7 +20,7 @@ from comborun.host.ends import gpus_of
 from comborun.host.launching import launch_s
 from comborun.host.process import setting
 from comborun.rules import breaker, records
-from comborun.rules.breaker import Past
+from comborun.rules.breaker import ServerAttempt
 from comborun.rules.placement import Blocker
 
 TYPE_CHECKING = False
@@ -252,14 +252,14 @@ class Servers:
             self._due = min(self._due, time.monotonic() + left)
         return left > 0
 
-    def _past(self, server: Server) -> Iterator[Past]:
+    def _past(self, server: Server) -> Iterator[ServerAttempt]:
         """From files alone, like retries."""
         for number in range(server.attempt, 0, -1):
             at = self._at(server, number)
             end = files.read(at.end)
             ended = None if end.get("cause") in ("stopped", "not_needed") else records.seconds(end, "ended")
             ready = records.seconds(files.read(at.ready), "at")
-            yield Past(ended, ready, self._dispatcher.holds.forgiven(end.get("ended", "")))
+            yield ServerAttempt(ended, ready, self._dispatcher.holds.forgiven(end.get("ended", "")))
 
     def _how(self, server: Server) -> str:
         """What its last attempt came to."""

@@ -18,7 +18,7 @@ import time
 
 from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
-from comborun.host.driver import Freed
+from comborun.host.driver import MemoryRelease
 from comborun.host.engines import engine
 from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
@@ -108,7 +108,7 @@ class Stopping:
         """name -> the attempt that is still to end"""
         self.marked: dict[str, int] = {}
         """all that were marked as being stopped"""
-        self.freed = Freed(self.layout.policy)
+        self.freed = MemoryRelease(self.layout.policy)
 
     def stop(self, names: list[str]) -> int:
         everything = not names

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.rules.ledger import Ledger
-from comborun.rules.order import Line, Stagger
+from comborun.rules.order import WaitingLine, Stagger
 from comborun.rules.placement import Blocker, Capacity, Request, never
 from comborun.servers import instances
 from comborun.text import MIB
@@ -86,7 +86,7 @@ class _Play:
         self.slots = on.slots
         self.busy = 0
         self.ledger = Ledger(_limiting_nothing_unknown(on.capacity))
-        self.line = Line(self.ledger)
+        self.line = WaitingLine(self.ledger)
         self.spacing = Stagger(on.stagger)
         self.now = 0.0
         for number, server in enumerate(on.servers):

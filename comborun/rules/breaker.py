@@ -18,7 +18,7 @@ _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
 
 
 @dataclass(frozen=True)
-class Trip:
+class FailureStreak:
     """Enough failures in a row to act on. `where` is a GPU's index as text, or HOST."""
 
     where: str
@@ -39,7 +39,7 @@ class Breaker:
         closed = filter(None, map(_QUARANTINE.fullmatch, quarantine.split("\n")))
         self.quarantine = {row[1]: row[2] for row in closed}
 
-    def heed(self, failure: str, gpus: Sequence[int]) -> list[Trip]:
+    def heed(self, failure: str, gpus: Sequence[int]) -> list[FailureStreak]:
         """Count the end of a session that was started there; the rows that are full now, each told once."""
         if not self.limit or failure not in _HOST_WIDE | _LOCAL:
             return []
@@ -58,7 +58,7 @@ class Breaker:
         """The text of dispatch/quarantine."""
         return "".join(f"{gpu}\t{failure}\t{at}\n" for gpu, failure in self.quarantine.items())
 
-    def _count(self, where: str, failure: str) -> Trip | None:
+    def _count(self, where: str, failure: str) -> FailureStreak | None:
         before, times = self.counts.get(where, ("", 0))
         times = times + 1 if before == failure else 1
         self.counts[where] = (failure, times)
@@ -66,7 +66,7 @@ class Breaker:
             return None
         if where != HOST:
             self.quarantine[where] = failure
-        return Trip(where, failure, times)
+        return FailureStreak(where, failure, times)
 
 
 FAILED = frozenset(("failed", "partial", "lost"))
@@ -89,7 +89,7 @@ _DOUBLINGS = 7
 
 
 @dataclass(frozen=True)
-class Past:
+class ServerAttempt:
     """How one attempt of a server went. Times are seconds since 1970; None: not known."""
 
     ended: float | None
@@ -100,7 +100,7 @@ class Past:
     """it ended before a person said that the run may go on"""
 
 
-def failures(attempts: Iterable[Past]) -> tuple[int, float]:
+def failures(attempts: Iterable[ServerAttempt]) -> tuple[int, float]:
     """How often in a row a server has failed, and when it did last; `attempts`: the newest first."""
     count, last = 0, 0.0
     for past in attempts:

@@ -57,7 +57,7 @@ class Tally:
 
 
 @dataclass
-class Kept:
+class Reservation:
     """Resources reserved for requests that were overtaken as often as allowed."""
 
     cpus: int = 0
@@ -76,7 +76,7 @@ class Ledger:
         self.tokens: dict[str, str] = {}
         self.back: dict[int, int] = {}
         """GPU -> MiB that were given back, and that no measurement has shown to be free again"""
-        self.kept = Kept()
+        self.kept = Reservation()
 
     def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
         """Lease it; `foreign`: whose it is, in words, if not this run's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from comborun.rules.ledger import Kept
+from comborun.rules.ledger import Reservation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
 """whoever waits for this is not in the way of those behind it; a token is kept for it at once"""
 
 
-class Line:
+class WaitingLine:
     """First come, first served; a request that fits overtakes those that don't.
 
     A request that doesn't fit may be overtaken N times, where N is the number of sessions that ran when it first had to
@@ -38,7 +38,7 @@ class Line:
         """Begin a new look at those that wait."""
         self.refused.clear()
         self._barred.clear()
-        self.ledger.kept = Kept()
+        self.ledger.kept = Reservation()
 
     def refuse(self, who: str, request: Request, blocker: Blocker, barred: Iterable[int] = ()) -> None:
         """It has to wait, and those that ask for the same with it. `barred`: GPUs that are not for it."""

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from comborun.rules.ledger import Ledger
-from comborun.rules.order import Line
+from comborun.rules.order import WaitingLine
 from comborun.rules.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
 
 BIG = 1 << 40
@@ -176,7 +176,7 @@ class Queue:
     """Sessions that come in an order and start when the line lets them; nobody ends by itself."""
 
     def __init__(self, host: Ledger) -> None:
-        self.host, self.line = host, Line(host)
+        self.host, self.line = host, WaitingLine(host)
         self.waiting: list[tuple[str, Request]] = []
 
     def round(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from comborun.rules.breaker import Past, failures, restart_wait_s
+from comborun.rules.breaker import ServerAttempt, failures, restart_wait_s
 from comborun.rules.order import ConcurrencyBackoff, Stagger, WarmUp, ask_for_more
 from comborun.rules.placement import Request
 
@@ -81,13 +81,13 @@ def test_who_ran_out_of_memory_asks_for_twice_as_much_or_starts_alone() -> None:
 
 
 def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:
-    failed = Past(100.0)
+    failed = ServerAttempt(100.0)
     assert failures([]) == (0, 0.0)
-    assert failures([Past(300.0), Past(200.0), failed]) == (3, 300.0)
-    assert failures([Past(9000.0), Past(8000.0, ready=5000.0), failed]) == (1, 9000.0), "that one was proven"
-    assert failures([Past(9000.0, ready=100.0), failed]) == (2, 9000.0)
-    assert failures([Past(300.0), Past(None), failed]) == (1, 300.0), "a person ended it"
-    assert failures([Past(300.0), Past(200.0, forgiven=True), failed]) == (1, 300.0)
+    assert failures([ServerAttempt(300.0), ServerAttempt(200.0), failed]) == (3, 300.0)
+    assert failures([ServerAttempt(9000.0), ServerAttempt(8000.0, ready=5000.0), failed]) == (1, 9000.0), "that one was proven"
+    assert failures([ServerAttempt(9000.0, ready=100.0), failed]) == (2, 9000.0)
+    assert failures([ServerAttempt(300.0), ServerAttempt(None), failed]) == (1, 300.0), "a person ended it"
+    assert failures([ServerAttempt(300.0), ServerAttempt(200.0, forgiven=True), failed]) == (1, 300.0)
 
 
 def test_the_wait_for_a_server_doubles() -> None:
