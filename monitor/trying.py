@@ -33,7 +33,7 @@ _START_TIME = re.compile(r'"\$([A-Z_]+)"')
 
 
 @dataclass(frozen=True)
-class Tried:
+class TryResult:
     """The result of a try."""
 
     session: Session
@@ -115,7 +115,7 @@ def _names(combo: Combo) -> tuple[str, str, str]:
     return combo.session, combo.environment.name, combo.policy.name
 
 
-def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> Tried:
+def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> TryResult:
     """Run the setup's only combo and look at what it left; `running` hears how long it has run, and its last line.
 
     A command that can't be told to do so few episodes does all of them.
@@ -140,4 +140,4 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
         setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
     )
     left = program.answer(setup.transport, answer)
-    return Tried(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))
+    return TryResult(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))

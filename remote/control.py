@@ -58,7 +58,7 @@ class Beginning(Enum):
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StopResult:
     """The output of a stop, a line per session, and whether all have ended."""
 
     lines: tuple[str, ...]
@@ -72,7 +72,7 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Steered:
+class SteerResult:
     """The output, a line per action, and whether anything was done."""
 
     lines: tuple[str, ...]
@@ -145,7 +145,7 @@ def said_by_dispatcher(transport: Transport, directory: str) -> str:
     return done.text.strip() or done.complaint
 
 
-def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Stopped:
+def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> StopResult:
     """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker.
 
     A run that an older version made is stopped by its own script.
@@ -154,10 +154,10 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
     if done.code == program.OLD_RUN:
         done = transport.run(_OLD_STOP, directory, *sessions, timeout=_STOP_S)
     program.refuse(transport, directory, done)
-    return Stopped(_lines(done), clean=done.code == 0)
+    return StopResult(_lines(done), clean=done.code == 0)
 
 
-def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Steered:
+def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> SteerResult:
     """Tell a run's dispatcher something; it need not live.
 
     Raises UserError where the run can't do it, HostError where the host can't write.
@@ -172,7 +172,7 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
             f"nothing was changed on {transport.host}: {said}",
             "check its free disk space, and that the run is yours",
         )
-    return Steered(lines, done=done.code == 0)
+    return SteerResult(lines, done=done.code == 0)
 
 
 def tell_decided(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def tell_decided(transport: Transport, directory: str, decisions: str, not_neede
     return _lines(done)
 
 
-def send_test_notice(transport: Transport, directory: str) -> Steered:
+def send_test_notice(transport: Transport, directory: str) -> SteerResult:
     """Run the grid's command for notices once, now: its lines, and whether it ended with 0.
 
     Raises UserError when the grid names none.
@@ -196,7 +196,7 @@ def send_test_notice(transport: Transport, directory: str) -> Steered:
     lines = _lines(done)
     if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):
         raise UserError(lines[-1].removeprefix("control: "), "`notify: COMMAND` in the grid names a command")
-    return Steered(lines, done=done.code == 0)
+    return SteerResult(lines, done=done.code == 0)
 
 
 def _control(transport: Transport, directory: str, *words: str, stdin: bytes = b"") -> Completed:

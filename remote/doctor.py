@@ -42,7 +42,7 @@ class Examination:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class HostNeeds:
     """The needs of a grid on a host besides those of every run."""
 
     files: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class Wanted:
     """what it names, for comborun/host/preflight.py"""
 
 
-NOTHING_MORE = Wanted()
+NOTHING_MORE = HostNeeds()
 
 
-def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: Wanted = NOTHING_MORE) -> Examination:
+def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = NOTHING_MORE) -> Examination:
     """Have a host look at itself. Raises HostError when it can't answer."""
     asked = time.time()
     words = (root, ",".join(wanted.programs), *wanted.files)
@@ -90,7 +90,7 @@ def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
     return graded("clock", level, text, cost, "sudo timedatectl set-ntp true")
 
 
-def wanted_by(grid: Grid, *, local: bool) -> Wanted:
+def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
     """The scripts in commands and setups, and the sockets of X servers: absolute or below `~/`, each once.
 
     What holds a placeholder, and what is relative to a folder that is not known, is left out.
@@ -103,7 +103,7 @@ def wanted_by(grid: Grid, *, local: bool) -> Wanted:
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
     found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
     programs = (_XVFB,) if any(display.own for display in displays) else ()
-    return Wanted(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
+    return HostNeeds(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
 
 
 def _sockets(display: Display) -> list[str]:

@@ -29,7 +29,7 @@ _DEADLINE_S = 120.0
 
 
 @dataclass(frozen=True)
-class Found:
+class ExistingRun:
     """An existing run; an amendment is valid only for this state of it."""
 
     plan: Plan
@@ -58,7 +58,7 @@ class Publication:
     state: State
     run: str
     directory: str
-    found: Found | None = None
+    found: ExistingRun | None = None
     """None for a new one"""
     notes: tuple[str, ...] = ()
     """what became of a run that was there and can't be read"""
@@ -132,13 +132,13 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:
     """Add sessions to a run whose newest plan, with its number, is `before`. False: it is another one by now."""
     plan = replace(before[0], sessions=(*before[0].sessions, *added))
-    found = Found(*before, before[0].digest, ended=False, whole=False, held=False)
+    found = ExistingRun(*before, before[0].digest, ended=False, whole=False, held=False)
     publication = Publication("resumed", PurePosixPath(directory).name, directory, found)
     draft = Draft(plan, "", publication.root, {})
     return amend(transport, publication, Amended(plan, added, ()), draft) is not None
 
 
-def _found(answer: Mapping[str, Any]) -> Found:
+def _found(answer: Mapping[str, Any]) -> ExistingRun:
     try:
         newest = Plan.from_json(answer["plan"])
     except ValueError as error:
@@ -147,7 +147,7 @@ def _found(answer: Mapping[str, Any]) -> Found:
             "was it written by another version of comborun? --new starts another run",
         ) from error
     names = ("number", "digest", "ended", "whole", "held", "hold", "why")
-    return Found(plan=newest, started=frozenset(answer["started"]), **{name: answer[name] for name in names})
+    return ExistingRun(plan=newest, started=frozenset(answer["started"]), **{name: answer[name] for name in names})
 
 
 def _send(

@@ -19,7 +19,7 @@ from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, Where
-    from comborun.monitor.trying import Tried
+    from comborun.monitor.trying import TryResult
 
 _FILES_SHOWN = 8
 _PROPOSED = re.compile(r": `(results: .*?)` counts them")
@@ -67,7 +67,7 @@ def _running(seconds: float, line: str) -> None:
         click.echo(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
 
 
-def _show(tried: Tried, grid: GridChoice) -> None:
+def _show(tried: TryResult, grid: GridChoice) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
@@ -99,7 +99,7 @@ def _show_why(why: str) -> None:
         click.echo(wrapped(rest, "  "))
 
 
-def _show_files(tried: Tried) -> None:
+def _show_files(tried: TryResult) -> None:
     for path, size in tried.files[:_FILES_SHOWN]:
         click.echo(f"  wrote {harmless(path, keep='')} ({amount(size) if size >= 1 << 20 else f'{size} bytes'})")
     if len(tried.files) > _FILES_SHOWN:
@@ -108,7 +108,7 @@ def _show_files(tried: Tried) -> None:
     click.echo(click.style(f"  {harmless(where)}", dim=True))
 
 
-def _verdict(tried: Tried) -> str:
+def _verdict(tried: TryResult) -> str:
     counts, planned = tried.end.counts, tried.session.count
     if not tried.session.results.has_records:
         return "by its exit code alone: the grid says `results: none`"
