@@ -18,8 +18,8 @@ from comborun.reporter.collected import Attempt, Collected, SessionHistory
 from comborun.reporter.comparing.canary import Canary
 from comborun.reporter.counting.starts import of_the_run
 from comborun.reporter.records import videos
+from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.reading import Context
-from comborun.reporter.records.shelf import Shelf, walk
 from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
 from comborun.rules.formats import candidate
@@ -49,15 +49,15 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
     histories = tuple(_history(directory, session) for session in plan.sessions)
-    shelf = Shelf(directory, unread)
+    collector = RecordCollector(directory, unread)
     for history in histories:
         if history.session.unit == "episode":
             for attempt in history.attempts:
-                _take_attempt(shelf, directory, _context(history.session, attempt), unread)
-    shelf.keep_whole_attempts({session.name: session.count for session in plan.sessions})
+                _take_attempt(collector, directory, _context(history.session, attempt), unread)
+    collector.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     bases = {session.name: session.results.base for session in plan.sessions}
-    shelf.show([video for history in histories for video in _videos(directory, history)], bases)
-    collected = shelf.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+    collector.show([video for history in histories for video in _videos(directory, history)], bases)
+    collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     manifest = _manifest(directory)
     usage, unread_usage = parse_usage(_text(directory / RUN.usage))
     known = _of_runs(plan.sessions, collected.records)
@@ -98,17 +98,17 @@ def collect_folder(directory: Path) -> Collected:
         raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of results")
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
-    shelf = Shelf(directory)
+    collector = RecordCollector(directory)
     found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name)))
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
-            shelf.take(path, Context(name.as_posix(), attempt=attempt_number(name)), asked=False)
-    shelf.take_names(found, Context(path=""))
-    shelf.settle_combos()
-    shelf.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
-    collected = shelf.collected(directory.resolve().name)
-    return replace(collected, defects=(*shelf.taken, *collected.defects))
+            collector.take(path, Context(name.as_posix(), attempt=attempt_number(name)), asked=False)
+    collector.take_names(found, Context(path=""))
+    collector.settle_combos()
+    collector.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
+    collected = collector.collected(directory.resolve().name)
+    return replace(collected, defects=(*collector.taken, *collected.defects))
 
 
 def attempt_number(path: PurePath) -> int:
@@ -138,17 +138,19 @@ def _context(session: Session, attempt: Attempt) -> Context:
     )
 
 
-def _take_attempt(shelf: Shelf, directory: Path, context: Context, unread: Mapping[PurePosixPath, str]) -> None:
+def _take_attempt(
+    collector: RecordCollector, directory: Path, context: Context, unread: Mapping[PurePosixPath, str]
+) -> None:
     output, rules = PurePosixPath(context.path), context.rules
     log = PurePosixPath(RUN.attempt(context.session, context.attempt).log)
     if rules.source == "log" and ((directory / log).exists() or log in unread):
-        shelf.take(directory / log, replace(context, path=str(log)), asked=True)
+        collector.take(directory / log, replace(context, path=str(log)), asked=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
     named = {path for path in found if FILE.fullmatch(path.name)}
     whole = {path for path in found if path not in named and not _empty(directory / path)}
     for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
-        shelf.take(directory / path, replace(context, path=str(path)), asked=True)
-    shelf.take_names(sorted(directory / path for path in named), context)
+        collector.take(directory / path, replace(context, path=str(path)), asked=True)
+    collector.take_names(sorted(directory / path for path in named), context)
 
 
 def _empty(path: Path) -> bool:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.reporter.collect import attempt_number
 from comborun.reporter.collected import SessionHistory
+from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Defect
-from comborun.reporter.records.shelf import Shelf, walk
 from comborun.rules.episodes import LOG_NAMES, LOGS, suffix_of
 from comborun.rules.formats import candidate
 from comborun.text import clean, several
@@ -41,7 +41,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     """
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a folder of results")
-    shelf = Shelf(directory)
+    collector = RecordCollector(directory)
     found: list[Defect] = []
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
@@ -50,10 +50,10 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         if name.parts[0] == "report" or not path.stat().st_size:
             continue
         if _takes(rules, name):
-            shelf.take(path, _context(name, session, rules), asked=True)
+            collector.take(path, _context(name, session, rules), asked=True)
         elif len(found) < _UNTAKEN_MOST and candidate(name.name):
             found += _untaken(path, _context(name, session, replace(rules, format="")))
-    collected = shelf.collected(directory.resolve().name)
+    collected = collector.collected(directory.resolve().name)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)

@@ -15,7 +15,7 @@ from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.arms import differences
-from comborun.reporter.counting.combo import ComboSummary, Counts, Found, describe_missing, summarize_combo
+from comborun.reporter.counting.combo import ComboRecords, ComboSummary, Counts, describe_missing, summarize_combo
 from comborun.reporter.counting.measures import MetricMean, time_field
 from comborun.reporter.counting.quality import Finding, Quality, quality
 from comborun.work import Spans, size
@@ -131,7 +131,7 @@ def summarize(collected: Collected) -> Report:
     timed = time_field(one.accepted for one in merged.values())
     sides = sides_of(collected, merged, tallied)
     found = {
-        combo: Found(
+        combo: ComboRecords(
             as_run(sessions.get(combo, ())),
             merged.get(combo),
             tallied.get(combo),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.monitor.status import Link, RunStatus
-    from comborun.reporter.comparing.stopping import Standing, Stopping
+    from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
 
 
 _MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
@@ -263,7 +263,7 @@ class StopEarly:
         return decided
 
 
-def undecided_sentence(standings: Sequence[Standing]) -> str:
+def undecided_sentence(standings: Sequence[ComparisonProgress]) -> str:
     """A sentence about comparisons whose next pair the records don't show to be one. Pure."""
     stuck = [one for one in standings if one.unpaired]
     if not stuck:

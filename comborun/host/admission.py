@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from comborun.host import leases
 from comborun.host.leasebook import LeaseBook, number
 from comborun.host.shortage import Shortages
-from comborun.rules.order import WaitingLine, Stagger, WarmUp
+from comborun.rules.order import Stagger, WaitingLine, WarmUp
 from comborun.rules.placement import Blocker, Request, never
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.rules.ledger import Ledger
-from comborun.rules.order import WaitingLine, Stagger
+from comborun.rules.order import Stagger, WaitingLine
 from comborun.rules.placement import Blocker, Capacity, Request, never
 from comborun.servers import instances
 from comborun.text import MIB

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ComparisonProgress:
     """How far one comparison has come."""
 
     planned: PlannedComparison
@@ -71,17 +71,19 @@ class Standing:
         return {**data, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
 
 
-def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[Standing, ...]:
+def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[ComparisonProgress, ...]:
     """One for each comparison of the rule. What an arm has no verdict of must be final: not run again. Each side of a
     comparison may spend its share of two-sided `alpha`."""
     return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
 
 
-def _standing(planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool) -> Standing:
+def _standing(
+    planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool
+) -> ComparisonProgress:
     level = rule.alpha / 2 / max(1, rule.family)
     a, b = (arms.get(combo) for combo in planned.combos)
     if a is None or b is None:
-        return Standing(planned)
+        return ComparisonProgress(planned)
     episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
     for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
     for_b = outcomes(a.filled(success=True), b.filled(success=False), episodes)
@@ -92,7 +94,7 @@ def _standing(planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, A
         decision = Decision(ended, 0, final=True)
     completed = decide(went[: decision.pairs], planned.n_max, level)
     names = {1: planned.a, -1: planned.b}
-    return Standing(
+    return ComparisonProgress(
         planned,
         episodes[: decision.pairs],
         names.get(decision.winner),
@@ -107,7 +109,7 @@ class Stopping:
     """The rule of a run, and how far each of its comparisons has come."""
 
     rule: StopRule
-    standings: tuple[Standing, ...]
+    standings: tuple[ComparisonProgress, ...]
     not_needed: tuple[str, ...] = ()
     """names of sessions that need not begin any more"""
     so_far: bool = False
@@ -127,7 +129,7 @@ class Stopping:
             if standing.planned.environment == environment and {standing.planned.a, standing.planned.b} <= found.keys()
         )
 
-    def _comparison(self, standing: Standing, a: Side, b: Side) -> Comparison:
+    def _comparison(self, standing: ComparisonProgress, a: Side, b: Side) -> Comparison:
         """Of all episodes where no pair can be made, since then none was decided early either."""
         whole = comparison_of(standing.planned.environment, a, b)
         if not (isinstance(a, Arm) and isinstance(b, Arm)):

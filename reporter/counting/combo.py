@@ -100,7 +100,7 @@ class ComboSummary:
 
 
 @dataclass(frozen=True)
-class Found:
+class ComboRecords:
     """What was found of one combo."""
 
     histories: Sequence[SessionHistory]
@@ -116,7 +116,7 @@ class Found:
     """of the episodes with a verdict: different ones, where that is known"""
 
 
-def summarize_combo(combo: Combo, found: Found, *, run_over: bool) -> ComboSummary:
+def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> ComboSummary:
     merged, tally, histories = found.merged, found.tally, found.histories
     records = merged.accepted if merged else ()
     counts = _counted(tally, histories) if tally else _count(merged) if merged else None

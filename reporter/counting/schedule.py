@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stay:
+class AttemptSpan:
     """One attempt of a session, from its start to its end."""
 
     session: str
@@ -35,7 +35,7 @@ class Stay:
 
 @dataclass(frozen=True)
 class Schedule:
-    stays: tuple[Stay, ...]
+    stays: tuple[AttemptSpan, ...]
     """of all attempts with a recorded start, by start"""
     slots: int | None
     """how many sessions the plan lets run at once; None without a plan, and where Slurm decides that"""
@@ -66,9 +66,9 @@ class Schedule:
         longest = max((stay.ended or stay.started) - stay.started for stay in self.stays)
         return max(longest, self.work / self.slots)
 
-    def lanes(self) -> tuple[tuple[Stay, ...], ...]:
+    def lanes(self) -> tuple[tuple[AttemptSpan, ...], ...]:
         """The attempts in as few rows as hold them without two at the same time."""
-        lanes: list[list[Stay]] = []
+        lanes: list[list[AttemptSpan]] = []
         for stay in self.stays:
             free = next((lane for lane in lanes if lane[-1].ended is not None and lane[-1].ended <= stay.started), None)
             if free is None:
@@ -89,11 +89,11 @@ def schedule(collected: Collected) -> Schedule:
     return replace(found, usage=usage)
 
 
-def _stays(history: SessionHistory) -> Iterator[Stay]:
+def _stays(history: SessionHistory) -> Iterator[AttemptSpan]:
     session = history.session
     for attempt in history.attempts:
         if attempt.started is not None:
-            yield Stay(
+            yield AttemptSpan(
                 session=session.name,
                 policy=session.policy,
                 environment=session.environment,

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.plate import Drawing, Entry, Plate, key
-from comborun.reporter.figures.sheet import (
+from comborun.reporter.figures.canvas import (
     ABREAST,
     DASHES,
     FAINT,
@@ -15,8 +14,8 @@ from comborun.reporter.figures.sheet import (
     PERCENT,
     SERIES,
     SMALL,
+    Canvas,
     Frame,
-    Sheet,
     fit,
     gutter,
     heading,
@@ -25,13 +24,14 @@ from comborun.reporter.figures.sheet import (
     measure,
     ticks,
 )
+from comborun.reporter.figures.plate import Drawing, Entry, Plate, key
 from comborun.reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.reporter.counting.measures import FailureKinds, Running
-    from comborun.reporter.figures.sheet import Point, Sheet
+    from comborun.reporter.figures.canvas import Canvas, Point
     from comborun.reporter.summary import ComboSummary, Summary
 
 HEIGHT = 2.0
@@ -64,19 +64,19 @@ class _Plot:
     held: bool
     """whether a curve keeps its last value to the end of the axis"""
 
-    def draw(self, sheet: Sheet, x: float, y: float) -> None:
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
         limit = max(point[0] for curve in self.curves for point in curve.points) or 1.0
         frame = Frame(x + 0.5, y + 0.36, ABREAST - 0.62, HEIGHT - 0.86, limits=(0.0, limit))
-        heading(sheet, (x, y), self.environment)
-        frame.rows(sheet, PERCENT)
-        frame.columns(sheet, [(value, number(value)) for value in ticks(limit, least=1.0 if self.counted else 0.0)])
-        sheet.text((frame.left + frame.width / 2, frame.top + frame.height + 0.28), self.axis, SMALL)
+        heading(canvas, (x, y), self.environment)
+        frame.rows(canvas, PERCENT)
+        frame.columns(canvas, [(value, number(value)) for value in ticks(limit, least=1.0 if self.counted else 0.0)])
+        canvas.text((frame.left + frame.width / 2, frame.top + frame.height + 0.28), self.axis, SMALL)
         for curve in self.curves:
             colour, dashes = look(curve.policy)
             if curve.low:
-                sheet.area([frame.at(*point) for point in (*curve.low, *reversed(curve.high))], colour)
+                canvas.area([frame.at(*point) for point in (*curve.low, *reversed(curve.high))], colour)
             held = [(limit, curve.points[-1][1])] if self.held else []
-            sheet.line([frame.at(*point) for point in (*curve.points, *held)], colour, 1.4, dashes)
+            canvas.line([frame.at(*point) for point in (*curve.points, *held)], colour, 1.4, dashes)
 
 
 def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Running]) -> Plate | None:
@@ -250,23 +250,23 @@ class _Bars:
     """of the kinds that there are, in the order of the key"""
     numbered: bool
 
-    def draw(self, sheet: Sheet, x: float, y: float) -> None:
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
         names = [fit(combo.policy, LABEL, NORMAL) for combo in self.combos]
         left = gutter(names, LABEL) + 0.14
         frame = Frame(x + left, y + HEAD, ABREAST - left - 0.25, ROW * len(self.combos))
-        heading(sheet, (x, y), self.combos[0].environment)
+        heading(canvas, (x, y), self.combos[0].environment)
         for row, (combo, name) in enumerate(zip(self.combos, names, strict=True)):
             assert combo.failures
             assert combo.counts
             middle = frame.top + (row + 0.5) * ROW
             episodes = combo.counts.completed + combo.counts.errored
-            sheet.text((frame.left - 0.1, middle), name, NORMAL, "right")
-            sheet.box((frame.left, middle - 0.07), frame.width, 0.14, FAINT, 0.12)
+            canvas.text((frame.left - 0.1, middle), name, NORMAL, "right")
+            canvas.box((frame.left, middle - 0.07), frame.width, 0.14, FAINT, 0.12)
             start = 0
             for colour, count in _segments(combo.failures, self.colours):
                 place, width = frame.x(start / episodes), frame.width * count / episodes
-                sheet.box((place, middle - 0.07), width, 0.14, colour)
+                canvas.box((place, middle - 0.07), width, 0.14, colour)
                 if self.numbered and width > measure(str(count), SMALL) + 0.05:
-                    sheet.text((place + width / 2, middle), str(count), SMALL, colour=ink_on(colour))
+                    canvas.text((place + width / 2, middle), str(count), SMALL, colour=ink_on(colour))
                 start += count
-        frame.columns(sheet, PERCENT)
+        frame.columns(canvas, PERCENT)

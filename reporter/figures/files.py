@@ -12,7 +12,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.sheet import INK, WHOLE, Shape, Sheet, Stroke, Text
+from comborun.reporter.figures.canvas import INK, WHOLE, Canvas, Shape, Stroke, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from comborun.reporter.figures.canvas import Mark
     from comborun.reporter.figures.plate import Drawing, Plate
-    from comborun.reporter.figures.sheet import Mark
 
 GAP = 0.2
 """inches between drawings"""
@@ -69,27 +69,27 @@ def _height(row: Sequence[Drawing]) -> float:
     return max(part.height for part in row) + GAP
 
 
-def _sheet(rows: Sequence[Sequence[Drawing]]) -> Sheet:
+def _sheet(rows: Sequence[Sequence[Drawing]]) -> Canvas:
     width = max(sum(part.width for part in row) + GAP * (len(row) - 1) for row in rows)
-    sheet = Sheet(width, sum(map(_height, rows)) - GAP)
+    canvas = Canvas(width, sum(map(_height, rows)) - GAP)
     top = 0.0
     for row in rows:
         left = 0.0
         for part in row:
-            part.draw(sheet, left, top)
+            part.draw(canvas, left, top)
             left += part.width + GAP
         top += _height(row)
-    return sheet
+    return canvas
 
 
-def _figure(sheet: Sheet) -> Figure:
+def _figure(canvas: Canvas) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(sheet.width, sheet.height), facecolor="white")
+    figure = Figure(figsize=(canvas.width, canvas.height), facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, sheet.width), ylim=(sheet.height, 0))
+    axes.set(xlim=(0, canvas.width), ylim=(canvas.height, 0))
     axes.axis("off")
-    for order, mark in enumerate(sheet.marks):
+    for order, mark in enumerate(canvas.marks):
         _put(axes, mark, order)
     return figure
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.sheet import NORMAL, WHOLE, Sheet, fit, measure
+from comborun.reporter.figures.canvas import NORMAL, WHOLE, Canvas, fit, measure
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ MOST = 60
 
 @dataclass(frozen=True)
 class Drawing:
-    """Something of a size in inches, and how to draw it onto a sheet with its corner at a place."""
+    """Something of a size in inches, and how to draw it onto a canvas with its corner at a place."""
 
     title: str
     width: float
     height: float
-    draw: Callable[[Sheet, float, float], None]
+    draw: Callable[[Canvas, float, float], None]
 
     def svg(self) -> str:
-        sheet = Sheet(self.width, self.height)
-        self.draw(sheet, 0.0, 0.0)
-        return sheet.svg(self.title)
+        canvas = Canvas(self.width, self.height)
+        self.draw(canvas, 0.0, 0.0)
+        return canvas.svg(self.title)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +88,11 @@ def key(entries: Sequence[Entry]) -> Drawing:
     return Drawing("What the colours mean", used + 0.05, (row + 1) * KEY_ROW, partial(_draw_key, placed))
 
 
-def _draw_key(placed: Sequence[tuple[float, int, Entry]], sheet: Sheet, x: float, y: float) -> None:
+def _draw_key(placed: Sequence[tuple[float, int, Entry]], canvas: Canvas, x: float, y: float) -> None:
     for across, row, entry in placed:
         left, middle = x + across, y + (row + 0.5) * KEY_ROW
         if entry.dashes is None:
-            sheet.box((left + 0.08, middle - 0.06), 0.2, 0.12, entry.colour)
+            canvas.box((left + 0.08, middle - 0.06), 0.2, 0.12, entry.colour)
         else:
-            sheet.line([(left, middle), (left + SWATCH - 0.08, middle)], entry.colour, 1.8, entry.dashes)
-        sheet.text((left + SWATCH, middle), fit(entry.name, LABEL, NORMAL), NORMAL, "left")
+            canvas.line([(left, middle), (left + SWATCH - 0.08, middle)], entry.colour, 1.8, entry.dashes)
+        canvas.text((left + SWATCH, middle), fit(entry.name, LABEL, NORMAL), NORMAL, "left")

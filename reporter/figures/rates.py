@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.plate import Drawing, Plate
-from comborun.reporter.figures.sheet import (
+from comborun.reporter.figures.canvas import (
     ABREAST,
     FAINT,
     INK,
@@ -14,8 +13,8 @@ from comborun.reporter.figures.sheet import (
     PERCENT,
     SMALL,
     WHOLE,
+    Canvas,
     Frame,
-    Sheet,
     fit,
     gutter,
     heading,
@@ -24,12 +23,13 @@ from comborun.reporter.figures.sheet import (
     shade,
     wrap,
 )
+from comborun.reporter.figures.plate import Drawing, Plate
 from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.reporter.figures.sheet import Point
+    from comborun.reporter.figures.canvas import Point
     from comborun.reporter.summary import Axes, ComboSummary, Summary
 
 MAP_LABEL = 1.6
@@ -99,48 +99,48 @@ class _Map:
     def top(self) -> float:
         return 0.4 if self.worded else gutter(self.names[0], TURNED, NORMAL, bold=True) + 0.12
 
-    def draw(self, sheet: Sheet, x: float, y: float) -> None:
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
         left, top = x + self.left, y + self.top
         for across, column in enumerate(self.names[0]):
-            self._head(sheet, (left + (across + 0.5) * self.width, top), column)
+            self._head(canvas, (left + (across + 0.5) * self.width, top), column)
             for down in range(len(self.names[1])):
                 combo = self.combos.get(self.grid.combo(column, self.grid.rows[down]))
-                self._cell(sheet, (left + across * self.width, top + down * self.height), combo)
+                self._cell(canvas, (left + across * self.width, top + down * self.height), combo)
         for down, label in enumerate(self.names[1]):
-            sheet.text((left - 0.08, top + (down + 0.5) * self.height), label, NORMAL, "right", bold=True)
-        _scale(sheet, (left, top + len(self.names[1]) * self.height + 0.1))
+            canvas.text((left - 0.08, top + (down + 0.5) * self.height), label, NORMAL, "right", bold=True)
+        _scale(canvas, (left, top + len(self.names[1]) * self.height + 0.1))
 
-    def _head(self, sheet: Sheet, foot: Point, name: str) -> None:
+    def _head(self, canvas: Canvas, foot: Point, name: str) -> None:
         if not self.worded:
-            sheet.text(
+            canvas.text(
                 (foot[0], foot[1] - 0.06), fit(name, TURNED, NORMAL, bold=True), NORMAL, "left", bold=True, turned=True
             )
             return
         for above, words in enumerate(reversed(wrap(name, self.width - 0.1, NORMAL, bold=True))):
-            sheet.text((foot[0], foot[1] - 0.1 - 0.13 * above), words, NORMAL, bold=True)
+            canvas.text((foot[0], foot[1] - 0.1 - 0.13 * above), words, NORMAL, bold=True)
 
-    def _cell(self, sheet: Sheet, corner: Point, combo: ComboSummary | None) -> None:
+    def _cell(self, canvas: Canvas, corner: Point, combo: ComboSummary | None) -> None:
         gap = 0.03 if self.worded else 0.015
         width, height = self.width - gap, self.height - gap
         middle = (corner[0] + width / 2, corner[1] + height / 2)
         found = combo.rate if combo else None
         if combo is None or found is None or found.rate is None:
-            sheet.box(corner, width, height, FAINT, 0.3)
-            sheet.text(middle, _absence(combo) if self.worded else "–", SMALL)
+            canvas.box(corner, width, height, FAINT, 0.3)
+            canvas.text(middle, _absence(combo) if self.worded else "–", SMALL)
             return
         fill = shade(found.rate)
         ink, absent = ink_on(fill), _absent(combo)
-        sheet.box(corner, width, height, fill)
+        canvas.box(corner, width, height, fill)
         if not self.worded:
-            sheet.text(middle, of(found) if self.counted else whole_percent(found.rate), SMALL, colour=ink)
+            canvas.text(middle, of(found) if self.counted else whole_percent(found.rate), SMALL, colour=ink)
             if absent:
-                sheet.dot((corner[0] + width - 0.035, corner[1] + 0.035), ink, 2.6)
+                canvas.dot((corner[0] + width - 0.035, corner[1] + 0.035), ink, 2.6)
             return
         top = middle[1] - (0.14 if absent else 0.08)
-        sheet.text((middle[0], top), of(found), 9.0, bold=True, colour=ink)
-        sheet.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", SMALL, colour=ink)
+        canvas.text((middle[0], top), of(found), 9.0, bold=True, colour=ink)
+        canvas.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", SMALL, colour=ink)
         if absent:
-            sheet.text((middle[0], top + 0.3), absent, SMALL, colour=ink)
+            canvas.text((middle[0], top + 0.3), absent, SMALL, colour=ink)
 
 
 def whole_percent(share: float) -> str:
@@ -163,14 +163,14 @@ def _absence(combo: ComboSummary | None) -> str:
     return f"no verdict: 0 of {combo.counts.planned}"
 
 
-def _scale(sheet: Sheet, corner: Point) -> None:
+def _scale(canvas: Canvas, corner: Point) -> None:
     """What the colours mean, in a strip below the cells."""
     width = WIDEST
     for step in range(24):  # each reaches to the end, under the next, so that no seams show
         place = (corner[0] + width * step / 24, corner[1])
-        sheet.box(place, width * (1 - step / 24), 0.1, shade(step / 23))
+        canvas.box(place, width * (1 - step / 24), 0.1, shade(step / 23))
     for share, words, align in ((0.0, "0", "left"), (0.5, "success rate", "center"), (1.0, "1", "right")):
-        sheet.text((corner[0] + width * share, corner[1] + 0.2), words, SMALL, align)
+        canvas.text((corner[0] + width * share, corner[1] + 0.2), words, SMALL, align)
 
 
 def forest(summary: Summary) -> Plate | None:
@@ -211,18 +211,18 @@ class _Forest:
     sides: tuple[float, float, float]
     """inches for names, counts and letters beside the plot"""
 
-    def draw(self, sheet: Sheet, x: float, y: float) -> None:
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
         names, counts, marks = self.sides
         frame = Frame(x + names, y + HEAD, ABREAST - names - counts - marks - 0.1, ROW * len(self.combos))
-        heading(sheet, (x, y), self.combos[0].environment)
-        frame.columns(sheet, PERCENT)
+        heading(canvas, (x, y), self.combos[0].environment)
+        frame.columns(canvas, PERCENT)
         for row, combo in enumerate(self.combos):
             assert combo.rate
             assert combo.rate.interval
             middle = frame.top + (row + 0.5) * ROW
-            sheet.text((frame.left - 0.1, middle), fit(combo.policy, LABEL, NORMAL), NORMAL, "right")
-            sheet.line([(frame.x(limit), middle) for limit in combo.rate.interval], INK, 1.6)
-            sheet.dot((frame.x(combo.rate.rate or 0.0), middle))
-            sheet.text((x + ABREAST - marks, middle), of(combo.rate), SMALL, "right")
+            canvas.text((frame.left - 0.1, middle), fit(combo.policy, LABEL, NORMAL), NORMAL, "right")
+            canvas.line([(frame.x(limit), middle) for limit in combo.rate.interval], INK, 1.6)
+            canvas.dot((frame.x(combo.rate.rate or 0.0), middle))
+            canvas.text((x + ABREAST - marks, middle), of(combo.rate), SMALL, "right")
             if word := fit(self.letters[combo.key], 0.6, NORMAL):
-                sheet.text((x + ABREAST - marks + 0.1, middle), word, NORMAL, "left", bold=True)
+                canvas.text((x + ABREAST - marks + 0.1, middle), word, NORMAL, "left", bold=True)

@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from comborun.reporter.figures.canvas import INK, SERIES, SMALL, WHOLE, Canvas, Frame, fit, ink_on, measure, ticks
 from comborun.reporter.figures.plate import Drawing, Entry, Plate, key
-from comborun.reporter.figures.sheet import INK, SERIES, SMALL, WHOLE, Frame, Sheet, fit, ink_on, measure, ticks
 from comborun.reporter.records.usage import gpu_at, gpu_indexes, track
 from comborun.reporter.text import duration, number
 from comborun.rules.words import Outcome
@@ -18,7 +18,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.counting.schedule import Schedule, Stay
+    from comborun.reporter.counting.schedule import AttemptSpan, Schedule
     from comborun.reporter.records.usage import Bin, Sample
 
 ROW = 0.21
@@ -92,44 +92,44 @@ def _words(schedule: Schedule) -> str:
 @dataclass(frozen=True)
 class _Sessions:
     schedule: Schedule
-    lanes: Sequence[Sequence[Stay]]
+    lanes: Sequence[Sequence[AttemptSpan]]
     below: Sequence[Strip]
 
-    def draw(self, sheet: Sheet, x: float, y: float) -> None:
+    def draw(self, canvas: Canvas, x: float, y: float) -> None:
         started, bound = self.schedule.started, self.schedule.bound
         span = self.schedule.ended - started
         left = SIDE if self.below else 0.1
         frame = Frame(x + left, y + HEAD, WHOLE - 0.2 - left, ROW * len(self.lanes), limits=(0.0, span))
         _, scale, unit = next(entry for entry in UNITS if span >= entry[0])
         foot = frame.top + frame.height
-        frame.columns(sheet, [(value * scale, number(value)) for value in ticks(span / scale, 10)])
-        sheet.text((frame.left + frame.width / 2, foot + 0.32), f"{unit} since the first start", SMALL)
+        frame.columns(canvas, [(value * scale, number(value)) for value in ticks(span / scale, 10)])
+        canvas.text((frame.left + frame.width / 2, foot + 0.32), f"{unit} since the first start", SMALL)
         if bound and bound <= span:
             place = frame.x(bound)
-            sheet.line([(place, frame.top - 0.06), (place, foot)], INK, 1.1, (3, 2))
-            sheet.text((place - 0.05, y + 0.1), "bound", SMALL, "right")
+            canvas.line([(place, frame.top - 0.06), (place, foot)], INK, 1.1, (3, 2))
+            canvas.text((place - 0.05, y + 0.1), "bound", SMALL, "right")
         for row, lane in enumerate(self.lanes):
             for stay in lane:
                 end = self.schedule.ended if stay.ended is None else stay.ended
-                _bar(sheet, frame, row, (stay, stay.started - started, end - started))
+                _bar(canvas, frame, row, (stay, stay.started - started, end - started))
         for row, strip in enumerate(self.below):
-            strip.draw(sheet, frame, foot + FOOT + row * STRIP + STRIP_TITLE, started)
+            strip.draw(canvas, frame, foot + FOOT + row * STRIP + STRIP_TITLE, started)
 
 
-def _bar(sheet: Sheet, frame: Frame, row: int, shown: tuple[Stay, float, float]) -> None:
+def _bar(canvas: Canvas, frame: Frame, row: int, shown: tuple[AttemptSpan, float, float]) -> None:
     """An attempt, and the seconds of its start and end."""
     stay, start, end = shown
     colour = COLOURS[stay.outcome]
     left, top = frame.x(start), frame.top + (row + 0.08) * ROW
     width = max(frame.x(end) - left - 0.015, 0.015)
-    sheet.box((left, top), width, 0.84 * ROW, colour)
+    canvas.box((left, top), width, 0.84 * ROW, colour)
     again = f" #{stay.attempt}" if stay.attempt > 1 else ""
     room = width - 0.08 - measure(again, SMALL)
     if room > 0.45:
         words = fit(f"{stay.environment} · {stay.policy}", room, SMALL) + again
-        sheet.text((left + 0.05, top + 0.42 * ROW), words, SMALL, "left", colour=ink_on(colour))
+        canvas.text((left + 0.05, top + 0.42 * ROW), words, SMALL, "left", colour=ink_on(colour))
     elif again and width > measure(again, SMALL):
-        sheet.text((left + width / 2, top + 0.42 * ROW), again.strip(), SMALL, colour=ink_on(colour))
+        canvas.text((left + width / 2, top + 0.42 * ROW), again.strip(), SMALL, colour=ink_on(colour))
 
 
 @dataclass(frozen=True)
@@ -138,15 +138,15 @@ class Strip:
     lines: tuple[tuple[Entry, tuple[Bin, ...]], ...]
     """shares of what there is: 1 is all of it, and load may be more"""
 
-    def draw(self, sheet: Sheet, above: Frame, top: float, started: float) -> None:
+    def draw(self, canvas: Canvas, above: Frame, top: float, started: float) -> None:
         """On the scale of time of `above`: seconds since `started`."""
         limit = max(1.0, *(point.high for _, points in self.lines for point in points))
         frame = Frame(above.left, top, above.width, STRIP - STRIP_TITLE - 0.1, above.limits, (0.0, limit))
-        sheet.text((frame.left, frame.top - 0.12), self.title, SMALL, "left")
-        frame.rows(sheet, [(value, number(100 * value)) for value in ticks(limit, 2)])
+        canvas.text((frame.left, frame.top - 0.12), self.title, SMALL, "left")
+        frame.rows(canvas, [(value, number(100 * value)) for value in ticks(limit, 2)])
         for entry, points in self.lines:
             for stretch in _stretches(points):
-                _line(sheet, frame, entry, [(point.time - started, point) for point in stretch])
+                _line(canvas, frame, entry, [(point.time - started, point) for point in stretch])
 
 
 def strips(samples: Sequence[Sample]) -> tuple[Strip, ...]:
@@ -201,12 +201,12 @@ def _stretches(points: Sequence[Bin]) -> Iterator[list[Bin]]:
     yield stretch
 
 
-def _line(sheet: Sheet, frame: Frame, entry: Entry, points: Sequence[tuple[float, Bin]]) -> None:
+def _line(canvas: Canvas, frame: Frame, entry: Entry, points: Sequence[tuple[float, Bin]]) -> None:
     if len(points) == 1:
-        sheet.dot(frame.at(points[0][0], points[0][1].mean), entry.colour, 2.4)
+        canvas.dot(frame.at(points[0][0], points[0][1].mean), entry.colour, 2.4)
         return
     if any(point.low < point.high for _, point in points):
         low = [frame.at(time, point.low) for time, point in points]
         high = [frame.at(time, point.high) for time, point in reversed(points)]
-        sheet.area([*low, *high], entry.colour)
-    sheet.line([frame.at(time, point.mean) for time, point in points], entry.colour, 1.1, entry.dashes or ())
+        canvas.area([*low, *high], entry.colour)
+    canvas.line([frame.at(time, point.mean) for time, point in points], entry.colour, 1.1, entry.dashes or ())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.trend import Trend
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.combo import Counts
-    from comborun.reporter.counting.schedule import Schedule, Stay
+    from comborun.reporter.counting.schedule import AttemptSpan, Schedule
     from comborun.reporter.records.usage import Busy
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
@@ -255,7 +255,7 @@ def _mean(mean: MacroMean, rank: tuple[int, int] | None) -> dict[str, Any]:
     }
 
 
-def _stay(stay: Stay) -> dict[str, Any]:
+def _stay(stay: AttemptSpan) -> dict[str, Any]:
     return {
         **_told(stay, "session", "policy", "environment", "attempt"),
         "started": _moment(stay.started),

@@ -13,10 +13,10 @@ from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.counting.schedule import Schedule, schedule
 from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures.canvas import BLACK, SERIES, WHOLE, ink_on, look, ticks
 from comborun.reporter.figures.files import files
 from comborun.reporter.figures.plate import MOST, Plate
 from comborun.reporter.figures.rates import heat_map
-from comborun.reporter.figures.sheet import BLACK, SERIES, WHOLE, ink_on, look, ticks
 from comborun.reporter.pages.latex import escape
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize

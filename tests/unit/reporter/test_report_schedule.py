@@ -8,13 +8,13 @@ import pytest
 from report_runs import START, RunDirectory, row, troubled_run
 
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.schedule import Schedule, Stay, schedule
+from comborun.reporter.counting.schedule import AttemptSpan, Schedule, schedule
 from comborun.reporter.figures.sessions import sessions
 from comborun.rules.words import Outcome
 
 
-def stay(name: str, start: float, end: float | None, attempt: int = 1) -> Stay:
-    return Stay(name, "flat", name, attempt, start, end, Outcome.SUCCEEDED if end else None, "")
+def stay(name: str, start: float, end: float | None, attempt: int = 1) -> AttemptSpan:
+    return AttemptSpan(name, "flat", name, attempt, start, end, Outcome.SUCCEEDED if end else None, "")
 
 
 def test_attempts_share_a_row_only_one_after_another() -> None:

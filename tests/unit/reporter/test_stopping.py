@@ -19,7 +19,7 @@ from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
-from comborun.reporter.comparing.stopping import Standing, Stopping, decide_run, not_needed, standings
+from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.summary import Summary, summarize
@@ -42,7 +42,7 @@ def drawn(seed: int, good: float = 0.9, poor: float = 0.4, count: int = N_MAX) -
     return [record(policy, i, rng.random() < rate) for i in range(count) for policy, rate in rates.items()]
 
 
-def stand(records: list[EpisodeRecord]) -> Standing:
+def stand(records: list[EpisodeRecord]) -> ComparisonProgress:
     merged = merge(records, {})
     # While the run lasts, what is missing may still come.
     arms = {combo.key: replace(arm(combo), missing=frozenset()) for combo in merged}
@@ -149,9 +149,9 @@ def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_o
         for environment in ("stairs", "grass")
         for policy in ("good", "poor", "third", "fourth")
     ]
-    over = Standing(PLANNED, (1,) * 9, "good", final=True)
-    assert not_needed(Stopping(rule, (over, Standing(third))), sessions) == ("stairs_poor",)
-    both = not_needed(Stopping(rule, (over, Standing(third, (0,) * N_MAX, final=True))), sessions)
+    over = ComparisonProgress(PLANNED, (1,) * 9, "good", final=True)
+    assert not_needed(Stopping(rule, (over, ComparisonProgress(third))), sessions) == ("stairs_poor",)
+    both = not_needed(Stopping(rule, (over, ComparisonProgress(third, (0,) * N_MAX, final=True))), sessions)
     assert both == ("stairs_good", "stairs_poor", "stairs_third")
 
 

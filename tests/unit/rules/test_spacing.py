@@ -84,7 +84,9 @@ def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_
     failed = ServerAttempt(100.0)
     assert failures([]) == (0, 0.0)
     assert failures([ServerAttempt(300.0), ServerAttempt(200.0), failed]) == (3, 300.0)
-    assert failures([ServerAttempt(9000.0), ServerAttempt(8000.0, ready=5000.0), failed]) == (1, 9000.0), "that one was proven"
+    assert failures([ServerAttempt(9000.0), ServerAttempt(8000.0, ready=5000.0), failed]) == (1, 9000.0), (
+        "that one was proven"
+    )
     assert failures([ServerAttempt(9000.0, ready=100.0), failed]) == (2, 9000.0)
     assert failures([ServerAttempt(300.0), ServerAttempt(None), failed]) == (1, 300.0), "a person ended it"
     assert failures([ServerAttempt(300.0), ServerAttempt(200.0, forgiven=True), failed]) == (1, 300.0)

@@ -1,8 +1,8 @@
-"""A sheet to draw on, measured in inches from its top left corner, and what all figures share: colours that people with
-any kind of colour vision tell apart on light paper and on dark, names that fit, and the frame of a small plot.
+"""A canvas to draw on, measured in inches from its top left corner, and what all figures share: colours that people
+with any colour vision can tell apart on light and dark paper, names that fit, and the frame of a small plot.
 
-A sheet keeps what is drawn as a list of marks. `svg` makes a page's text from them; reporter/figures/files.py makes
-files for a paper. In a page, text stays text in the colour and the font around it.
+A canvas keeps its drawing as a list of marks. `svg` makes a page's text from them; reporter/figures/files.py makes
+files for a paper. In a page, text stays text, with the colour and the font of the page.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Shape:
 Mark = Text | Stroke | Shape
 
 
-class Sheet:
+class Canvas:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         self.marks: list[Mark] = []
@@ -232,9 +232,9 @@ def wrap(name: str, width: float, size: float, *, bold: bool = False) -> tuple[s
     return tuple(fit(half, width, size, bold=bold) for half in (text[:seam], text[seam:]))
 
 
-def heading(sheet: Sheet, place: Point, name: str) -> None:
+def heading(canvas: Canvas, place: Point, name: str) -> None:
     """Of a drawing that stands beside others."""
-    sheet.text((place[0], place[1] + 0.14), fit(name, ABREAST, TITLE, bold=True), TITLE, "left", bold=True)
+    canvas.text((place[0], place[1] + 0.14), fit(name, ABREAST, TITLE, bold=True), TITLE, "left", bold=True)
 
 
 def gutter(labels: Sequence[str], limit: float, size: float = NORMAL, *, bold: bool = False) -> float:
@@ -285,17 +285,17 @@ class Frame:
     def at(self, across: float, up: float) -> Point:
         return (self.x(across), self.y(up))
 
-    def columns(self, sheet: Sheet, ticks: Sequence[tuple[float, str]]) -> None:
+    def columns(self, canvas: Canvas, ticks: Sequence[tuple[float, str]]) -> None:
         """Upright grid lines with their values below."""
-        sheet.grid([((self.x(value), self.top), (self.x(value), self.top + self.height)) for value, _ in ticks])
+        canvas.grid([((self.x(value), self.top), (self.x(value), self.top + self.height)) for value, _ in ticks])
         for value, words in ticks:
-            sheet.text((self.x(value), self.top + self.height + 0.1), words, SMALL)
+            canvas.text((self.x(value), self.top + self.height + 0.1), words, SMALL)
 
-    def rows(self, sheet: Sheet, ticks: Sequence[tuple[float, str]]) -> None:
+    def rows(self, canvas: Canvas, ticks: Sequence[tuple[float, str]]) -> None:
         """Level grid lines with their values at the left."""
-        sheet.grid([((self.left, self.y(value)), (self.left + self.width, self.y(value))) for value, _ in ticks])
+        canvas.grid([((self.left, self.y(value)), (self.left + self.width, self.y(value))) for value, _ in ticks])
         for value, words in ticks:
-            sheet.text((self.left - 0.06, self.y(value)), words, SMALL, "right")
+            canvas.text((self.left - 0.06, self.y(value)), words, SMALL, "right")
 
 
 def ticks(limit: float, wanted: int = 5, least: float = 0.0) -> tuple[float, ...]:

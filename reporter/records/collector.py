@@ -1,4 +1,4 @@
-"""What has been read from result files so far. A file's bytes are gone as soon as its records are there."""
+"""Collects the records of result files. The content of a file is dropped once its records are read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
 """formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
 
-class Shelf:
+class RecordCollector:
     def __init__(self, directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> None:
         self._directory = directory
         self._unread = unread
