@@ -110,7 +110,7 @@ def queue(plan: Plan) -> str:
 
 
 def policy(plan: Plan) -> str:
-    """`dispatch/policy.json`: what the dispatcher goes by, as integers and clean words."""
+    """`dispatch/policy.json`: the settings of the dispatcher, as integers and clean words."""
     limits = plan.limits
     entries = {
         "parallel": limits.parallel,

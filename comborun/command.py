@@ -104,12 +104,12 @@ def placeholders(argument: str) -> tuple[str, ...]:
 
 
 def takes_count(command: str) -> bool:
-    """Whether a command can be told to do fewer episodes than are planned."""
+    """Whether a command has a placeholder for the number of episodes."""
     return bool(TELLS_HOW_MANY & set(placeholders(command)))
 
 
 def takes_range(command: str) -> bool:
-    """Whether a command can be told to do any range of episodes."""
+    """Whether a command has placeholders for any range of episodes."""
     return takes_count(command) and bool({BY_SEED, *BY_INDEX} & set(placeholders(command)))
 
 

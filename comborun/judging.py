@@ -131,9 +131,9 @@ class EvidenceRules:
     records: bool = True
     """as many records as planned; only where `results` names files"""
     line: str = ""
-    """a regular expression that a line of the log matches; empty: none is asked for"""
+    """a regular expression that a line of the log must match; empty: none"""
     files: tuple[str, ...] = ()
-    """globs below the output folder, each of which finds a file that is not empty"""
+    """globs below the output folder; each must match a file that is not empty"""
 
     @property
     def beside_records(self) -> str:

@@ -79,9 +79,9 @@ class Page:
     first: int = 0
     count: int = 0
     seed: int | None = None
-    """of episode 0, for a program that is told a range by its first seed"""
+    """of episode 0, for a program that takes a range by its first seed"""
     listed: bool = False
-    """its program is told the numbers of its episodes"""
+    """its program gets the numbers of its episodes"""
     family: str = "sessions"
     """`servers` for a model server: the folder of the run that holds it"""
     gpus: int = 0
@@ -125,7 +125,7 @@ def _head(page: Page) -> Iterator[str]:
 
 
 def _episodes(page: Page) -> Iterator[str]:
-    """Their range, in all forms in which programs are told it."""
+    """Their range, in all forms that programs take."""
     first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
     yield f"export {first}=${{{first}:-{page.first}}} {count}=${{{count}:-{page.count}}}"
     yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
@@ -284,7 +284,7 @@ def _place(page: Page) -> str:
 
 
 def _docker(page: Page, box: Container) -> Iterator[str]:
-    """A container of docker is no child of ours, and the death of its client ends nothing: it goes by its name."""
+    """A docker container is not our child and outlives its client, so it is ended by its name."""
     yield "container=("
     yield "  docker run --rm --init"
     yield '  "--name=comborun-${COMBORUN_SESSION//\\//-}"'

@@ -284,7 +284,7 @@ def _problem(components: Sequence[Component], gpus: int, rooms: Sequence[GpuBudg
 
 
 def too_much(components: Iterable[Component], gpu: int, room: GpuBudget) -> str:
-    """Why they don't fit there; empty where they do, or where nobody can tell."""
+    """Why they don't fit there; empty if they do, or if it is unknown."""
     memory = memory_on(components, gpu)
     if room.mib is None or memory <= room.mib:
         return ""

@@ -71,9 +71,9 @@ class Session:
     """looked for in the log of a session that failed, before the library's own"""
     watch: WatchRules = NO_LIMITS
     counted: bool = False
-    """the command takes {episodes}, {last_episode} or {end_episode}: it can be told to do fewer"""
+    """the command takes {episodes}, {last_episode} or {end_episode}, so it can do fewer"""
     ranged: bool = False
-    """it takes {first_episode} too: it can be told to do any range"""
+    """it takes {first_episode} too, so it can do any range"""
     flag: Flag = ""
     request: Request = NOTHING
     """beside the GPUs; how much is asked changes nothing of the work"""
@@ -111,7 +111,7 @@ class Limits:
     stagger: float
     """seconds between two starts, at least"""
     attempts: int
-    """automatic starts of one session, the first included, since a person last asked for it"""
+    """automatic starts of one session, including the first, since a user last asked for it"""
     breaker: int = 3
     """failures of one class in a row after which a GPU or the host gets no more starts; 0: off"""
     fail_fast: int = 0

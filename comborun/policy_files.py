@@ -49,7 +49,7 @@ class PolicyFiles:
     """name of the policy, path of its file"""
 
     def like(self, other: PolicyFiles) -> bool:
-        """Whether both were asked for in the same words."""
+        """Whether both have the same patterns."""
         return (self.patterns, self.exclude) == (other.patterns, other.exclude)
 
 

@@ -49,10 +49,10 @@ DEFAULT_GEOMETRY = "1280x1024x24"
 
 @dataclass(frozen=True)
 class Display:
-    """The X display of a session: one of its own, one that is there, or one for each GPU."""
+    """The X display of a session: its own, an existing one, or one for each GPU."""
 
     server: str = ""
-    """`xvfb`, or the number of an X server that is there; empty where `by_gpu` says it"""
+    """`xvfb`, or the number of an existing X server; empty if `by_gpu` says it"""
     by_gpu: tuple[tuple[int, int], ...] = ()
     """index of a GPU -> number of the X server that is bound to it"""
     geometry: str = DEFAULT_GEOMETRY
@@ -179,7 +179,7 @@ class HostFacts:
     missing: tuple[str, ...]
     """programs that the box half needs and that are not there"""
     lacking: tuple[str, ...] = ()
-    """secrets that were asked for and are in no environment there"""
+    """required secrets that are in no environment there"""
     absent: tuple[str, ...] = ()
     """what else the grid names and is not there, a line each"""
 
@@ -190,7 +190,7 @@ class HostFacts:
     """one for each of `gpus`"""
 
     available: int | None = None
-    """bytes of main memory that could be had when the host was asked; None: not told"""
+    """available bytes of main memory when the host was asked; None: unknown"""
 
     gpu_trouble: str = ""
     """what was wrong with nvidia-smi when the host was asked, as a clause; `gpus` may then lack some or all"""

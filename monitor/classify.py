@@ -92,7 +92,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
 
 
 def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:
-    """Waits, as long as the dispatcher that told of them lives."""
+    """The waits, while the dispatcher that reported them lives."""
     return snapshot.waiting if snapshot.dispatcher is not None else ()
 
 

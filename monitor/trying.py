@@ -37,7 +37,7 @@ class TryResult:
     """The result of a try."""
 
     session: Session
-    """as it was run: for so many episodes"""
+    """as it was run, with the number of episodes of the try"""
     attempt: str
     """its folder on the host"""
     end: End

@@ -96,7 +96,7 @@ class Source:
         return addressed(self.view.plan, self.view.id, words, alive, guess=guess)
 
     def renewed(self, history: History) -> Source:
-        """The run with its newest plan, if the last look told of one. Raises HostError."""
+        """The run with its newest plan, if the last look reported one. Raises HostError."""
         newest = history.snapshot.plan if history.snapshot else None
         if newest is None or newest <= self.view.number:
             return self

@@ -50,7 +50,7 @@ class Admission:
         self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
         self.short = Shortages(self._ledger, self.book.layout, journal, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()
-        """GPUs that are not for a session, whoever runs there: its server there is not ready"""
+        """GPUs that a session can't use now, because its server there is not ready"""
         self._requests: dict[str, Request] = {}
         self._programs: dict[str, str] = {}
         """of the sessions, by which they warm up"""
@@ -261,7 +261,7 @@ class Admission:
         self.book.drop(name)
 
     def progressed(self, name: str) -> None:
-        """The first result or progress line is there."""
+        """Note the first result or progress of a session."""
         self._reached(name, "it makes progress")
 
     def _reached(self, name: str, why: str) -> None:

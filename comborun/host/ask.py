@@ -77,7 +77,7 @@ class Ask:
         return not self.path
 
     def _exchange(self) -> bool:
-        """Send what is left, hear what is there; whether the answer is whole."""
+        """Send the rest, receive what has arrived; return whether the answer is complete."""
         try:
             while self.connected and self._left:
                 self._left = self._left[self._socket.send(self._left) :]
@@ -113,14 +113,14 @@ def _request(method: str, path: str, media: str, body: str) -> bytes:
 
 
 def _whole(answer: bytes) -> bool:
-    """Whether all that the head announces is there: a server may leave the connection open behind it."""
+    """Whether the announced length has arrived: a server may keep the connection open."""
     head, end, body = answer.partition(b"\r\n\r\n")
     length = re.search(rb"(?i)\r\ncontent-length: *([0-9]{1,15})", head)
     return bool(end and length and len(body) >= int(length[1]))
 
 
 def taken_by_another(port: int, ours: list[int]) -> bool:
-    """Whether a process listens there that is none of `ours`; nobody whom we can see is taken for ours."""
+    """Whether a process that is not one of `ours` listens there; a hidden process counts as ours."""
     sockets = {f"socket:[{inode.decode()}]" for inode in _listeners(port)}
     if not sockets or any(_holds(pid, sockets) for pid in ours):
         return False

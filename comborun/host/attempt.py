@@ -150,7 +150,7 @@ class Place:
         return ""
 
     def why(self) -> tuple[str, str] | None:
-        """Cause and note of one that was told to end, where somebody else knows better."""
+        """Cause and note of an attempt that got a signal to end, if the place knows more."""
         return None
 
     def leave(self) -> None:

@@ -269,7 +269,7 @@ def word_of(end: Mapping[str, Any]) -> str:
 
 
 def stopping(at: AttemptLayout) -> bool:
-    """Whether somebody is ending it, or has signalled it. A mark whose stopper is gone without a signal is ignored."""
+    """Whether a stop is ending it, or has signalled it. The mark of a stop that died before a signal is ignored."""
     try:
         age = time.time() - os.stat(at.stop).st_mtime
     except OSError:

@@ -28,7 +28,7 @@ class Changes:
         self.close()
 
     def wait(self, seconds: float) -> bool:
-        """Return when something has changed, or after so many seconds. True: look again, something may have."""
+        """Return after a change or after `seconds`. True: something may have changed, look again."""
         if self._blind:
             time.sleep(max(0.0, min(seconds, _BLIND_S)))
             return True

@@ -33,7 +33,7 @@ def write(at: AttemptLayout, runtime: str, marker: str) -> bool:
 
 
 def end(at: AttemptLayout) -> None:
-    """End the container of an attempt by its name, whoever started it; one that is gone is no error."""
+    """End the container of an attempt by its name. A missing container is no error."""
     record = files.read(at.container)
     name = record.get("name", "")
     if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):

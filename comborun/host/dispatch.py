@@ -92,7 +92,7 @@ class Dispatcher(Overseer):
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False
-        """told to read the queue again meanwhile"""
+        """a message asked to read the queue again"""
         self._next_sweep = 0.0
 
     # The life of a dispatcher
@@ -254,7 +254,7 @@ class Dispatcher(Overseer):
         self.journal(f"reread left={self.queue.left} busy={self.queue.busy}")
 
     def _sweep(self) -> None:
-        """What no message told."""
+        """Follow changes without a message."""
         if not self._fifo.whole():
             try:
                 self._fifo.listen()
@@ -270,7 +270,7 @@ class Dispatcher(Overseer):
     # How it comes to its end
 
     def _rounds(self) -> None:
-        """Until nothing is left, and nobody has asked for more meanwhile."""
+        """Run until nothing is left, and no new work was requested."""
         while True:
             self._work()
             self.servers.finish()
@@ -292,14 +292,14 @@ class Dispatcher(Overseer):
         self._after = False
 
     def _last_news(self) -> None:
-        """What was asked for while `after` ran, and what no loop has read yet."""
+        """Follow requests that came while `after` ran."""
         self._hear_all()
         if self._amended and not self._after:
             self._amended = False
             self._reread()
 
     def _finish(self) -> bool:
-        """The run has ended; told only when it is on disk. False when somebody asked for more just then."""
+        """Record that the run has ended, then report it. False if new work was requested just then."""
         secrets.forget(self.layout)
         while not self.record_done(self.queue):
             self.complain(f"can't write {self.layout.done}; is the disk full?")
@@ -347,7 +347,7 @@ class Dispatcher(Overseer):
         return engines.quietly(self._program("stop", "--server", name), self.layout.out)
 
     def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
-        """Write the end of an attempt that nobody saw end; that may take seconds."""
+        """Write the end of a lost attempt; this may take seconds."""
 
         def work() -> None:
             self.attempts.finalize_lost(name, number, family)

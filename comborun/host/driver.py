@@ -75,13 +75,13 @@ class Question:
         return self.over
 
     def close(self) -> None:
-        """Give it up: nobody wants the answer any more."""
+        """Give the question up."""
         if self._pipe >= 0:
             self._end()
         self.over = True
 
     def _ask(self) -> None:
-        """Start nvidia-smi when nobody else asks just now."""
+        """Start nvidia-smi unless another call is running."""
         holder = -1
         try:
             holder = self._locked()
@@ -156,7 +156,7 @@ class Question:
 
 
 def hear(question: Question) -> list[str]:
-    """Wait for an answer. For programs that have nothing else to do meanwhile."""
+    """Wait for an answer. For programs without an event loop."""
     while not question.look():
         select.select(question.descriptors(), [], [], max(0.0, question.due() - time.monotonic()))
     return question.lines
@@ -218,7 +218,7 @@ class Processes:
         self.held: list[tuple[str, int, int]] = []
         """bus id of the GPU, pid, MiB"""
         self.listed: set[str] = set()
-        """bus ids of the GPUs whose processes are all told"""
+        """bus ids of the GPUs whose processes are all known"""
         bus = pid = ""
         for line in lines:
             key, _, value = (word.strip() for word in line.partition(" : "))

@@ -21,7 +21,7 @@ _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|
 
 
 def finish(of: Supervisor, code: int) -> None:
-    """That the slot is free comes first: somebody waits for it."""
+    """Report the free slot first, because another session may wait for it."""
     finishing = _Finishing(of, code)
     if of.data.get("container"):
         container.end(of.at)

@@ -242,7 +242,7 @@ class Ends:
         self._tell_vanished(vanished)
 
     def _seen_to(self, session: Session) -> bool:
-        """Whether somebody writes its end: its supervisor, or what finalizes it."""
+        """Whether its supervisor, or a finalizer, is writing its end."""
         if session.undertaker and session.undertaker.poll() is None:
             return True
         seen = process.look(session.supervisor[0]) if session.supervisor else None

@@ -207,7 +207,7 @@ def inheritable(fd: int) -> int:
 
 
 def held(path: str) -> bool:
-    """Whether a process holds the lock; without the file nobody does."""
+    """Whether a process holds the lock; False without the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -223,7 +223,7 @@ def held(path: str) -> bool:
 
 
 def tell(fifo: str, text: str) -> bool:
-    """Write a line to a FIFO if somebody can hear it; never waits. False where there is none."""
+    """Write a line to a FIFO if it has a reader; never waits. False if it has none."""
     try:
         fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: no reader need be there
     except OSError:

@@ -40,7 +40,7 @@ def answered(verb: str, act: Callable[[], Any]) -> int:
 
 
 def received(digest: str) -> Any:
-    """The JSON document on standard input, compressed, whose SHA-256 is told."""
+    """The compressed JSON document on standard input, checked by its SHA-256."""
     data = sys.stdin.buffer.read()
     if hashlib.sha256(data).hexdigest() != digest:
         raise Refusal(76, "the data arrived changed")

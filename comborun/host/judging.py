@@ -146,7 +146,7 @@ class Watched:
         self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
 
     def follow(self) -> bool:
-        """Take over the rules of a grid that was changed meanwhile; whether it was."""
+        """Take over the rules of a changed grid; return whether there are any."""
         before, self._claimed = self._claimed, files.changed(self.at.claim)
         if before == self._claimed:
             return False
@@ -168,7 +168,7 @@ class Watched:
         return tally.tally(read, self.rules.identity, self.rules.span, over)
 
     def complete(self) -> bool:
-        """Whether all evidence is there, whatever the exit code will be."""
+        """Whether all evidence exists, without regard to the exit code."""
         return self.completeness(self.count(), None) is Completeness.COMPLETE
 
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
@@ -264,7 +264,7 @@ class Ending:
         self.started = started
         self.ended = ended
         self.signature = ""
-        """the class of its failure, where its log told one"""
+        """the class of its failure, if its log shows one"""
         self.peak_memory_kib = 0
 
     @property

@@ -102,7 +102,7 @@ class Launcher:
             self.slots = int(text)
 
     def _stuck(self, now: float) -> None:
-        """Nothing runs, and quarantine leaves somebody too few GPUs."""
+        """Halt if nothing runs and quarantine leaves a session too few GPUs."""
         dispatcher = self._dispatcher
         if not dispatcher.breaker.quarantine or any(one.retry_at is not None for one in dispatcher.queue.waiting()):
             return
@@ -165,7 +165,7 @@ class Launcher:
     # Whether it begins
 
     def check(self) -> None:
-        """Windows that were refused, and those whose time has come to try again."""
+        """Handle refused windows, and retry those that are due."""
         dispatcher, now = self._dispatcher, time.monotonic()
         for name in list(self._opening):
             session = dispatcher.queue.sessions[name]

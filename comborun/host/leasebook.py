@@ -44,7 +44,7 @@ class Measured:
     memory: tuple[int, int] | None = None
     """main memory: in all, and what can be had"""
     resident: dict[str, int] = field(default_factory=dict)
-    """marker -> MiB of main memory that nobody else has"""
+    """marker -> MiB of main memory that it does not share"""
 
     def share_out(self, processes: Processes) -> None:
         """Whose the GPUs' memory is: each process's marker says it."""
@@ -110,7 +110,7 @@ class LeaseBook:
         self.made: dict[str, Lease] = {}
         """those of this run"""
         self.memory_asked = False
-        """somebody asks for main memory"""
+        """some request is for main memory"""
         self._measured = Measured()
         self._measuring: Measuring | None = None
         self._asked_at, self._ask_at = -math.inf, math.inf
@@ -170,7 +170,7 @@ class LeaseBook:
             self._ask_at = min(self._ask_at, max(self._asked_at + after, time.monotonic()))
 
     def want_for(self, blocker: Blocker, request: Request) -> None:
-        """What somebody waits for may become free without any end of ours."""
+        """Resources may become free without an end of our sessions."""
         pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
         if blocker.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
@@ -232,7 +232,7 @@ class LeaseBook:
     # Other runs
 
     def look_at_others(self) -> None:
-        """Now and then, while somebody waits; without the lock, since nothing is decided."""
+        """Measure now and then while a session waits; without the lock, since nothing is decided."""
         now = time.monotonic()
         if now - self._leases_at >= _LEASES_S:
             self._leases_at = now

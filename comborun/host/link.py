@@ -106,7 +106,7 @@ class Lock:
             return {}
 
     def _break(self, holder: dict[str, str], aside: str) -> None:
-        """Move a stale lock out of the way; one that somebody has taken just now gets its place back."""
+        """Move a stale lock away; put back a lock that another process has just taken."""
         try:
             os.rename(self.path, aside)
             if files.read(aside) != holder:

@@ -41,7 +41,7 @@ class Fifo:
         self._text = b""
 
     def whole(self) -> bool:
-        """Whether the path still leads to what we listen at; somebody may have removed it."""
+        """Whether the path still leads to our FIFO; a user may have removed it."""
         try:
             return self.fd >= 0 and os.path.samestat(os.stat(self.path), os.fstat(self.fd))
         except OSError:

@@ -254,7 +254,7 @@ class Probe:
         }
 
     def _gpus(self, question: driver.Question) -> list[Document]:
-        """A GPU that fell off the bus is named by no row: it is there, and unknown."""
+        """A GPU that fell off the bus is in no row: it is listed as unknown."""
         rows = {gpu.index: gpu for gpu in driver.gpu_rows(driver.hear(question))}
         gpu_rows = [[gpu.index, gpu.used, gpu.total, gpu.utilization] for gpu in rows.values()]
         gpu_rows += [[index, None, None, None] for index in map(int, self.granted.split(",")) if index not in rows]

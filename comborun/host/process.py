@@ -184,7 +184,7 @@ def send(pid: int, number: int) -> bool:
 
 
 def send_group(group: int, number: int) -> bool:
-    """Send a signal to a process group; False when nothing of it is there."""
+    """Send a signal to a process group; False if it is gone."""
     try:
         os.killpg(group, number)
     except (OSError, OverflowError):

@@ -77,7 +77,7 @@ def newest_run(root: str, grid: str) -> str:
 
 
 def unreadable(directory: str) -> str:
-    """What a run lacks without which nobody can go on with it, as after a power loss; empty when it is whole."""
+    """What a run lacks that it needs to continue, as after a power loss; empty if it is complete."""
     wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
     for path in (*wanted, *_programs(directory)):
         try:
@@ -121,13 +121,13 @@ def _set_aside(directory: str, flaw: str) -> str:
 
 
 def newest_plan(directory: str) -> int:
-    """The number of a run's newest plan; 1 where none is there."""
+    """The number of a run's newest plan; 1 if there is none."""
     names = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in os.listdir(directory))
     return max((int(name[1]) for name in names if name), default=1)
 
 
 def describe(directory: str, digest: str) -> dict[str, Any]:
-    """What a run that is there is like, with its newest plan."""
+    """The state of an existing run, with its newest plan."""
     number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
     done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
     ended = os.path.exists(f"{directory}/dispatch/done")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Callable, Iterable
 
     Wait = Callable[[float, Callable[[], bool]], bool]
-    """waits so many seconds for a condition, and returns whether it came true"""
+    """waits some seconds for a condition, and returns whether it came true"""
 
 _LOOKS = 3
 """in a row that find nothing: one can miss a process that forks, or becomes another program, just then"""

@@ -149,7 +149,7 @@ class _File:
         return self._settled and os.pread(fd, len(self._before), self._at - len(self._before)) == self._before
 
     def _open(self, stream: BinaryIO, over: bool) -> None:
-        """Find out what it is. Raises RefusedError for what nobody reads."""
+        """Find out its format. Raises RefusedError if no reader reads it."""
         try:
             file = formats.look(stream, self._path, self._identity, self._asked)
         except RefusedError as refused:

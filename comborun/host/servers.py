@@ -57,7 +57,7 @@ class Server:
     life: str = IDLE
     attempt: int = 0
     complained: int = 0
-    """the attempt whose trouble has been told"""
+    """the attempt whose trouble has been reported"""
     refused: Blocker | None = None
     """what it waits for, before it can start"""
     due: float = 0.0
@@ -338,7 +338,7 @@ class Servers:
     # Their clients
 
     def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
-        """Fields of its grant: where its servers are. Raises LookupError when one has gone meanwhile."""
+        """Fields of its grant: the places of its servers. Raises LookupError if one is gone."""
         kinds = self.asks.get(session, ())
         if not kinds:
             return {}

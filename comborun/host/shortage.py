@@ -115,7 +115,7 @@ class Shortages:
             short.more = short.more and not short.run_alone
 
     def forget(self, name: str) -> None:
-        """It is no longer short, or a person asked for another attempt."""
+        """Forget its shortage: it is over, or a user asked for another attempt."""
         self._short.pop(name, None)
 
     def request(self, name: str) -> Request | None:
@@ -207,7 +207,7 @@ class Shortages:
 
     @property
     def needs_measurement(self) -> bool:
-        """Whether somebody wants to know how much is free now."""
+        """Whether a session waits for free memory."""
         return any(short.more and short.free is None for short in self._short.values())
 
     def measured(self) -> None:

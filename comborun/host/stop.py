@@ -233,7 +233,7 @@ class Stopping:
                 process.send_all(int(begin["pid"]), number)
 
     def _all_ended(self) -> bool:
-        """Looks at each that is still to end, and finalizes what nobody supervises."""
+        """Look at each session that must still end, and finalize those without a supervisor."""
         if self.cluster:
             self.cluster.refresh()
         for name, number in list(self.active.items()):
@@ -292,7 +292,7 @@ def _several(number: int, word: str) -> str:
 
 
 def _say(line: str) -> None:
-    """Print a line. The stop goes on if nobody reads it any more."""
+    """Print a line. The stop goes on if its reader is gone."""
     try:
         print(line, flush=True)
     except OSError:

@@ -105,7 +105,7 @@ class _Receiving:
         self._ways: dict[str, str] = {}
 
     def place(self) -> dict[str, int]:
-        """Everything, when every byte of it is there and right."""
+        """Rename all files into place, when every byte has arrived and is right."""
         try:
             for item in self._listed():
                 self._take(item)

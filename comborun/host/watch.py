@@ -277,11 +277,11 @@ class Watch(PollingWatch):
         return self._stalled()
 
     def _unserved(self) -> str:
-        """Why what it still does is worth nothing: a model server that it was given is gone, whoever answers now."""
+        """Why its work is lost: a model server that it started with is gone."""
         return served.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
 
     def _stalled(self) -> Verdict | None:
-        """First it is told, and ended only where a limit says so."""
+        """Report a stall; end the command only if a limit says so."""
         course = self._course
         if not course.stalled:
             return None

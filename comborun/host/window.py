@@ -25,7 +25,7 @@ class Window:
 
     def __init__(self, log: str, skips: bool) -> None:
         self._skips = skips
-        """skip most of a large backlog: nobody reads a megabyte in a window"""
+        """skip most of a large backlog, since no one reads a megabyte in a window"""
         self._at = 0
         self._left = b""
         self._notify = self._log = self._out = -1
@@ -88,7 +88,7 @@ class Window:
         return True
 
     def close(self, seconds: float) -> None:
-        """Show the rest of the log, as long as somebody takes it."""
+        """Show the rest of the log, unless the window is blocked."""
         deadline = time.monotonic() + seconds
         while self._out >= 0:
             before = self._at

@@ -137,7 +137,7 @@ class Windows:
             self._dispatcher.launcher.refused(session, "its supervisor left")
 
     def go(self, session: Session) -> bool:
-        """Let its supervisor begin, now or when its window has come; False when no window is there."""
+        """Let its supervisor begin, now or when its window is open; False if it has no window."""
         window = self._open.get(session.name)
         if window is None or window.attempt != session.attempt:
             return False
@@ -158,13 +158,13 @@ class Windows:
         return True
 
     def forget(self, name: str) -> None:
-        """Its window closes, if it is there."""
+        """Close its window, if it has one."""
         if window := self._open.pop(name, None):
             window.close()
             self._not_before = time.monotonic() + _PAUSE_S
 
     def again(self) -> None:
-        """Windows that may have spoken while nobody could hear them."""
+        """Look at windows whose messages may have been lost."""
         for name in list(self._open):
             self.forget(name)
             session = self._dispatcher.queue[name]

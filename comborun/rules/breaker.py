@@ -40,7 +40,7 @@ class Breaker:
         self.quarantine = {row[1]: row[2] for row in closed}
 
     def heed(self, failure: str, gpus: Sequence[int]) -> list[FailureStreak]:
-        """Count the end of a session that was started there; the rows that are full now, each told once."""
+        """Count the end of a session that ran there; return new streaks, each one once."""
         if not self.limit or failure not in _HOST_WIDE | _LOCAL:
             return []
         places = [HOST] if failure in _HOST_WIDE or not gpus else [str(gpu) for gpu in gpus]
@@ -74,7 +74,7 @@ FAILED = frozenset(("failed", "partial", "lost"))
 
 
 def too_many(count: int, total: int, limit: int, percent: int) -> str:
-    """Why the run is to be halted: so many of its sessions ended for good without success. A limit of 0 is none."""
+    """Why to halt the run: too many of its sessions ended for good without success. 0 means no limit."""
     why = ""
     if limit and count >= limit:
         why = f"the limit is {limit}"
@@ -93,7 +93,7 @@ class ServerAttempt:
     """How one attempt of a server went. Times are seconds since 1970; None: not known."""
 
     ended: float | None
-    """None: nobody can tell, or a person ended it"""
+    """None: unknown, or a user ended it"""
     ready: float | None = None
     """when it became ready; None: never"""
     forgiven: bool = False
@@ -114,5 +114,5 @@ def failures(attempts: Iterable[ServerAttempt]) -> tuple[int, float]:
 
 
 def restart_wait_s(count: int, first: float) -> float:
-    """Seconds from a server's last end to its next start after so many failures in a row: twice as long each time."""
+    """Seconds from a server's end to its next start; they double with each failure in a row."""
     return first * 2 ** (min(count, _DOUBLINGS + 1) - 1) if count else 0.0

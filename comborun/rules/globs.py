@@ -25,7 +25,7 @@ def found(directory: str, patterns: Iterable[str]) -> list[str]:
 
 
 def are_more(directory: str, patterns: Iterable[str], most: int) -> bool:
-    """Whether the patterns mean more paths than so many; one that two of them mean counts twice."""
+    """Whether the patterns match more paths than a limit; a path that matches twice counts twice."""
     paths = (path for pattern in patterns for path in matching(directory, pattern))
     return sum(1 for _ in islice(paths, most + 1)) > most
 

@@ -103,7 +103,7 @@ class Ledger:
         return share
 
     def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
-        """What it was measured to hold counts where that is more than it asked for."""
+        """A measurement counts if it is more than the request."""
         share = self.shares[key]
         tally = self._tally(share)
         tally.count(share, -1)

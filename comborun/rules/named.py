@@ -31,7 +31,7 @@ VIDEO = "video"
 
 
 def groups(paths: Iterable[str]) -> dict[str, list[str]]:
-    """The files that one environment's episodes are told by, by the folder that holds them or their poses' folders."""
+    """The files that name one environment's episodes, by the folder that holds them or their poses' folders."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(paths):
         parent, _, name = path.rpartition("/")

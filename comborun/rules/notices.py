@@ -41,7 +41,7 @@ class Throttle:
         self.held.setdefault(kind, []).append(who or "-")
 
     def send(self, kind: str, now: float) -> list[str]:
-        """They go out now, with those that were held back before; the last of a run names all that nobody was told."""
+        """Mark a notice as sent, and return the sessions to name with it: those held back; for the last notice all."""
         if kind in LIMITED:
             self.sent_at[kind] = now
             return self.held.pop(kind, [])
@@ -50,7 +50,7 @@ class Throttle:
         return held
 
     def due(self, now: float) -> list[str]:
-        """Kinds of which something was held back and may be told by now."""
+        """The kinds with notices held back that may be sent now."""
         return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
 
     def rows(self) -> str:

@@ -73,7 +73,7 @@ def _compete(one: Request, other: Request) -> bool:
 
 
 class Stagger:
-    """Starts on one GPU are so many seconds apart, and so are those without a GPU on the host (None)."""
+    """Starts on one GPU are a fixed time apart, and so are starts without a GPU on the host (None)."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -89,7 +89,7 @@ class Stagger:
         return 0.0 if last is None else max(0.0, last + self.seconds - now)
 
     def next(self, now: float) -> float:
-        """When the next of these waits is over; infinite: nobody waits for one."""
+        """When the next wait is over; infinite if nothing waits."""
         over = (last + self.seconds for last in self._last.values())
         return min((moment for moment in over if moment > now), default=float("inf"))
 
@@ -133,7 +133,7 @@ class WarmUp:
         return first
 
     def late(self, now: float) -> list[str]:
-        """Those that took too long: nobody waits for them any more."""
+        """First sessions that took too long; the others stop waiting for them."""
         late = [(program, who) for program, (who, since) in self._first.items() if now - since >= self.seconds]
         for program, who in late:
             self.reached(who, program)

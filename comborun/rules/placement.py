@@ -58,7 +58,7 @@ class Blocker:
     """gpu gpu_memory cpus host_memory token cap alone stagger memory lease unknown"""
     why: str
     rank: int = 1
-    """of the reasons of several GPUs the one with the highest rank is told"""
+    """among the reasons of several GPUs, the one with the highest rank is reported"""
     free: int = 0
     urgent: bool = False
     """it takes a new measurement, and no end of a session"""

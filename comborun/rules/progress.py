@@ -27,7 +27,7 @@ class Limits:
         self.stall = stall
         self.most = most
         self.tell = tell
-        """silence that is told where no limit ends it"""
+        """a silence that is reported if no limit ends it"""
 
     @property
     def silence(self) -> float:

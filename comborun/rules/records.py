@@ -64,5 +64,5 @@ def seconds(record: Mapping[str, Any], key: str) -> float | None:
 
 
 def clean(text: str, most: int = NOTE_MOST) -> str:
-    """One line of at most so many characters, with nothing that moves a cursor."""
+    """One line of limited length, without control characters."""
     return _CONTROL.sub(" ", text)[:most]

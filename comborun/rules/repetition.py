@@ -77,7 +77,7 @@ class Repetition:
         return length, covered
 
     def _same(self, newest: Sequence[str], period: int) -> bool:
-        """Whether the last two rounds of so many lines tell the same, and something in them complains."""
+        """Whether the last two groups of `length` lines say the same, with a complaint in them."""
         last = [self._essence(line) for line in newest[:period]]
         return any(complains for _, complains in last) and all(
             essence == self._essence(line)[0]

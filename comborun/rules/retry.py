@@ -62,7 +62,7 @@ class Spent:
 
 
 def spent(budgets: Budgets, tried: Sequence[Tried], failure: str) -> Spent:
-    """Of attempts, oldest first, since a person asked for one; `failure` is the latest's class."""
+    """The starts among these attempts since a user asked for one, oldest first; `failure` is of the latest."""
     made = failures = 0
     for cause, its in reversed(tried):
         if cause == Cause.STOPPED.value:

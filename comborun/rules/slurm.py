@@ -62,7 +62,7 @@ def plain(reason: str) -> str:
 
 
 def is_held(reason: str) -> bool:
-    """Whether a task with this reason waits until somebody releases it."""
+    """Whether a task with this reason waits until a user releases it."""
     return plain(reason) in _HELD
 
 
@@ -152,7 +152,7 @@ _NO_REFUSAL = ("already finished", "already completing", "transitional state", "
 
 
 def refusal(said: str) -> str:
-    """Why scontrol or scancel did not do it; empty where it only met what has ended meanwhile."""
+    """Why scontrol or scancel failed; empty if the tasks had already ended."""
     lines = (line.strip() for line in said.splitlines())
     return next((line for line in lines if line and not any(mark in line for mark in _NO_REFUSAL)), "")
 

@@ -133,7 +133,7 @@ class Files:
         self.refused: list[tuple[str, RefusedError]] = []
         """files that hold no rows"""
         self.foreign: list[tuple[str, str]] = []
-        """files that nobody counts now, and why"""
+        """files that are not counted, and why"""
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
@@ -354,11 +354,11 @@ class RequiredEvidence:
         self.planned = planned
         """episodes or steps; 0: as many as the program decides"""
         self.records = records
-        """a record of each is asked for"""
+        """each needs a record"""
         self.others = others
         """how much else is: a line of the log, files"""
         self.results = results
-        """there have to be result files, though nobody counts what is in them"""
+        """there must be result files, though their content is not counted"""
         self.verdicts = verdicts
         """at least one record has to have a verdict: of steps none has one"""
 

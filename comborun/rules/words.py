@@ -63,7 +63,7 @@ class Cause(Word):
     PREEMPTED = "preempted"
     """Slurm needed its place for another job, or put it back into the queue"""
     LOST = "lost"
-    """nothing lives and nobody recorded an end"""
+    """nothing lives, and there is no end record"""
     UNKNOWN = "unknown"
 
 
@@ -84,7 +84,7 @@ class Failure(Word):
     ERROR = "error"
     """the program ended with another code than 0"""
     NO_RESULT = "no_result"
-    """the program ended with 0, and not all of its work is there"""
+    """the program exited with 0, but its work is not complete"""
     LOST = "lost"
     SERVER_LOST = "server_lost"
     PREEMPTED = "preempted"

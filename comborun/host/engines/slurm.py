@@ -149,7 +149,7 @@ class Slurm:
         return "lost" if self.forgot(at, record) and self._silent_heart(at) else "running"
 
     def forgot(self, at: str, record: Mapping[str, str]) -> bool:
-        """Whether Slurm has no task that runs this attempt: it is gone, or waits to be started anew."""
+        """Whether Slurm has no task that runs this attempt: it is gone, or waits to start again."""
         task = self.tasks.get(task_of(record))
         if not task_of(record):
             return True  # it never belonged to a task
@@ -158,7 +158,7 @@ class Slurm:
         return task.state in WAITING if task else self.at is not None and not self.silence
 
     def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
-        """Cause and note of an attempt whose end nobody saw."""
+        """Cause and note of a lost attempt."""
         return (
             self.words(claim)
             or self._accounts.get(task_of(claim))
@@ -244,7 +244,7 @@ class Slurm:
     # --- orders
 
     def order(self, *words: str) -> str:
-        """Have tasks changed; empty, or why it was not done. What has ended meanwhile is no reason."""
+        """Change tasks; return why it failed, else empty. A task that has already ended is no failure."""
         if self._failure:
             return self._failure
         code, _, said = self.command(*words)
