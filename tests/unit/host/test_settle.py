@@ -263,7 +263,7 @@ def test_what_slurm_refuses_is_told(run: Cluster, capsys: pytest.CaptureFixture[
 def test_two_do_not_settle_at_once(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     files.write(str(run.run / "dispatch/slurm.lock"), [("boot", "elsewhere"), ("pid", "1"), ("start", "1")])
     assert go(run) == 75
-    assert "somebody else" in capsys.readouterr().err
+    assert "another process" in capsys.readouterr().err
 
 
 def test_words_that_make_no_sense_are_refused(run: Cluster, tmp_path: Path) -> None:
