@@ -21,7 +21,7 @@ from recorded import record
 
 from comborun.cli.doctor import doctor
 from comborun.host.doctor.machine import PROGRAMS
-from comborun.remote.doctor import Examination, Wanted, examine
+from comborun.remote.doctor import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.findings import Finding, Level
 
@@ -56,7 +56,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 def look(root: Path, *files: str) -> Examination:
-    return examine(LocalTransport(), str(root), Wanted(files))
+    return examine(LocalTransport(), str(root), HostNeeds(files))
 
 
 def found(root: Path, check: str, *files: str) -> list[Finding]:
