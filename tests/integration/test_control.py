@@ -101,7 +101,7 @@ WRONG = {
     "": "unknown verb (none);",
     "slots": "slots needs a number from 1",
     "slots 0": "slots needs a number from 1",
-    "retry": "retry wants names",
+    "retry": "retry needs names",
     "retry nobody": "there is no session nobody",
     "retry ../x": "there is no session ../x",
     "retry env_one --failed": "there is no session --failed",
