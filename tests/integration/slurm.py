@@ -74,10 +74,10 @@ class Slurm:
     def at_once(self, task: str) -> bool:
         """A task that was requeued waits for two minutes; let this one go, if it still waits.
 
-        Not before two seconds have passed: a node refuses a start of the second in which it was told to end the last
-        one ("Job credential revoked"), and on a busy machine it is told late.
+        Not before the next second: a node refuses a start of the second in which it was told to end the last one, and
+        Slurm gives the task up ("Job credential revoked").
         """
-        return self.command("scontrol", "update", f"jobid={task}", "starttime=now+2").returncode == 0
+        return self.command("scontrol", "update", f"jobid={task}", "starttime=now+1").returncode == 0
 
     def kill(self, daemon: str) -> None:
         """`slurmctld`, or `slurmd-n1`: with SIGKILL. The jobs of a node live on."""
