@@ -19,6 +19,7 @@ from comborun.reporter.counting.schedule import schedule
 from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
+from comborun.reporter.records.shelf import SCHEMA_FILE
 from comborun.reporter.summary import Summary, summarize
 from comborun.rules.episodes import FORMATS
 from comborun.text import alike
@@ -117,7 +118,7 @@ def render(
         "report.md": page.markdown(sections),
         "report.tex": latex(report.summary),
         "final_benchmark_report.json": data.report_json(report.summary, ran),
-        data.SCHEMA_FILE: (page.TEMPLATES / data.SCHEMA_FILE).read_text("utf-8"),
+        SCHEMA_FILE: (page.TEMPLATES / SCHEMA_FILE).read_text("utf-8"),
         "summary.csv": data.summary_csv(report.summary),
     }
     found: dict[str, Content] = {name: _encoded(text) for name, text in texts.items()}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Verdict
 from comborun.reporter.comparing.comparisons import Overall
+from comborun.reporter.records.shelf import SCHEMA_FILE
 from comborun.reporter.records.usage import busy
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 SCHEMA = 1
-SCHEMA_FILE = "final_benchmark_report.schema.json"
 DIGITS = 10
 COUNTED = ("completed", "successes", "errored", "missing")
 

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
     from comborun.attempt import Aggregate, EpisodeRecord
 
-
+SCHEMA_FILE = "final_benchmark_report.schema.json"
+"""in the folder of every report"""
+_OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
+"""beside it: they say once more what other files say"""
 _OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
 """formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
@@ -197,13 +200,13 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
 def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Files whose names are wanted, folder by folder, each once whatever the number of links to it.
 
-    What is hidden is left out, such as a file being written. So are pipes, which would be waited for; links that lead
-    nowhere are not, so that they are named.
+    What is hidden is left out, such as a file being written, and what a report wrote. So are pipes, which would be
+    waited for; links that lead nowhere are not, so that they are named.
     """
     seen: set[tuple[int, int]] = set()
     for folder, folders, found in os.walk(directory):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(found):
+        for name in sorted({*found} - _OF_REPORTS if SCHEMA_FILE in found else found):
             path = Path(folder, name)
             lost = path.is_symlink() and not path.exists()
             if name.startswith(".") or not wanted(name) or not (lost or path.is_file()):

@@ -21,7 +21,7 @@ from comborun.reporter.text import combo_name
 from comborun.rules.episodes import NAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import Aggregate
     from comborun.reporter.records.reading import Reading
@@ -41,8 +41,13 @@ def settle(files: Sequence[Reading]) -> None:
     for file in files:
         if file.format in NAME_ENVIRONMENT:
             _place(file, tasks)
+    renamed: dict[int, dict[Combo, str]] = {}
     for combo, shares in _shares(files).items():
-        _tell_apart(combo, shares)
+        for share, policy in _told_apart(combo, shares):
+            renamed.setdefault(id(share.file), {})[combo] = policy
+    for file in files:
+        if id(file) in renamed:
+            file.rename(renamed[id(file)])
 
 
 def _place(file: Reading, tasks: set[str]) -> None:
@@ -110,7 +115,7 @@ def _clash(shares: Iterable[_Share]) -> bool:
     return any(count is not episodes and not count.beside(episodes) for count, episodes in both)
 
 
-def _tell_apart(combo: Combo, shares: Sequence[_Share]) -> None:
+def _told_apart(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
     """Name the policy of each run for the outermost folders that tell the runs apart, where there is more than one."""
     if not _clash(shares):
         return
@@ -125,8 +130,7 @@ def _tell_apart(combo: Combo, shares: Sequence[_Share]) -> None:
     labels = _labels(list(groups), {share.path.parts for share in shares})
     for group, label in zip(groups.values(), labels, strict=True):
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
-        for share in group:
-            share.file.rename({combo: policy})
+        yield from ((share, policy) for share in group)
         own = group[0].file
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"

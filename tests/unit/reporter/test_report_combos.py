@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comborun.reporter import report_folder
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.collected import Collected
+from comborun.reporter.records.reading import Reading
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
@@ -177,3 +179,20 @@ def test_a_folder_that_other_files_know_as_an_environment_is_no_policy(tmp_path:
     tasks = json.dumps({"per_task": [{"task_group": "libero", "metrics": {"successes": [True, False]}}]})
     files = {"act/pusht/eval_info.json": episodes, "dp/pusht/eval_info.json": tasks}
     assert table(collected(tmp_path, files)) == {("act", "pusht"): (1, 1), ("dp", "libero"): (1, 2)}
+
+
+def test_a_report_beside_the_results_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(rows(GOOD))
+    for output in (tmp_path / "report", tmp_path / "runs/first"):
+        report_folder(tmp_path, output)
+    assert table(collect_folder(tmp_path)) == {("pi0", "libero"): (4, 4)}
+    (tmp_path / "summary.csv").write_text("policy,environment,episode,success\npi1,libero,0,1\n")
+    assert ("pi1", "libero") in table(collect_folder(tmp_path)), "only in the folder of a report"
+
+
+def test_two_runs_of_many_combos_are_told_apart_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    monkeypatch.setattr(Reading, "rename", lambda *told: passes.append(told))
+    one = "".join(rows(GOOD).replace("libero", f"task{number}") for number in range(20))
+    collected(tmp_path, {"a/rows.jsonl": one, "b/rows.jsonl": one.replace("true", "false")})
+    assert len(passes) == 2
