@@ -7,7 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.claims import Claims, claims, prevented
-from comborun.reporter.comparing.comparisons import Comparisons, compare
+from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import Scores, compare_graded, scores
 from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
 from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
@@ -148,7 +148,7 @@ def summarize(collected: Collected) -> Report:
         for environment in environments
     }
     stopping = stopping_of(collected, sides)
-    graded = () if stopping else _graded(collected, merged, order)
+    graded = () if stopping or how_many(by_environment) > MOST else _graded(collected, merged, order)
     comparisons = compare(by_environment, stopping, graded)
     kinds = () if stopping else compare_kinds(merged, {combo: sides[combo] for combo in order if combo in sides})
     # A program that only counts leaves no record that could be missing.

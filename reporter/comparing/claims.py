@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from comborun.reporter.comparing.comparisons import Overall
+from comborun.reporter.comparing.comparisons import MOST, Overall
 from comborun.reporter.counting.quality import Finding
 from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
 from comborun.text import several
@@ -33,6 +33,8 @@ One = TypeVar("One", bound="Tested")
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with their numbers; of more only the names are"""
+PAIRS_NAMED = 24
+"""undecided pairs that are named"""
 DIFFERS = 0.05
 """p of equal differences below which a sentence says that they differ"""
 
@@ -143,8 +145,12 @@ def _unknown(one: Comparison, causes: Causes) -> str:
 
 def _undecided(group: EnvironmentComparisons) -> str:
     found = tuple(one for one in group.comparisons if not one.decided)
-    pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
-    return f"Not decided in {group.environment}{' so far' * group.so_far}: {pairs}. {_limit(group)}"
+    return f"Not decided in {group.environment}{' so far' * group.so_far}: {_pairs(found)}. {_limit(group)}"
+
+
+def _pairs(found: Sequence[Comparison | Overall]) -> str:
+    named = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found[:PAIRS_NAMED])
+    return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
 
 
 def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
@@ -193,8 +199,7 @@ def _spread(one: Overall) -> str:
 
 def _undecided_overall(found: Sequence[Overall]) -> Iterator[str]:
     if found:
-        pairs = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found)
-        yield f"Not decided overall: {pairs}."
+        yield f"Not decided overall: {_pairs(found)}."
 
 
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
@@ -238,7 +243,11 @@ def _kind(one: KindComparison) -> str:
 
 
 def prevented(comparisons: Comparisons) -> Iterator[Finding]:
-    """Where a test after every pair was planned and could not be made: a finding per environment and reason."""
+    """Where there are too many comparisons, or a test after every pair was planned and could not be made: a finding per
+    environment and reason."""
+    if comparisons.too_many:
+        told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
+        yield Finding("comparisons", f"{told}: report a folder with fewer of them")
     found = Counter((one.environment, one.prevented, one.so_far) for one in comparisons.all if one.prevented)
     for (environment, why, so_far), count in found.items():
         if so_far:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, cast
 
 from comborun.reporter.comparing.pairing import Arm, Counted, count_pairs, pairing
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 """two-sided, for the whole printed family of comparisons"""
+MOST = 20_000
+"""comparisons within environments; more would take minutes, and nobody reads them"""
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,8 @@ class Comparisons:
     half of the error, the comparisons within environments the other"""
     graded: tuple[Graded, ...] = ()
     """by the metrics that the grid names, in the same family: first those over environments"""
+    too_many: int = 0
+    """how many comparisons were left out, since they are more than MOST"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -326,7 +331,9 @@ def compare(
     environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None, graded: Sequence[Graded] = ()
 ) -> Comparisons:
     """Every pair of policies, overall and in each environment; where comparisons may have stopped early those that were
-    planned, and no others: how many episodes there are depends on how they went."""
+    planned, and no others: how many episodes there are depends on how they went. None where they are too many."""
+    if not stopping and (count := how_many(environments)) > MOST:
+        return Comparisons((), 0, (), too_many=count)
     found = {
         environment: stopping.comparisons(environment, sides)
         if stopping and environment in stopping.rule.environments
@@ -358,6 +365,11 @@ def compare(
         overall=cast("tuple[Overall, ...]", adjusted[: len(overall)]),
         graded=cast("tuple[Graded, ...]", (*adjusted[len(overall) : first], *adjusted[last:])),
     )
+
+
+def how_many(environments: Mapping[str, Sequence[Side]]) -> int:
+    """Pairs of policies within environments."""
+    return sum(comb(len(_usable(sides)), 2) for sides in environments.values())
 
 
 def _corrected(overall: Sequence[Tested], within: Sequence[Tested], size: int) -> tuple[Tested, ...]:

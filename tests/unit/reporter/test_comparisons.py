@@ -10,7 +10,7 @@ from scipy.stats import barnard_exact, binomtest
 from statsmodels.stats.multitest import multipletests
 
 from comborun.attempt import EpisodeRecord, Verdict
-from comborun.reporter.comparing.claims import claims
+from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm, outcomes, pairing, pairs_in_order
 from comborun.reporter.merge import merge
@@ -366,3 +366,11 @@ def test_ranks_are_those_that_the_overall_comparisons_leave_open() -> None:
 
 def test_one_environment_has_no_overall_comparison() -> None:
     assert compare({"stairs": three()}).overall == ()
+
+
+def test_too_many_comparisons_are_none_and_the_report_says_so() -> None:
+    policies = [side(f"policy{number}", "+-") for number in range(202)]
+    found = compare({"stairs": policies})
+    assert (found.all, found.too_many) == ((), 202 * 201 // 2)
+    (told,) = prevented(found)
+    assert "20301" in told.what
