@@ -29,6 +29,8 @@ POWER = 0.8
 RUNS = 200
 """two standard errors of a power of .8: .06"""
 STEPS = 3
+MANY = 2000
+"""episodes of each combo that are simulated: a simulation takes seconds, with more of them minutes"""
 MOST = 20_000
 """episodes of a combo"""
 
@@ -84,7 +86,11 @@ def answers(sessions: Sequence[Session], gap: float | None, *, sequential: bool)
 
 
 def detectable(design: Design, kind: Kind) -> float | None:
-    """The smallest gap that is found; None where not even 0 against 1 would be."""
+    """The smallest gap that is found; None where not even 0 against 1 would be. Beyond MANY episodes by the normal
+    approximation, and where stopping early is planned that of MANY: more show a smaller one."""
+    if design.episodes > MANY and not design.sequential:
+        return min(0.98, _needed_root(design, kind, design.episodes * design.environments))
+    design = replace(design, episodes=min(MANY, design.episodes))
     gap = min(0.98, _needed_root(design, kind, design.episodes * design.environments))
     for _ in range(STEPS):
         gap = min(0.98, gap * _ratio(design, chance(design, gap, kind)))

@@ -8,6 +8,7 @@ import pytest
 from report_runs import planned_session
 from statsmodels.stats.power import zt_ind_solve_power
 
+from comborun.reporter.comparing import power
 from comborun.reporter.comparing.power import POWER, Design, answers, chance, designs, detectable, needed
 from comborun.reporter.statistics.barnard import detectable_gap
 
@@ -64,3 +65,13 @@ def test_a_wanted_gap_is_answered_paired_and_unpaired() -> None:
     assert list(plain["overall"]) == ["would_find"]
     wanted = answers(sessions("ab", "x", 20, unpaired="because"), 0.3, sequential=False)["in one environment"]
     assert (wanted["paired"] or 0) < (wanted["unpaired"] or 0)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_any_number_of_episodes_is_answered_at_once(monkeypatch: pytest.MonkeyPatch, *, sequential: bool) -> None:
+    simulated: list[int] = []
+    monkeypatch.setattr(power, "chance", lambda design, *_: simulated.append(design.episodes) or POWER)
+    found = detectable(replace(ONE, episodes=10**15, sequential=sequential), "unpaired")
+    assert found is not None
+    assert 0 < found < 0.1
+    assert all(episodes <= power.MANY for episodes in simulated)
