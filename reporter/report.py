@@ -19,7 +19,7 @@ from comborun.reporter.counting.schedule import schedule
 from comborun.reporter.figures import NAMES, plates
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
-from comborun.reporter.records.shelf import SCHEMA_FILE
+from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.summary import Summary, summarize
 from comborun.rules.episodes import FORMATS
 from comborun.text import alike

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Verdict
 from comborun.reporter.comparing.comparisons import Overall
-from comborun.reporter.records.shelf import SCHEMA_FILE
+from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.records.usage import busy
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
