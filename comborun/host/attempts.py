@@ -14,11 +14,25 @@ from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Mapping, Protocol
 
     from comborun.host import judging
-    from comborun.host.engines.slurm import Slurm
     from comborun.rules.names import AttemptLayout
+
+    class Nodes(Protocol):
+        """A cluster that runs attempts on other machines. Pids and locks of this machine mean nothing there."""
+
+        def life(self, at: str, record: Mapping[str, str]) -> str:
+            """RUNNING or LOST, of an attempt that has a claim and no end."""
+            ...
+
+        def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+            """Cause and note of a lost attempt."""
+            ...
+
+        def freeze(self, at: str) -> None:
+            """Hide from readers what its process still writes."""
+
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
 SESSIONS = "sessions"
@@ -44,7 +58,7 @@ class Look:
 
 
 class Due:
-    """An automatic retry: the class of the failure, and how long to wait from now."""
+    """Another attempt: the class of the failure (empty: a person asked for it), and how long to wait from now."""
 
     __slots__ = ("failure", "wait_s")
 
@@ -63,20 +77,9 @@ class RunDirectory:
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is no run directory")
-        self.nodes: Slurm | None = None
-        """what knows of attempts on other machines: no pid and no lock of this one says anything about those"""
+        self.nodes: Nodes | None = None
         self.policy: dict[str, str] = {}
         self.read_policy()
-
-    def ask_slurm(self) -> Slurm | None:
-        """What Slurm has of the run now, or had a moment ago; None where a dispatcher starts the sessions."""
-        if not os.path.exists(self.layout.engine):
-            return None
-        from comborun.host.engines.slurm import Slurm
-
-        self.nodes = cluster = Slurm(self.layout)
-        cluster.refresh()
-        return cluster
 
     def read_policy(self) -> None:
         """What the grid asks. What is missing or no value has its default."""
@@ -226,8 +229,12 @@ class RunDirectory:
         fields = [("attempt", number), ("at", round(time.time(), 6))]
         return files.write(f"{self.layout.session(name)}/again", fields)
 
+    def follows(self, name: str, number: int) -> Due | None:
+        """What follows an attempt that has ended: what a person asked for, or a retry; None: it was the last."""
+        return Due("", 0.0) if self.retried_after(name) >= number else self.due(name, number)
+
     def due(self, name: str, number: int) -> Due | None:
-        """What follows an attempt that has ended; None when its end is the last word."""
+        """The automatic retry after an attempt that has ended; None: there is none."""
         end = self.end(name, number)
         found = outcome_of(end) if end else ""
         if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
@@ -248,10 +255,6 @@ class RunDirectory:
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
         return end.get("cause", ""), end.get("class", "error")
-
-    def pending(self, name: str, number: int) -> bool:
-        """Whether a dispatcher would start it after this attempt, which has ended."""
-        return self.retried_after(name) >= number or self.due(name, number) is not None
 
 
 def outcome_of(end: Mapping[str, str]) -> str:

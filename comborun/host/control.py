@@ -20,6 +20,7 @@ import sys
 import time
 
 from comborun.host import attempts, files
+from comborun.host.engines import slurm_of
 from comborun.host.holds import DRAINING, PAUSED, Holds
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
@@ -53,7 +54,7 @@ def _control(arguments: list[str]) -> int:
 class Steering:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
-        self.cluster = self.attempts.ask_slurm()
+        self.cluster = slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
         self.id = self.attempts.id
@@ -79,9 +80,11 @@ class Steering:
 
     def tell_slurm(self, verb: str, words: list[str]) -> None:
         """What this means for tasks that wait there."""
-        flaw = self.cluster.heed(verb, words) if self.cluster else ""
-        if flaw:
-            self._say(self.id, flaw)
+        if self.cluster:
+            from comborun.host.engines import arrays
+
+            if flaw := arrays.heed(self.cluster, verb, words):
+                self._say(self.id, flaw)
 
     def _say(self, who: str, what: str) -> None:
         print(f"{who}: {what}", flush=True)
@@ -217,7 +220,7 @@ class Steering:
         """End it before it begins or before its next attempt; a running one goes on."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
-        waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.pending(name, number))
+        waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
         if waits and self.attempts.cancel_unstarted(
             name, number + 1, "not_needed", "all that it is compared for is decided"
         ):

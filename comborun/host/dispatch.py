@@ -16,15 +16,13 @@ import select
 import sys
 import time
 
-from comborun.host import children, engines, files, process, secrets, windows
-from comborun.host.admission import Admission
+from comborun.host import engines, files, process, secrets, windows
 from comborun.host.attempts import RunDirectory
-from comborun.host.ends import Ends
 from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
+from comborun.host.lifecycle import Lifecycle
 from comborun.host.news import Fifo, Message, Signals
-from comborun.host.overseer import Overseer
-from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Queue, rows
+from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, rows
 from comborun.host.servers import Servers
 from comborun.host.usage import Usage
 from comborun.rules.names import AFTER
@@ -32,8 +30,6 @@ from comborun.rules.placement import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from comborun.host.children import Child
-    from comborun.host.engines import Engine, Opening
     from comborun.host.queue import Session
 
 _SWEEP_S = 2.0
@@ -69,26 +65,19 @@ class Leave(Exception):  # noqa: N818 # no error: the dispatcher's own way out
     """The dispatcher leaves."""
 
 
-class Dispatcher(Overseer):
+class Dispatcher(Lifecycle):
     """One run's dispatcher: its parts, and its event loop."""
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
         """Raises OSError."""
-        super().__init__(attempts)
+        super().__init__(attempts, multiplexer)
         self._signals = Signals()
         self._fifo = Fifo(self.layout.fifo)
         self._fifo.listen()
-        self.engine: Engine = engines.engine(multiplexer, attempts.path)
-        self.queue = Queue()
-        self.gpus_allowed: tuple[int, ...] = ()
-        self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
         self.servers = Servers(self)
-        self.ends = Ends(self)
         self.launcher = Launcher(self)
         self.windows = windows.Windows(self)
         self._usage = Usage(self.layout)
-        self.children: list[Child] = []
-        """what was forked and is not known to have ended"""
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False
@@ -111,7 +100,7 @@ class Dispatcher(Overseer):
         windows.dismiss(self.layout.dispatch)
         self._read()
         self.engine.prepare()
-        self.ends.adopt()
+        self.adopt()
         if not self.queue.left and os.path.exists(self.layout.done) and not self.wants_after(self.queue):
             self.journal("nothing-left")
             secrets.forget(self.layout)
@@ -157,9 +146,6 @@ class Dispatcher(Overseer):
         self.admission.open()
         self.close_gpus()
 
-    def close_gpus(self) -> None:
-        self.admission.close(map(int, self.breaker.quarantine), "in quarantine")
-
     # The loop
 
     def _work(self) -> None:
@@ -175,7 +161,7 @@ class Dispatcher(Overseer):
                 self._leave_held()
             self.launcher.check()
             self.windows.fill()
-            if self.launcher.stale:
+            if self.waiting_changed:
                 self.launcher.tell_waiting()
             self._wait()
             if time.monotonic() >= self._next_sweep:
@@ -221,14 +207,14 @@ class Dispatcher(Overseer):
         if os.path.exists(self.attempts.at(session.name, attempt).end):
             session.attempt = attempt
             self.windows.forget(session.name)
-            self.ends.leave(session)
+            self.stop_waiting(session)
 
     def _hear_session(self, session: Session, message: Message) -> None:
         if message.what == "free":
-            if session.life in (STARTING, RUNNING, ORPHANED) and not self.ends.next_end_decides():
-                self.ends.release(session, CLOSING)
+            if session.life in (STARTING, RUNNING, ORPHANED) and not self.next_end_decides():
+                self.release(session, CLOSING)
         elif message.what == "ended":
-            self.ends.ended(session)
+            self.ended(session)
         elif message.what == "progressed":
             self.admission.progressed(session.name)
         elif message.what == "refused" and session.life == STARTING:
@@ -240,7 +226,7 @@ class Dispatcher(Overseer):
         elif message.what == "reread":
             self._reread()
         elif message.name in self.queue.sessions:
-            self.ends.on_retry(self.queue[message.name])
+            self.on_retry(self.queue[message.name])
 
     def _reread(self) -> None:
         """The grid was amended, or a person let the run go on."""
@@ -249,7 +235,7 @@ class Dispatcher(Overseer):
         self._read()
         if self.policy("parallel") != before:
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")
-        self.ends.reread()
+        self.reread_sessions()
         self.servers.read()
         self.journal(f"reread left={self.queue.left} busy={self.queue.busy}")
 
@@ -261,7 +247,7 @@ class Dispatcher(Overseer):
             except OSError:
                 return
             self.windows.again()
-        self.ends.sweep()
+        self.look_at_sessions()
         self.servers.sweep()
         self.admission.flush()
         self.notices.flush()
@@ -286,7 +272,7 @@ class Dispatcher(Overseer):
         self._after = True
         after = self.queue.only(AFTER)
         self.admission.ask(AFTER, Request())
-        self.ends.adopt_one(after, [], again=True)
+        self.adopt_one(after, [], again=True)
         self._work()
         self.queue.restore(names)
         self._after = False
@@ -330,29 +316,16 @@ class Dispatcher(Overseer):
         self.journal(f"left {self.hold.kind}")
         raise Leave
 
-    # What its parts ask of it
+    # What the life of sessions needs of its parts
 
-    def words(self, name: str, attempt: int) -> list[str]:
-        """The command that supervises an attempt."""
-        return self._program("session", name, attempt, self.engine.kind)
+    def start(self, session: Session) -> None:
+        self.launcher.start(session)
 
-    def _program(self, verb: str, *words: object) -> list[str]:
-        return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
+    def overdue(self, session: Session) -> None:
+        self.launcher.overdue(session)
 
-    def watch(self, name: str, attempt: int, family: str = "") -> Opening:
-        """What sees to it that an orphan ends."""
-        return engines.quietly(self._program("orphan", name, attempt, *filter(None, [family])), self.layout.out)
+    def close_window(self, name: str) -> None:
+        self.windows.forget(name)
 
-    def stop_server(self, name: str) -> Opening:
-        return engines.quietly(self._program("stop", "--server", name), self.layout.out)
-
-    def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
-        """Write the end of a lost attempt; this may take seconds."""
-
-        def work() -> None:
-            self.attempts.finalize_lost(name, number, family)
-            files.tell(self.layout.fifo, f"ended {name} {number}")
-
-        child = children.fork(work)
-        self.children.append(child)
-        return child
+    def server_answers_late(self, name: str) -> bool:
+        return self.servers.outlive(name)

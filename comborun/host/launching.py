@@ -11,16 +11,14 @@ import math
 import os
 import time
 
-from comborun.host import chain, files
+from comborun.host import chain, engines, files
 from comborun.host.queue import QUEUED, STARTING
-from comborun.rules.names import window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
     from comborun.host.dispatch import Dispatcher
-    from comborun.host.engines import Opening
     from comborun.host.queue import Session
 
 BUDGET = 6
@@ -29,11 +27,6 @@ _REFUSED, _OVERDUE = 1, 2
 _FIRST_WAIT_S = 0.1
 _SLOTS_MOST = 6
 """digits"""
-
-
-def launch_s() -> float:
-    """Seconds in which a window begins."""
-    return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
 
 
 class Launcher:
@@ -46,8 +39,6 @@ class Launcher:
         """all that are queued are held back, whatever room there is"""
         self.due = math.inf
         """when the next one of those that wait may start"""
-        self.stale = False
-        """dispatch/waiting is to be written before the next sweep"""
         self._opening: set[str] = set()
         self._again: set[str] = set()
         self._waiting: str | None = None
@@ -82,14 +73,14 @@ class Launcher:
         """Sessions that wait for their turn only, in order."""
         dispatcher = self._dispatcher
         for session in dispatcher.queue.waiting():
-            if dispatcher.ends.smoke_first(session) or dispatcher.servers.holds_back(session.name):
+            if dispatcher.smoke_first(session) or dispatcher.servers.holds_back(session.name):
                 continue
             if session.retry_at is not None:
                 if now < session.retry_at:
                     self.due = min(self.due, session.retry_at)
                     continue
                 session.retry_at = None
-                self.stale = True
+                self._dispatcher.waiting_changed = True
             yield session
 
     def _folder(self, name: str) -> str:
@@ -128,13 +119,13 @@ class Launcher:
         if not granted:
             dispatcher.complain(f"can't write {at.grant}; is the disk full?")
             return False
-        dispatcher.ends.leave(session)
+        dispatcher.stop_waiting(session)
         session.attempt, session.gpus, session.had = number, gpus, gpus
         session.budget, session.supervisor = BUDGET, None
         dispatcher.journal(f"launch {session.name} {number} {','.join(map(str, gpus))}")
         dispatcher.queue.set_life(session, STARTING)
         if dispatcher.windows.go(session):
-            self.expect(session)
+            dispatcher.expect(session)
         else:
             self.start(session)
         dispatcher.admission.begun(session.name, gpus)
@@ -148,19 +139,13 @@ class Launcher:
 
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
-        self.expect(session)
+        self._dispatcher.expect(session)
         if not self._dispatcher.windows.open(session, session.attempt):
             self.refused(session, "there can be no FIFO for its window")
 
     def open_window(self, session: Session, attempt: int, words: Sequence[str]) -> None:
-        session.opening = self.open(session.name, attempt, words)
+        session.opening = self._dispatcher.open_window(session.name, attempt, words)
         self._opening.add(session.name)
-
-    def open(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
-        return self._dispatcher.engine.start(window(name, attempt, self._dispatcher.attempts.id), words)
-
-    def expect(self, session: Session) -> None:
-        session.due = time.monotonic() + launch_s()
 
     # Whether it begins
 
@@ -208,7 +193,7 @@ class Launcher:
         session.opening = session.again_at = None
         self._opening.discard(session.name)
         self._dispatcher.windows.forget(session.name)
-        if self._spend(session, _OVERDUE, f"it did not begin within {launch_s():g} s"):
+        if self._spend(session, _OVERDUE, f"it did not begin within {engines.launch_s():g} s"):
             self.start(session)
 
     def _spend(self, session: Session, cost: int, why: str) -> bool:
@@ -223,18 +208,18 @@ class Launcher:
         """Its launch has failed, unless it has begun after all; on a full disk all goes on later."""
         if self._dispatcher.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note):
             if session.attempt != attempt:
-                self._dispatcher.ends.leave(session)
+                self._dispatcher.stop_waiting(session)
                 session.attempt = attempt
-            self._dispatcher.ends.ended(session)
+            self._dispatcher.ended(session)
         else:
             session.budget = BUDGET
-            self.expect(session)
+            self._dispatcher.expect(session)
 
     # Who waits for more than its turn
 
     def tell_waiting(self) -> None:
         """Write dispatch/waiting where it changes; the dispatcher never reads it."""
-        self.stale = False
+        self._dispatcher.waiting_changed = False
         text = "".join("\t".join(line) + "\n" for line in self._lines())
         if text == self._waiting:
             return
@@ -256,7 +241,7 @@ class Launcher:
                 continue
             if session.retry_why:
                 retries.append((session.name, "retry", session.retry_until, session.retry_why))
-            if dispatcher.ends.smoke_first(session):
+            if dispatcher.smoke_first(session):
                 smokes.append((session.name, "smoke", "", "the smoke test comes first"))
             elif session.retry_at is None:
                 names.append(session.name)

@@ -155,7 +155,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.pending(name, number) else word_of(attempts.end(name, number))
+    return "queued" if attempts.follows(name, number) else word_of(attempts.end(name, number))
 
 
 def _planned(path: str) -> tuple[int, int]:

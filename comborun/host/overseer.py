@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 
 from comborun.host import chain, files
@@ -44,6 +45,8 @@ class Overseer:
         self.breaker = Breaker(0)
         self.failed: set[str] = set()
         """sessions that ended for good without success, and were not forgiven; as last looked at"""
+        self.smoke_waits = False
+        """some session that tries a combo first has left no record yet"""
         self._stalls: set[tuple[str, int]] = set()
         self.halted_why = ""
         """of a halt that could not be written yet"""
@@ -76,6 +79,10 @@ class Overseer:
             self.hold = Hold(HALTED, self.halted_why)
         return self.hold
 
+    def program(self, verb: str, *words: object) -> list[str]:
+        """The command of a verb of the host program for this run."""
+        return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
+
     def halt(self, why: str) -> None:
         """Nothing new starts until a person says `resume`; the first reason stays."""
         hold = self.holds.look()
@@ -96,11 +103,9 @@ class Overseer:
         `person`: somebody has just started the run, and so asks for what was cancelled or lost.
         """
         name, number = session.name, session.attempt
-        asked = self.attempts.retried_after(name) >= number
-        if not asked and person and word_of(session.end) in ("cancelled", "lost"):
+        if person and word_of(session.end) in ("cancelled", "lost") and self.attempts.retried_after(name) < number:
             self.attempts.ask(name, number)
-            asked = True
-        return Due("", 0.0) if asked else self.attempts.due(name, number)
+        return self.attempts.follows(name, number)
 
     def tell_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Once for each attempt."""
@@ -117,11 +122,13 @@ class Overseer:
             self._stalls.add((name, number))
             self.notices.tell("stalled", name, f"{name} makes no progress: {why}")
 
-    def tell_failure(self, session: Known) -> None:
-        """It has ended for good."""
+    def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
+        """No attempt follows: a notice, and fail-fast."""
         outcome = word_of(session.end)
         if outcome in FAILED:
             self.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
+        if why := self.too_many_failed(sessions):
+            self.halt(why)
 
     def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
         """Tell the breaker; whether it closed a GPU."""
@@ -159,17 +166,19 @@ class Overseer:
         """Whether it had ended when a person last said that the run may go on."""
         return self.holds.forgiven(session.end.get("ended", ""))
 
-    def smoke_passed(self, sessions: Iterable[Known]) -> bool:
+    def judge_smoke(self, sessions: Iterable[Known]) -> None:
         """Whether those that try every combo first have all left a record; halts the run where one never will."""
         smokes = [session for session in sessions if session.flag == SMOKE]
-        if not all(session.over for session in smokes):
-            return False
-        missing = [self._with_why(session) for session in smokes if not self._proven(session)]
-        if missing:
+        self.smoke_waits = not all(session.over for session in smokes)
+        if self.smoke_waits:
+            return
+        if missing := [self._with_why(session) for session in smokes if not self._proven(session)]:
+            self.smoke_waits = True
             self.halt(f"the smoke test left no record: {', '.join(missing)}")
-        elif smokes:
-            self.journal("smoke passed")
-        return not missing
+
+    def smoke_first(self, session: Known) -> bool:
+        """Whether it waits until each session of the smoke test has left a record."""
+        return self.smoke_waits and session.flag != SMOKE and session.name != AFTER
 
     def _proven(self, session: Known) -> bool:
         ends = (self.attempts.end(session.name, number) for number in range(session.attempt, 0, -1))

@@ -17,6 +17,7 @@ import sys
 import time
 
 from comborun.host import attempts, driver, files, judging, machine, process
+from comborun.host.engines import slurm_of
 from comborun.host.holds import Hold, Holds
 from comborun.host.queue import rows
 from comborun.host.refusal import answer, run_directory
@@ -64,7 +65,7 @@ class Probe:
         self.tail = tail
         self.until = time.monotonic() + _READING_S
         """later, counts are those that the supervisors wrote"""
-        self.cluster = self.attempts.ask_slurm()
+        self.cluster = slurm_of(self.attempts)
         self.documents: list[Document] = []
         self.logs: list[tuple[Document, str]] = []
         """the log of each attempt that has one: the document of the attempt, and the path"""
@@ -161,7 +162,7 @@ class Probe:
             "again": {name: str(number) for name in self._sessions() if (number := self.attempts.retried_after(name))},
         }
         if self.cluster:
-            document["slurm"] = self.cluster.document()
+            document["slurm"] = self.cluster.document(self.attempts)
         return document
 
     def _dispatcher(self) -> int | None:

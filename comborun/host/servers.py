@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from comborun.host import files, queue
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
-from comborun.host.ends import gpus_of
-from comborun.host.launching import launch_s
+from comborun.host.engines import launch_s
+from comborun.host.lifecycle import gpus_of
 from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.breaker import ServerAttempt
@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.host.dispatch import Dispatcher
     from comborun.host.engines import Opening
+    from comborun.host.lifecycle import Lifecycle
     from comborun.rules.names import AttemptLayout
 
 FAMILY = "servers"
@@ -75,10 +75,10 @@ class Server:
 class Servers:
     """All servers of a run, and which sessions use which."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
-        self._attempts = dispatcher.attempts
-        self._admission = dispatcher.admission
+    def __init__(self, run: Lifecycle) -> None:
+        self._run = run
+        self._attempts = run.attempts
+        self._admission = run.admission
         self._admission.barred = self._barred
         self._servers: dict[str, Server] = {}
         self.asks: dict[str, tuple[str, ...]] = {}
@@ -91,7 +91,7 @@ class Servers:
 
     def read(self) -> None:
         """As servers.jsonl tells; again after an amendment."""
-        for fields in files.read_rows(self._dispatcher.layout.server_table):
+        for fields in files.read_rows(self._run.layout.server_table):
             if _NAME.fullmatch(queue.text(fields, "name")) and _NAME.fullmatch(queue.text(fields, "kind")):
                 self._know(fields)
         if self._servers:
@@ -115,7 +115,7 @@ class Servers:
         life = self._attempts.look(server.name, server.attempt, FAMILY).life if server.attempt else ENDED
         if life in (ENDED, QUEUED):
             return
-        self._dispatcher.journal(f"adopted server {server.name} {server.attempt} {life}")
+        self._run.journal(f"adopted server {server.name} {server.attempt} {life}")
         server.life = STARTING
         at = self._at(server)
         grant = files.read(at.grant)
@@ -151,22 +151,22 @@ class Servers:
 
     def sweep(self) -> None:
         """Look at all of them, and do what is due; reads nothing but files."""
-        sessions = self._dispatcher.queue.sessions
+        sessions = self._run.queue.sessions
         asking = [kinds for name, kinds in self.asks.items() if name in sessions and sessions[name].life in queue.LEFT]
         wanted = {kind for kinds in asking for kind in kinds}
         self._stuck, self._due = "", math.inf
         for server in self._servers.values():
             server.refused = None
             self._tend(server, server.kind in wanted)
-        if self._stuck and not self._dispatcher.queue.busy:
+        if self._stuck and not self._run.queue.busy:
             self._halt()
 
     def _halt(self) -> None:
         """Nothing runs: does all that waits ask a server that can't be had?"""
         there = {server.kind for server in self._servers.values() if server.life != IDLE}
-        waiting = [session.name for session in self._dispatcher.queue.sessions.values() if session.life == QUEUED]
+        waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
         if all(set(self.asks.get(name, ())) - there for name in waiting):
-            self._dispatcher.halt(self._stuck)
+            self._run.halt(self._stuck)
 
     def again(self) -> None:
         """Those that wait for room, before any session takes it."""
@@ -213,15 +213,15 @@ class Servers:
         elif os.path.exists(at.ready):
             server.life = READY
         if life == ORPHANED and (server.watcher is None or server.watcher.poll() is not None):
-            server.watcher = self._dispatcher.watch(server.name, server.attempt, FAMILY)
+            server.watcher = self._run.watch(server.name, server.attempt, FAMILY)
         if server.life != before:
-            self._dispatcher.journal(f"server {server.name} {server.attempt} {server.life}")
+            self._run.journal(f"server {server.name} {server.attempt} {server.life}")
 
     # The start
 
     def _start(self, server: Server) -> None:
         """When it may, and there is room for it: the grant first, then the journal, then the window."""
-        if self._dispatcher.hold.kind or self._too_often(server):
+        if self._run.hold.kind or self._too_often(server):
             return
         number = server.attempt + 1
         at = self._at(server, number)
@@ -236,7 +236,7 @@ class Servers:
             self._admission.give_back(server.name)
             return
         server.attempt, server.life = number, STARTING
-        self._dispatcher.journal(f"serve {server.name} {number} {','.join(map(str, gpus))}")
+        self._run.journal(f"serve {server.name} {number} {','.join(map(str, gpus))}")
         self._open(server)
 
     def _too_often(self, server: Server) -> bool:
@@ -259,7 +259,7 @@ class Servers:
             end = files.read(at.end)
             ended = None if end.get("cause") in ("stopped", "not_needed") else records.seconds(end, "ended")
             ready = records.seconds(files.read(at.ready), "at")
-            yield ServerAttempt(ended, ready, self._dispatcher.holds.forgiven(end.get("ended", "")))
+            yield ServerAttempt(ended, ready, self._run.holds.forgiven(end.get("ended", "")))
 
     def _how(self, server: Server) -> str:
         """What its last attempt came to."""
@@ -269,8 +269,8 @@ class Servers:
         return known or end.get("note") or code or end.get("cause") or LOST
 
     def _open(self, server: Server) -> None:
-        words = self._dispatcher.words(f"{FAMILY}/{server.name}", server.attempt)
-        server.opening = self._dispatcher.launcher.open(server.name, server.attempt, words)
+        words = self._run.program("session", f"{FAMILY}/{server.name}", server.attempt, self._run.engine.kind)
+        server.opening = self._run.open_window(server.name, server.attempt, words)
         server.due = time.monotonic() + launch_s()
 
     def _overdue(self, server: Server) -> None:
@@ -293,7 +293,7 @@ class Servers:
         server.life = IDLE
         self._admission.give_back(server.name)
         cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
-        self._dispatcher.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
+        self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
         if cause not in ("stopped", "not_needed"):
             how = f"{cause}, code {code}" if code else cause
             self._complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
@@ -302,23 +302,23 @@ class Servers:
         """Once for each attempt."""
         if server.complained != server.attempt:
             server.complained = server.attempt
-            self._dispatcher.notices.tell("host", "", what)
+            self._run.notices.tell("host", "", what)
 
     def _finalize_lost(self, server: Server) -> None:
         """In the background, as with a session."""
         if server.busy_ending:
             return
-        self._dispatcher.journal(f"server-lost {server.name} {server.attempt}")
-        server.ender = self._dispatcher.finalize_lost(server.name, server.attempt, FAMILY)
+        self._run.journal(f"server-lost {server.name} {server.attempt}")
+        server.ender = self._run.finalize_lost(server.name, server.attempt, FAMILY)
         if server.life != ENDING:
             server.life = LOADING  # not ready, whatever its files have said
 
     def _end(self, server: Server, why: str) -> None:
         """INT, TERM, KILL in the background."""
         if not server.busy_ending:
-            self._dispatcher.journal(f"server-end {server.name} {server.attempt} {why}")
+            self._run.journal(f"server-end {server.name} {server.attempt} {why}")
             server.life = ENDING
-            server.ender = self._dispatcher.stop_server(server.name)
+            server.ender = self._run.run_program("stop", "--server", server.name)
 
     def finish(self) -> None:
         """End all that live, and wait for it: the run is over, or nothing of it runs."""
@@ -333,7 +333,7 @@ class Servers:
                     self._look(server)
                 time.sleep(_PAUSE_S)
             if server.life != IDLE:
-                self._dispatcher.journal(f"server-survives {server.name} {server.attempt}")
+                self._run.journal(f"server-survives {server.name} {server.attempt}")
 
     # Their clients
 
@@ -353,7 +353,7 @@ class Servers:
         ready = [one for one in ready if one.gpu is None or gpu is None or one.gpu == gpu]
         if not ready:
             raise LookupError(kind)
-        sessions = self._dispatcher.queue.sessions
+        sessions = self._run.queue.sessions
         running = [name for name in self._given if sessions[name].life in (STARTING, RUNNING, ORPHANED)]
         given = [one for name in running for one in self._given[name]]
         return min(ready, key=lambda one: given.count((one.name, one.attempt)))

@@ -26,7 +26,7 @@ from comborun.host.files import TABLE_MOST
 from comborun.host.link import Lock
 from comborun.host.overseer import Overseer, failure_of
 from comborun.host.process import setting
-from comborun.host.queue import DROPPED, SMOKE, Known, rows
+from comborun.host.queue import DROPPED, Known, rows
 from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.host.task import HELD, settle_s
 from comborun.rules import slurm
@@ -221,7 +221,7 @@ class Settling(Overseer):
         for session, number, end in sorted(self._new_ends(known), key=lambda one: one[2].get("ended", "")):
             self.tell_end(session.name, number, end)
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
-                self.tell_failure(session)
+                self.failed_for_good(session, self.sessions.values())
             if not failure_of(end) or end.get("cause") not in ("preempted", "lost"):  # a lost node is Slurm's to drain
                 self.count(end, ())
         if why := self.too_many_failed(self.sessions.values()):
@@ -235,17 +235,11 @@ class Settling(Overseer):
                 if end:
                     yield session, number, end
 
-    def _smoke(self) -> bool:
-        """Whether the others wait for the sessions that try every combo first."""
-        smokes = [session.flag == SMOKE for session in self.sessions.values()]
-        begun = any(session.attempt for session in self.sessions.values() if not session.flag)
-        return any(smokes) and not begun and not self.smoke_passed(self.sessions.values())
-
     # Doing
 
     def _submit(self) -> None:
-        smoke = self._smoke()
-        due = [session for session in self.sessions.values() if session.due and (session.flag == SMOKE or not smoke)]
+        self.judge_smoke(self.sessions.values())
+        due = [session for session in self.sessions.values() if session.due and not self.smoke_first(session)]
         if self.holds.look().kind:
             due = []
         if due:
@@ -295,8 +289,8 @@ class Settling(Overseer):
                 print(f"all sessions have ended; {f'job {job}' if job else 'a job that is there'} ends the run")
             return False
         self.lock.give()
-        program = [sys.executable, "-I", "-S", self.layout.program, "session", self.layout.directory]
-        subprocess.run([*program, AFTER, str(number + 1), "slurm"], stdin=subprocess.DEVNULL, check=False)
+        words = self.program("session", AFTER, number + 1, "slurm")
+        subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
         self.lock.take(120)
         return True
 

@@ -19,7 +19,7 @@ import time
 from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
 from comborun.host.driver import MemoryRelease
-from comborun.host.engines import engine
+from comborun.host.engines import engine, slurm_of
 from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
 from comborun.host.windows import dismiss
@@ -102,7 +102,7 @@ class Stopping:
     def __init__(self, run: str, family: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.cluster = self.attempts.ask_slurm()
+        self.cluster = slurm_of(self.attempts)
         self.family = family
         self.active: dict[str, int] = {}
         """name -> the attempt that is still to end"""
@@ -173,7 +173,7 @@ class Stopping:
         if life in (attempts.QUEUED, attempts.ENDED) and not named:
             return
         if life == attempts.ENDED:
-            if self.family == SERVERS or not self.attempts.pending(name, number):
+            if self.family == SERVERS or not self.attempts.follows(name, number):
                 _say(f"{name}: has ended already")
                 return
             life, note = attempts.QUEUED, "while it waited for another attempt"

@@ -227,4 +227,4 @@ def _goes_on(attempts: RunDirectory, name: str, latest: int) -> bool:
     end = attempts.end(name, latest)
     if not end or os.path.exists(attempts.at(name, latest).stop) or outcome_of(end) in _OVER:
         return False
-    return end.get("cause") in ("preempted", "lost") or attempts.pending(name, latest)  # else it is no retry of ours
+    return end.get("cause") in ("preempted", "lost") or attempts.follows(name, latest) is not None

@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol, Sequence
 
+    from comborun.host.attempts import RunDirectory
+    from comborun.host.engines.slurm import Slurm
+
     class Opening(Protocol):
         """A window that is being opened, or a process that runs."""
 
@@ -47,6 +50,11 @@ if TYPE_CHECKING:
             """Nothing of this run will be started any more."""
 
 
+def launch_s() -> float:
+    """Seconds in which a window begins."""
+    return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
+
+
 def choose() -> str:
     """The multiplexer that this machine has; nothing when it has none."""
     return next(filter(_there, ("tmux", "screen")), "")
@@ -62,6 +70,17 @@ def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
     """A command in the background that writes what it has to say into a file. Raises OSError."""
     with open(out, "ab") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def slurm_of(attempts: RunDirectory) -> Slurm | None:
+    """What Slurm has of a run now, or had a moment ago; None where a dispatcher starts the sessions."""
+    if not os.path.exists(attempts.layout.engine):
+        return None
+    from comborun.host.engines.slurm import Slurm
+
+    attempts.nodes = cluster = Slurm(attempts.layout)
+    cluster.refresh()
+    return cluster
 
 
 def engine(kind: str, run: str) -> Engine:

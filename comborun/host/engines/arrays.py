@@ -175,6 +175,25 @@ class Arrays:
         return f"{self.layout.slurm}/shares"
 
 
+def heed(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
+    """Tell Slurm what a command of a person means for tasks that wait; a sentence where Slurm does not do it.
+
+    The command is on record already, and a task that comes to its turn reads that.
+    """
+    refusal = ""
+    if verb in ("pause", "drain"):
+        refusal = cluster.hold()
+    elif verb == "resume":
+        refusal = cluster.release()
+    elif verb == "slots":
+        refusal = Arrays(cluster).share()
+    elif verb == "decided":
+        refusal = cluster.cancel_waiting(names)
+    if cluster.gave_up:
+        return "Slurm does not answer; tasks that come to their turn find this by themselves"
+    return f"Slurm refuses: {refusal}" if refusal else ""
+
+
 def _environment() -> dict[str, str]:
     """Without what the job that we are in was given: it must not look as if it were the new one's."""
     inside = "SLURM_JOB_ID" in os.environ

@@ -23,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from comborun.host.attempts import RunDirectory
+
 _MOST = 1 << 26
 """bytes of a list of tasks"""
 _OUTPUT = 1 << 16
@@ -44,7 +46,8 @@ class Slurm:
         """when it last answered"""
         self.silence = ""
         """why it does not answer; empty while it does"""
-        self._failure = ""  # what this process heard instead of an answer: each further order would wait for it anew
+        self.gave_up = ""
+        """what this process heard instead of an answer: each further order would wait for it anew"""
         self._accounts: dict[str, tuple[str, str]] = {}
         self._clock: float | None = None
         self.load()
@@ -85,9 +88,9 @@ class Slurm:
             why = self._complaint(code, complaint) or f"squeue ended with code {code}"
             since = files.read(self._silent).get("since") or f"{at:.6f}"
             files.write(self._silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
-            self.silence = self._failure = records.clean(why)
+            self.silence = self.gave_up = records.clean(why)
             return False
-        self._failure = ""
+        self.gave_up = ""
         if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
             return False
         files.remove(self._silent)
@@ -108,7 +111,7 @@ class Slurm:
             return True
         asked = records.integer(files.read(self._silent), "asked")
         if self.young_s and asked is not None and 0 <= now - asked < self.patience_s:
-            self._failure = self.silence or "no answer"
+            self.gave_up = self.silence or "no answer"
             return False
         return self.ask()
 
@@ -202,11 +205,8 @@ class Slurm:
 
     # --- what people and programs are told
 
-    def document(self) -> dict[str, object]:
+    def document(self, attempts: RunDirectory) -> dict[str, object]:
         """For the probe: tasks that have something to do yet, with the attempt that each makes or will make."""
-        from comborun.host.attempts import RunDirectory
-
-        attempts = RunDirectory(self.layout.directory)
         tasks = [
             {
                 "session": task.session,
@@ -222,7 +222,7 @@ class Slurm:
             for attempt in [self._attempt(task, attempts.latest(task.session))]
             if attempt
         ]
-        return {"at": self.at, "answered": not self._failure, "why": self.silence, "tasks": tasks}
+        return {"at": self.at, "answered": not self.gave_up, "why": self.silence, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
         """The attempt that a task makes, or will make; 0 when it has nothing to do any more."""
@@ -245,14 +245,14 @@ class Slurm:
 
     def order(self, *words: str) -> str:
         """Change tasks; return why it failed, else empty. A task that has already ended is no failure."""
-        if self._failure:
-            return self._failure
+        if self.gave_up:
+            return self.gave_up
         code, _, said = self.command(*words)
         if code == 0:
             return ""
         why = self._complaint(code, said) if code == _NO_ANSWER else slurm.refusal(said)
         if slurm.is_silence(why):
-            self._failure = why
+            self.gave_up = why
         return why
 
     def cancel(self, tasks: Iterable[str], *options: str) -> str:
@@ -283,26 +283,6 @@ class Slurm:
         claims = [files.read(self.layout.attempt(name, number).claim) for name, number in attempts]
         options = () if signal == "KILL" else ("--batch", f"--signal={signal}")
         return self.cancel(filter(None, map(task_of, claims)), *options)
-
-    def heed(self, verb: str, names: Iterable[str]) -> str:
-        """What a person's word means for tasks that wait; a sentence where Slurm does not do it.
-
-        The word is on record already, and a task that comes to its turn reads that.
-        """
-        refusal = ""
-        if verb in ("pause", "drain"):
-            refusal = self.hold()
-        elif verb == "resume":
-            refusal = self.release()
-        elif verb == "slots":
-            from comborun.host.engines.arrays import Arrays
-
-            refusal = Arrays(self).share()
-        elif verb == "decided":
-            refusal = self.cancel_waiting(names)
-        if self._failure:
-            return "Slurm does not answer; tasks that come to their turn find this by themselves"
-        return f"Slurm refuses: {refusal}" if refusal else ""
 
     @property
     def _silent(self) -> str:

@@ -168,9 +168,9 @@ def test_a_failure_is_followed_by_as_many_attempts_as_its_class_has(run: RunDire
     assert 50 < due.wait_s <= 60
     end(run, 2, "s")
     assert run.due("s", 2) is None
-    assert not run.pending("s", 2)
+    assert run.follows("s", 2) is None
     assert run.ask("s", 2)
-    assert run.pending("s", 2)
+    assert run.follows("s", 2)
     end(run, 3, "s")
     assert run.due("s", 3) is not None
 

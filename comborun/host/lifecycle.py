@@ -1,0 +1,360 @@
+"""The life of the sessions of a run on this machine: adopted, followed to their ends, tried again.
+
+Its subclass, the dispatcher, starts them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from comborun.host import children, engines, files, process
+from comborun.host.admission import Admission
+from comborun.host.attempts import word_of
+from comborun.host.overseer import Overseer, failure_of
+from comborun.host.queue import (
+    BUSY,
+    CLOSING,
+    DROPPED,
+    ENDED,
+    LOST,
+    NEW,
+    ORPHANED,
+    QUEUED,
+    SMOKE,
+    STARTING,
+    TAKES_SLOT,
+    Queue,
+)
+from comborun.rules.names import AFTER, window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
+    from comborun.host.attempts import RunDirectory
+    from comborun.host.children import Child
+    from comborun.host.engines import Engine, Opening
+    from comborun.host.queue import Session
+
+
+class Lifecycle(Overseer):
+    """The sessions of a run, and what happens to them."""
+
+    def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
+        """Raises OSError."""
+        super().__init__(attempts)
+        self.engine: Engine = engines.engine(multiplexer, attempts.path)
+        self.queue = Queue()
+        self.gpus_allowed: tuple[int, ...] = ()
+        self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
+        self.children: list[Child] = []
+        """what was forked and is not known to have ended"""
+        self.waiting_changed = False
+        """dispatch/waiting is to be written before the next sweep"""
+
+    # What the dispatcher does for them
+
+    def start(self, session: Session) -> None:
+        """Open a window for the attempt that was granted."""
+        raise NotImplementedError
+
+    def overdue(self, session: Session) -> None:
+        """It is still on its way, by its files: start it again if that takes too long."""
+        raise NotImplementedError
+
+    def close_window(self, name: str) -> None:
+        """Close the window that waits for its start."""
+        raise NotImplementedError
+
+    def server_answers_late(self, name: str) -> bool:
+        """Whether the servers that its attempt was given all live: then what they do shows later."""
+        raise NotImplementedError
+
+    # Taken up: at the start, and when the grid was amended or a person let the run go on
+
+    def adopt(self) -> None:
+        """Every session as its files tell."""
+        queue = self.queue
+        vanished: list[str] = []
+        for session in queue:
+            self.adopt_one(session, vanished)
+        self._judge_all(vanished)
+        self.journal(f"adopted left={queue.left} busy={queue.busy}")
+
+    def reread_sessions(self) -> None:
+        queue = self.queue
+        vanished: list[str] = []
+        for session in list(queue):
+            if session.life == QUEUED and session.flag == DROPPED:
+                self._drop(session)
+            elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
+                self.adopt_one(session, vanished)
+            elif session.life in (QUEUED, ENDED):
+                session.end = self.attempts.end(session.name, session.attempt)  # its files may be read otherwise now
+                self.on_retry(session)
+        self._judge_all(vanished)
+
+    def _judge_all(self, vanished: list[str]) -> None:
+        why = self.too_many_failed(self.queue)
+        if why and self.queue.left and not self.look_at_hold().kind:  # who lifts a hold forgives failures
+            self.halt(why)
+        self._tell_vanished(vanished)
+        self.judge_smoke(self.queue)
+
+    def adopt_one(self, session: Session, vanished: list[str], again: bool = False) -> None:
+        """`again` makes a new attempt of one that has ended, whatever its outcome."""
+        name = session.name
+        session.attempt = number = self.attempts.latest(name)
+        life = self.attempts.look(name, number).life if number else QUEUED
+        at = self.attempts.at(name, number)
+        if life == STARTING and self.admission.lapsed(name, at.directory):
+            note = "it was promised room, and nobody started it in time"
+            if self.attempts.cancel_unstarted(name, number, "lost", note):
+                life = ENDED
+        if life == QUEUED:
+            self._enqueue(session)
+        elif life == ENDED:
+            self._adopt_ended(session, again)
+        else:
+            self._take_slot(session, life)
+            self.journal(f"adopted {name} {number} {life}")
+            if life == LOST:  # only a person starts a dispatcher, and asks by that for what was lost without one
+                vanished.append(name)
+                session.mute = True
+                self.attempts.ask(name, number)
+                self._finalize(session)
+            elif life == STARTING and not os.path.exists(at.claim):
+                self.start(session)
+
+    def _take_slot(self, session: Session, life: str) -> None:
+        """It takes a slot, and the GPUs of its grant."""
+        at = self.attempts.at(session.name, session.attempt)
+        grant = files.read(at.grant)
+        session.gpus = session.had = gpus_of(grant)
+        self.queue.set_life(session, life)
+        self.admission.adopt(session.name, session.gpus, at.directory, grant)
+        self.expect(session)
+
+    def _adopt_ended(self, session: Session, again: bool) -> None:
+        session.end = self.attempts.end(session.name, session.attempt)
+        self.queue.set_life(session, ENDED)
+        if session.flag == DROPPED:
+            return
+        if again:
+            self._again(session, f"asked for after attempt {session.attempt}")
+        else:
+            self._follow(session, person=True)
+
+    # When one ends
+
+    def ended(self, session: Session) -> None:
+        """Its end is on disk."""
+        if session.life == ENDED or session.retry_why:
+            return  # it has been told already
+        name, number = session.name, session.attempt
+        end = self.attempts.end(name, number)
+        if not end:
+            return
+        self.release(session, ENDED)
+        session.undertaker, session.end = None, end
+        self.tell_end(name, number, end)
+        self._heed_machine(session)
+        failed = bool(failure_of(end)) and session.flag != DROPPED
+        if not (failed and self._follow(session)) and session.flag != DROPPED:
+            self._for_good(session)
+
+    def _heed_machine(self, session: Session) -> None:
+        """What its end tells of the machine, if it was started at all."""
+        end, had = session.end, session.had
+        if had is None:
+            return
+        session.had = None
+        failure = failure_of(end)
+        at = self.attempts.at(session.name, session.attempt).directory
+        stopped = word_of(end) == "cancelled"
+        crowded = self.admission.ended(session.name, had, at, failure, stopped=stopped)
+        if session.name == AFTER or crowded or (failure == "server_lost" and session.served):
+            return  # a server has a budget of its own
+        if failure and session.mute:
+            session.mute = False
+        elif self.count(end, had):
+            self.close_gpus()
+            if len(self.breaker.quarantine) >= len(self.gpus_allowed):
+                self.halt("no GPU is left: each is in quarantine")
+
+    def _for_good(self, session: Session) -> None:
+        if failure_of(session.end):
+            self.failed_for_good(session, self.queue)
+        if session.flag == SMOKE:
+            self.judge_smoke(self.queue)
+
+    def next_end_decides(self) -> bool:
+        """Whether the next end decides if anything starts at all: then a slot is free when the end is on record."""
+        policy = self.policy
+        limited = self.failed and (policy("fail_fast") or policy("fail_fast_percent"))
+        return bool(self.breaker.counts or limited)
+
+    # Another attempt
+
+    def _follow(self, session: Session, person: bool = False) -> bool:
+        """Whether another attempt follows its end."""
+        due = self.follows(session, person)
+        if due and due.failure:
+            self._retry(session, due.failure, due.wait_s)
+        elif due:
+            self._again(session, f"asked for after attempt {session.attempt}")
+        return due is not None
+
+    def _retry(self, session: Session, failure: str, wait_s: float) -> None:
+        # It waits for a server that is gone anyway; one that does not answer gets the time to be found out.
+        if failure == "server_lost" and session.served and not self.server_answers_late(session.name):
+            wait_s = 0.0
+        self.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
+        self.admission.again(session.name, self.attempts.at(session.name, session.attempt).directory, failure)
+        session.retry_at = time.monotonic() + wait_s
+        session.retry_until = f"{time.time() + wait_s:.0f}"
+        self._again(session, f"{failure}, after attempt {session.attempt}")
+
+    def _again(self, session: Session, why: str) -> None:
+        """It has ended, and waits to start again."""
+        session.retry_why = why
+        self.waiting_changed = True
+        self._enqueue(session)
+
+    def _enqueue(self, session: Session) -> None:
+        self.queue.set_life(session, DROPPED if session.flag == DROPPED else QUEUED)
+
+    def on_retry(self, session: Session) -> None:
+        """Follow a retry that a user may have asked for."""
+        if self.attempts.retried_after(session.name) < session.attempt:
+            return
+        if session.life == QUEUED:  # without any more waiting
+            session.retry_at, session.retry_until = None, ""
+            self.admission.forget(session.name)
+        elif session.life == ENDED:
+            self.journal(f"again {session.name} {session.attempt}")
+            self._again(session, f"asked for after attempt {session.attempt}")
+
+    def stop_waiting(self, session: Session) -> None:
+        """It waits no more."""
+        self.waiting_changed |= bool(session.retry_why)
+        session.retry_at, session.retry_until, session.retry_why = None, "", ""
+
+    def _drop(self, session: Session) -> None:
+        """It waits, and will not start."""
+        self.stop_waiting(session)
+        self.close_window(session.name)
+        self.admission.forget(session.name)
+        self.queue.set_life(session, DROPPED)
+
+    def release(self, session: Session, life: str) -> None:
+        """Its slot and its GPUs are free."""
+        if session.life in TAKES_SLOT:
+            self.admission.give_back(session.name)
+            session.gpus = ()
+        self.queue.set_life(session, life)
+
+    # Those of which no message came
+
+    def look_at_sessions(self) -> None:
+        """Look at all that are neither queued nor ended."""
+        vanished: list[str] = []
+        for session in list(self.queue.sessions.values()):
+            if session.life in BUSY:
+                self._tell_stall(session)
+                if not self._seen_to(session):
+                    look = self.attempts.look(session.name, session.attempt)
+                    self._heed_look(session, look.life, look.record, vanished)
+        self._tell_vanished(vanished)
+
+    def _seen_to(self, session: Session) -> bool:
+        """Whether its supervisor, or a finalizer, is writing its end."""
+        if session.undertaker and session.undertaker.poll() is None:
+            return True
+        seen = process.look(session.supervisor[0]) if session.supervisor else None
+        if not session.supervisor or not seen or not seen.lives or seen.start != session.supervisor[1]:
+            return False
+        if seen.state in "Tt":  # somebody has stopped it, and so it can't see that its command has ended
+            begin = files.read(self.attempts.at(session.name, session.attempt).begin)
+            command = begin.get("pid", ""), begin.get("pid_start", ""), begin.get("boot", "")
+            if command[0] and not process.alive(*command):
+                process.send(int(session.supervisor[0]), signal.SIGCONT)
+        return True
+
+    def _heed_look(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
+        """What its files tell."""
+        if life == ENDED:
+            self.ended(session)
+        elif life == LOST:
+            if session.life != LOST:
+                vanished.append(session.name)
+            session.mute = session.mute or len(vanished) > 1
+            self._finalize(session)
+        elif life in (STARTING, QUEUED):
+            self.overdue(session)
+        elif session.life != CLOSING:
+            if session.life != life:
+                self.journal(f"{life} {session.name} {session.attempt}")
+            self.queue.set_life(session, life)
+            if life != ORPHANED:
+                session.supervisor = (record.get("supervisor", ""), record.get("supervisor_start", ""))
+            elif not session.watcher or session.watcher.poll() is not None:  # nobody else sees to it that it ends
+                session.watcher = self.watch(session.name, session.attempt)
+
+    def _finalize(self, session: Session) -> None:
+        """In the background, since what is left of it gets a moment to end."""
+        name, number = session.name, session.attempt
+        if session.life != CLOSING:  # a closing one has given back its slot already
+            self.queue.set_life(session, LOST)
+        session.supervisor = None
+        self.journal(f"lost {name} {number}")
+        session.undertaker = self.finalize_lost(name, number)
+
+    def _tell_stall(self, session: Session) -> None:
+        stalled = self.attempts.at(session.name, session.attempt).stalled
+        if os.path.exists(stalled):
+            self.tell_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
+
+    def _tell_vanished(self, vanished: list[str]) -> None:
+        if len(vanished) > 1:
+            note = f"{len(vanished)} sessions vanished together: {' '.join(vanished)}"
+            self.notices.tell("host", "", note)
+
+    def close_gpus(self) -> None:
+        self.admission.close(map(int, self.breaker.quarantine), "in quarantine")
+
+    # Processes
+
+    def expect(self, session: Session) -> None:
+        """It begins within this time."""
+        session.due = time.monotonic() + engines.launch_s()
+
+    def open_window(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
+        """Open a window that runs a command."""
+        return self.engine.start(window(name, attempt, self.attempts.id), words)
+
+    def watch(self, name: str, attempt: int, family: str = "") -> Opening:
+        """What sees to it that an orphan ends."""
+        return self.run_program("orphan", name, attempt, *filter(None, [family]))
+
+    def run_program(self, verb: str, *words: object) -> Opening:
+        """Run a verb of the host program in the background."""
+        return engines.quietly(self.program(verb, *words), self.layout.out)
+
+    def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
+        """Write the end of a lost attempt; this may take seconds."""
+
+        def work() -> None:
+            self.attempts.finalize_lost(name, number, family)
+            files.tell(self.layout.fifo, f"ended {name} {number}")
+
+        child = children.fork(work)
+        self.children.append(child)
+        return child
+
+
+def gpus_of(grant: Mapping[str, Any]) -> tuple[int, ...]:
+    words = grant.get("gpus", "").split(",")
+    return tuple(int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 5)
