@@ -46,9 +46,12 @@ class GridError(UserError):
     """All mistakes of a grid file at once; `file` names it where they stand in another one that it uses."""
 
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
+        first = problems[0]
         count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
-        super().__init__(f"{file or problems[0].file} has {count}\n" + "\n".join(map(str, problems)))
+        super().__init__(f"{file or first.file} has {count}\n" + "\n".join(map(str, problems)))
         self.problems = problems
+        if len(problems) == 1 and file in ("", first.file):  # its cause stands in the first line
+            self.message, self.hint = f"{first.place}: {first.message}", first.hint
 
 
 class HostError(UserError):

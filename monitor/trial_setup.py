@@ -192,7 +192,7 @@ class _Watch:
     def to_the_end(self, look: Callable[[str, History], None]) -> History:
         transport, clock = self.setup.transport, Clock()
         source = Source(transport, load_run(transport, self.directory))
-        history, misses, counted = History(), 0, 0
+        history, misses, counted = History(), 0, -1
         while True:
             try:
                 history = source.fold(history)

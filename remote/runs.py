@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 """how the id of every run ends"""
+_OF_CANARY = "_canary"
 COMPLETED = ".fetched"
 """in a mirror: when all was brought"""
 _HOSTS_AT_ONCE = 16
@@ -217,14 +218,16 @@ def _asked(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
-    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest.
+    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no canary.
 
     Raises UserError when there is none, or when several runs could be meant by the beginning of an id.
     """
     if not runs:
         raise UserError(f"there are no runs on {host}", "combo launch GRID starts one")
     if wanted is None:
-        return runs[0]
+        grids = {run.grid for run in runs}
+        canaries = {grid + _OF_CANARY for grid in grids}
+        return next(run for run in runs if run.grid not in canaries)
     for run in runs:
         if wanted in {run.id, run.directory, run.grid}:
             return run

@@ -97,6 +97,10 @@ def grid_argument(command: Command, envvar: str | None = None) -> Command:
 
     @functools.wraps(command)
     def with_grid(*args: Any, grid: Path, given: tuple[str, ...], **others: Any) -> Any:
+        keys = {setting.partition("=")[0].strip() for setting in given}
+        for option, key in (("parallel", "limits.parallel"), ("host", "host")):
+            if key in keys and others.get(option) is not None:
+                raise UserError(f"--{option} and --set {key} both give `{key}`", "leave one of them out")
         return command(*args, grid=GridChoice(grid, given), **others)
 
     argument = click.argument("grid", type=click.Path(path_type=Path), metavar="GRID", envvar=envvar)

@@ -43,8 +43,13 @@ def lacks(wanted: dict[str, Any]) -> list[str]:
 
 def folders(wanted: dict[str, Any]) -> list[str]:
     """Where the commands run, each once, the first few."""
+    return list(filter(os.path.isdir, workdirs(wanted)))[:_FOLDERS_MOST]
+
+
+def workdirs(wanted: dict[str, Any]) -> list[str]:
+    """Where the commands should run, as far as that is known, each once."""
     found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("combos", ()))
-    return [folder for folder in found if os.path.isdir(folder)][:_FOLDERS_MOST]
+    return list(filter(None, found))
 
 
 def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -133,7 +138,7 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
     if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
         return ""
     other = "; python3 is there" if program == "python" and shutil.which("python3") else ""
-    return f"program: no {program} on the PATH{other}"
+    return f"program: {program} is not on the PATH{other}"
 
 
 def _disk(root: str, grid: str) -> Iterator[str]:

@@ -113,7 +113,8 @@ class Stopping:
     def stop(self, names: list[str]) -> int:
         everything = not names
         if everything:
-            files.append(self.layout.stopped)
+            if not os.path.exists(self.layout.done):
+                files.append(self.layout.stopped)
             self._end_dispatcher()
             dismiss(self.layout.dispatch)
             names = _folders(self.layout.sessions)

@@ -21,6 +21,8 @@ Settings = dict[str, list[str]]
 """lower-case keyword -> its values"""
 
 CONNECT_S = 15.0
+_LONGEST_NAME = 300
+"""characters: DNS takes 253, and a user and a port come with it"""
 NO_SSH = "there is no ssh program on this machine"
 
 
@@ -39,8 +41,9 @@ class Address:
         rest = re.fullmatch(r"\[(?P<six>[^\]]+)\](?::(?P<p6>\d+))?|(?P<name>[^:]*)(?::(?P<p4>\d+))?", found["rest"])
         host, port = (rest["six"] or rest["name"], rest["p6"] or rest["p4"]) if rest else (found["rest"], None)
         misplaced = re.search(r"^-|^$|[\s\[\]/\x00]", host)
-        if misplaced or (port and not 0 < int(port) < 65536):
-            raise HostError(f"{text!r} names no host", "write an alias of your ssh config, or user@host:port")
+        if misplaced or len(text) > _LONGEST_NAME or (port and not 0 < int(port) < 65536):
+            shown = repr(text) if len(text) <= _LONGEST_NAME else f"{text[:40]!r}... ({len(text):,} characters)"
+            raise HostError(f"{shown} names no host", "write an alias of your ssh config, or user@host:port")
         return cls(host, found["user"] or None, int(port) if port else None)
 
 

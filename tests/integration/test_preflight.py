@@ -58,7 +58,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             "x",
             ["file: eval.py is relative; set `workdir` to its folder on the host, or `sync` it there"],
         ),
-        ("command: pyton7 ~/project/eval.py\n", "x", ["program: no pyton7 on the PATH"]),
+        ("command: pyton7 ~/project/eval.py\n", "x", ["program: pyton7 is not on the PATH"]),
         ("command: python7 ~/project/eval.py\n" + CONDA, "x", []),
         (
             "command: sh -c true\n" + CONDA.replace("isaac", "isac"),
@@ -94,12 +94,19 @@ def test_less_room_than_the_last_run_took_is_said(home: Path, monkeypatch: pytes
 
 def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:
     grid = desk.grid(policies="[one]", environments="[maze]", command="pyton7 nothing.py")
-    assert "no pyton7 on the PATH" in desk.combo("plan", grid).stderr
+    assert "pyton7 is not on the PATH" in desk.combo("plan", grid).stderr
     refused = desk.combo("launch", grid)
     assert refused.returncode == 2
-    assert all(word in refused.stderr for word in ("no pyton7 on the PATH", "nothing.py", "--force"))
+    assert all(word in refused.stderr for word in ("pyton7 is not on the PATH", "nothing.py", "--force"))
     assert desk.runs == []
     told = desk.json("doctor", "--grid", grid)
     assert any("pyton7" in finding["found"] for finding in told["findings"] if finding["check"] == "grid")
     desk.combo("launch", grid, "--force")
     assert len(desk.runs) == 1
+
+
+def test_doctor_says_once_that_a_folder_with_files_of_the_grid_is_not_there(desk: Desk) -> None:
+    told = desk.json("doctor", "--grid", desk.grid(workdir="~/gone", command="sh eval.sh {output_dir}"))
+    assert [one["found"] for one in told["findings"] if "gone" in one["found"]] == [
+        "workdir: there is no folder ~/gone"
+    ]

@@ -86,6 +86,8 @@ def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk, how: str) -> None:
     assert told == LIFTED[how]
     until(lambda: done(run), "it ends", 40)
     assert sum(episodes(desk).values()) >= len(episodes(desk)) == 16
+    assert desk.combo("stop").returncode == 0
+    assert "nothing is missing; there is nothing to resume" in desk.combo("resume", "--dry-run").stdout
 
 
 def test_a_run_under_way_has_nothing_to_resume(desk: Desk) -> None:

@@ -358,11 +358,14 @@ def files_named(box: Box) -> Iterator[Finding]:
     for path in filter(_has_windows_ends, (*named, *scripts[:_MOST_SCRIPTS])):
         cost = "bash reads the carriage return as part of the last word: options are not known, files not found"
         yield error("CRLF", f"{path} has Windows line ends", cost, f"sed -i 's/\\r$//' {shlex.quote(path)}")
-    lacks = preflight.lacks(json.loads(box.grid)) if box.grid else []
+    wanted = json.loads(box.grid) if box.grid else {}
+    lacks = preflight.lacks(wanted) if wanted else []
+    gone = tuple(f"{folder}/" for folder in preflight.workdirs(wanted) if not os.path.isdir(folder))
     for line in lacks:
         yield error("grid", line, "sessions that need it fail at once")
     for path in named:
-        if not os.path.exists(path) and os.path.basename(path) not in " ".join(lacks):
+        said = path.startswith(gone) or os.path.basename(path) in " ".join(lacks)
+        if not said and not os.path.exists(path):
             found, cost = f"the grid names {path}, which is not here", "a command that needs it fails at once"
             yield warning("files", found, cost, f"ls -l {shlex.quote(path)}")
 

@@ -13,6 +13,7 @@ from comborun.remote.transport import LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
 OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})
+CANARY = Run("maze_canary-20260103T000000Z-00cc", "/r/maze_canary-20260103T000000Z-00cc", {})
 RUNS = (NEWEST, OLDER)
 
 
@@ -28,6 +29,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_run_is_meant_by_its_id_its_beginning_or_its_grid(wanted: str | None, meant: Run) -> None:
     assert choose(RUNS, wanted, "local") == meant
+
+
+@pytest.mark.parametrize(("wanted", "meant"), [(None, NEWEST), ("maze", NEWEST), ("maze_canary", CANARY)])
+def test_a_canary_is_not_the_newest_run_unless_it_is_named(wanted: str | None, meant: Run) -> None:
+    assert choose((CANARY, *RUNS), wanted, "local") == meant
+    assert choose((CANARY,), None, "local") == CANARY
 
 
 def test_a_beginning_of_several_runs_names_them() -> None:

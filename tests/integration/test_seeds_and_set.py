@@ -1,0 +1,96 @@
+"""`seeds: [0, 1, 2]` and `--set` in real runs, here, over SSH and on Slurm: replicates are one combo of the report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from box import until
+from desk import EVALUATOR, Desk, desk, evaluate
+from test_host_flow import far, far_host
+from test_slurm_laptop import login
+
+if TYPE_CHECKING:
+    from sshd import Sshd
+
+__all__ = ["desk", "far", "far_host", "login"]
+
+SET = ("--set", "episodes=3", "--set", "limits.parallel=2", "--plain")
+SEEDS = (0, 100, 200)
+
+
+def seeded(desk: Desk, **keys: str) -> Path:
+    """The little grid with seeds in place of its seed."""
+    path = desk.grid(**{"seeds": str([*SEEDS]), **keys})
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("seed:")))
+    return path
+
+
+def finished(run: Path, report: Path) -> None:
+    """Each combo ran three episodes for each seed, and the report counts and compares the nine as one combo."""
+    manifest = json.loads((run / "run.json").read_text())
+    assert manifest["provenance"]["given"] == ["episodes=3", "limits.parallel=2"]
+    assert json.loads((run / "dispatch/policy.json").read_text())["parallel"] == 2
+    document: dict[str, Any] = json.loads((report / "final_benchmark_report.json").read_text())
+    assert (document["totals"]["completed"], document["totals"]["missing"]) == (36, 0)
+    assert [one["completed"] for one in document["combos"]] == [9] * 4
+    assert [(one["n_a"], one["n_b"]) for one in document["comparisons"]] == [(9, 9)] * 2
+    seeds = [int(line.split(",")[3]) for line in (report / "episodes.csv").read_text().splitlines()[1:]]
+    assert sorted(set(seeds)) == sorted(seed + episode for seed in SEEDS for episode in range(3))
+
+
+def test_replicates_and_single_values_run_here_and_the_next_launch_follows_the_file(desk: Desk) -> None:
+    grid = seeded(desk)
+    done = desk.combo("run", grid, *SET)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = desk.runs
+    finished(run, run / "report")
+    again = desk.combo("run", grid, "--plain", "--changed", "keep")
+    assert again.returncode == 2, "the file has more episodes, which would number those of later seeds otherwise"
+    assert "another number" in again.stderr
+
+
+def test_an_option_and_a_set_of_the_same_key_are_refused(desk: Desk) -> None:
+    grid = seeded(desk)
+    for option in (("--parallel", "3", "--set", "limits.parallel=2"), ("--host", "box", "--set", "host=local")):
+        refused = desk.combo("launch", grid, *option)
+        assert (refused.returncode, "both give" in refused.stderr) == (2, True), refused.stderr
+    assert not desk.runs
+
+
+def test_replicates_and_single_values_run_over_ssh(far: Desk, far_host: Sshd) -> None:
+    command = evaluate().split(" --", 1)[1]
+    grid = seeded(far, host="testbox", command=f"/usr/bin/python3 ~/evaluator.py --{command}")
+    done = far.combo("run", grid, *SET)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = far_host.user.home.glob("comborun/little-*")
+    (report,) = far.home.glob(".local/share/comborun/testbox/*/report")
+    finished(run, report)
+
+
+@pytest.mark.timeout(240)
+def test_replicates_and_single_values_run_on_slurm(login: Desk) -> None:
+    done = login.combo("run", seeded(login, slurm="{partition: main}"), *SET, "--slurm", timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = login.runs
+    finished(run, run / "report")
+
+
+def test_replicates_are_compared_while_they_run_and_what_is_decided_is_not_needed(desk: Desk) -> None:
+    early = {"environments": "[maze]", "episodes": "20", "block": "5", "stop_early": "all"}
+    grid = seeded(desk, **early, seeds="[0, 100]", limits="{parallel: 2}", command=evaluate(pace=0.04))
+    done = desk.combo("run", grid, "--plain")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = desk.runs
+    (decision,) = (json.loads(line) for line in (run / "dispatch/decided").read_text().splitlines())
+    assert (decision["better"], decision["n_max"]) == ("good", 40)
+    assert decision["pairs"] < 40
+    spared = [
+        one for one in run.glob("sessions/*/attempt-*/end") if json.loads(one.read_text())["cause"] == "not_needed"
+    ]
+    assert len(spared) > 0
+    assert desk.report()["totals"]["planned"] == 80 - 5 * len(spared)
