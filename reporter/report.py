@@ -16,7 +16,8 @@ from comborun.errors import UserError
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.collected import Collected
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures import NAMES, plates
+from comborun.reporter.figures import NAMES, figures
+from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.records.collector import SCHEMA_FILE
@@ -30,15 +31,14 @@ if TYPE_CHECKING:
     from comborun.plan import Plan
     from comborun.reporter.comparing.between import Between
     from comborun.reporter.counting.schedule import Schedule
-    from comborun.reporter.figures.plate import Plate
+    from comborun.reporter.figures.figure import Figure
     from comborun.reporter.pages.contact import ContactSheet
     from comborun.reporter.summary import Report
 
     Content = bytes | Iterator[bytes]
     """of a file: whole, or in parts"""
 
-FORMS = ("pdf", "png", "svg")
-"""of figures as files"""
+
 _OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
 
 
@@ -87,10 +87,10 @@ def write_report(
     Videos are looked for in `directory`, if given.
     """
     report, ran = summarize(collected), schedule(collected)
-    drawn = plates(report, ran)
+    drawn = figures(report, ran)
     sheet = contact_sheet(directory, report.episodes, output) if directory else None
     _publish(render(report, ran, drawn, sheet), output)
-    made = _figure_files(drawn, forms)
+    made = files(drawn, forms)
     _publish({f"figures/{name}": content for name, content in made.items()}, output)
     for path in (output / "figures").glob("*.*"):  # of an earlier report
         if path.name not in made and _OUR_FIGURE.fullmatch(path.name):
@@ -99,14 +99,8 @@ def write_report(
     return report.summary
 
 
-def _figure_files(drawn: Sequence[Plate], forms: Sequence[str]) -> Mapping[str, bytes]:
-    from comborun.reporter.figures.files import files
-
-    return files(drawn, forms) if forms else {}
-
-
 def render(
-    report: Report, ran: Schedule, drawn: Sequence[Plate], sheet: ContactSheet | None = None
+    report: Report, ran: Schedule, drawn: Sequence[Figure], sheet: ContactSheet | None = None
 ) -> Mapping[str, Content]:
     """Every file of the report but the figures, by name, and the same for the same records."""
     from comborun.reporter.pages import data, page

@@ -1,5 +1,5 @@
-"""Figures as files for papers and slides, made by matplotlib when somebody asks for them. No pyplot, so no figure
-outlives its call; the same figure gives the same bytes.
+"""Figures as files for papers and slides: the page's SVG, and by matplotlib PDF and PNG. The same figure gives the same
+bytes.
 
 Widths are those of a paper: one column is 3.4 inches, both are 7.
 """
@@ -12,21 +12,24 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.canvas import INK, WHOLE, Canvas, Shape, Stroke, Text
+from comborun.reporter.figures.figure import PAGE
+from comborun.reporter.figures.panel import INK, Lines, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from comborun.reporter.figures.canvas import Mark
-    from comborun.reporter.figures.plate import Drawing, Plate
+    from comborun.reporter.figures.figure import Figure
+    from comborun.reporter.figures.panel import Area, Panel
 
+    Placed = list[tuple[Panel, float, float]]
+    """with left and top in inches"""
+
+FORMS = ("pdf", "png", "svg")
 GAP = 0.2
-"""inches between drawings"""
+"""inches between panels"""
 OPTIONS: Mapping[str, dict[str, Any]] = {
-    "svg": {"metadata": {"Date": None}},
     "png": {"dpi": 200, "metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}},
     "pdf": {"metadata": {"CreationDate": None}},
 }
@@ -37,101 +40,106 @@ _SETTINGS = threading.RLock()
 """matplotlib's settings belong to the process, not to a thread"""
 
 
-def files(plates: Iterable[Plate], endings: Sequence[str]) -> dict[str, bytes]:
+def files(figures: Iterable[Figure], forms: Sequence[str]) -> dict[str, bytes]:
     """By name: `intervals.pdf`, then `intervals-2.pdf` where one file would be too tall."""
     found: dict[str, bytes] = {}
-    with _drawing():
-        for plate in plates:
-            for number, rows in enumerate(_sheets(plate), 1):
-                name = plate.name if number == 1 else f"{plate.name}-{number}"
-                figure = _figure(_sheet(rows))
-                found |= {f"{name}.{ending}": _saved(figure, ending) for ending in endings}
-                figure.clear()
+    for figure in figures:
+        for number, placed in enumerate(_sheets(figure), 1):
+            name = figure.name if number == 1 else f"{figure.name}-{number}"
+            found |= {f"{name}.{form}": _svg(placed) if form == "svg" else _drawn(placed, form) for form in forms}
     return found
 
 
-def _sheets(plate: Plate) -> Iterator[list[list[Drawing]]]:
-    """The drawings in rows no wider than the paper, and as many rows as one file takes."""
-    rows: list[list[Drawing]] = []
-    for drawing in plate.shown:
-        row = [*rows[-1], drawing] if rows else [drawing]
-        if rows and sum(part.width for part in row) + GAP * (len(row) - 1) <= WHOLE and rows[-1][0] is not plate.key:
-            rows[-1] = row
-        elif rows and sum(_height(one) for one in rows) + _height([drawing]) > TALLEST:
-            yield rows
-            rows = [[drawing]]
-        else:
-            rows.append([drawing])
-    yield rows
+def _sheets(figure: Figure) -> Iterator[Placed]:
+    """The panels row by row, the legend in a row of its own, for each file."""
+    placed: Placed = []
+    left = top = height = 0.0
+    for panel in (*((figure.legend,) if figure.legend else ()), *figure.panels):
+        if placed and (left + panel.width > PAGE + 1e-9 or placed[-1][0] is figure.legend):
+            left, top, height = 0.0, top + height + GAP, 0.0
+            if top + panel.height > TALLEST:
+                yield placed
+                placed, top = [], 0.0
+        placed.append((panel, left, top))
+        left, height = left + panel.width + GAP, max(height, panel.height)
+    yield placed
 
 
-def _height(row: Sequence[Drawing]) -> float:
-    return max(part.height for part in row) + GAP
+def _size(placed: Placed) -> tuple[float, float]:
+    return max(left + one.width for one, left, _ in placed), max(top + one.height for one, _, top in placed)
 
 
-def _sheet(rows: Sequence[Sequence[Drawing]]) -> Canvas:
-    width = max(sum(part.width for part in row) + GAP * (len(row) - 1) for row in rows)
-    canvas = Canvas(width, sum(map(_height, rows)) - GAP)
-    top = 0.0
-    for row in rows:
-        left = 0.0
-        for part in row:
-            part.draw(canvas, left, top)
-            left += part.width + GAP
-        top += _height(row)
-    return canvas
+def _svg(placed: Placed) -> bytes:
+    width, height = (72 * side for side in _size(placed))
+    parts = "\n".join(
+        panel.svg(f'x="{72 * left:g}" y="{72 * top:g}" width="{72 * panel.width:g}" height="{72 * panel.height:g}"')
+        for panel, left, top in placed
+    )
+    style = 'color="black" fill="currentColor" font-family="DejaVu Sans, sans-serif"'
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}pt" height="{height:g}pt"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{parts}\n</svg>\n'.encode()
 
 
-def _figure(canvas: Canvas) -> Figure:
-    from matplotlib.figure import Figure
+def _drawn(placed: Placed, form: str) -> bytes:
+    with _settings():
+        from matplotlib.figure import Figure as Sheet  # not pyplot's, which would outlive its call
 
-    figure = Figure(figsize=(canvas.width, canvas.height), facecolor="white")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, canvas.width), ylim=(canvas.height, 0))
-    axes.axis("off")
-    for order, mark in enumerate(canvas.marks):
-        _put(axes, mark, order)
-    return figure
+        width, height = _size(placed)
+        sheet, buffer = Sheet(figsize=(width, height), facecolor="white"), io.BytesIO()
+        for panel, left, top in placed:
+            box = (left / width, 1 - (top + panel.height) / height, panel.width / width, panel.height / height)
+            axes = sheet.add_axes(box, xlim=(0, panel.width), ylim=(panel.height, 0))
+            axes.axis("off")
+            for order, mark in enumerate(panel.marks):
+                _put(axes, mark, order)
+        sheet.savefig(buffer, format=form, **OPTIONS[form])
+        return buffer.getvalue()
 
 
-def _put(axes: Axes, mark: Mark, order: int) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Polygon
-
-    colour = "black" if mark.colour == INK else mark.colour
+def _put(axes: Axes, mark: Text | Lines | Area, order: int) -> None:
     if isinstance(mark, Text):
-        style: dict[str, Any] = {"ha": mark.align, "va": "center_baseline"}
-        if mark.turned:
-            style = {"ha": "center", "va": "bottom", "rotation": 90}
-        style |= {"size": mark.size, "weight": "bold" if mark.bold else "normal", "color": colour, "zorder": order}
-        axes.text(*mark.place, mark.words, parse_math=False, **style)  # a `$` in a name is no formula
-    elif isinstance(mark, Shape):
-        shape = Polygon(list(mark.corners), closed=True, facecolor=colour, alpha=mark.opacity, linewidth=0)
+        _put_text(axes, mark, order)
+    elif isinstance(mark, Lines):
+        _put_lines(axes, mark, order)
+    else:
+        from matplotlib.patches import Polygon
+
+        shape = Polygon(list(mark.corners), closed=True, facecolor=_colour(mark.colour), alpha=mark.opacity, lw=0)
         axes.add_patch(shape).set(clip_on=False, zorder=order)
-    elif isinstance(mark, Stroke):
-        gap = (float("nan"), float("nan"))
-        points = [point for line in mark.lines for point in (*line, gap)]
-        dashes: Any = (0, tuple(mark.dashes)) if mark.dashes else "solid"
-        across, down = [point[0] for point in points], [point[1] for point in points]
-        line = Line2D(across, down, color=colour, linewidth=mark.width, linestyle=dashes, alpha=mark.opacity)
-        cap = "round" if mark.round else "butt"
-        line.set(solid_capstyle=cap, dash_capstyle="butt", clip_on=False, zorder=order)
-        axes.add_line(line)
 
 
-def _saved(figure: Figure, form: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, **OPTIONS[form])
-    return buffer.getvalue()
+def _put_text(axes: Axes, mark: Text, order: int) -> None:
+    style = mark.style
+    options: dict[str, Any] = {"ha": style.align, "va": "center_baseline"}
+    if style.upwards:
+        options = {"ha": "center", "va": "bottom", "rotation": "vertical"}
+    options |= {"size": style.size, "weight": "bold" if style.bold else "normal", "color": _colour(style.colour)}
+    options |= {"parse_math": False, "zorder": order}  # a `$` in a name is no formula
+    axes.text(*mark.place, mark.words, **options)
+
+
+def _put_lines(axes: Axes, mark: Lines, order: int) -> None:
+    from matplotlib.lines import Line2D
+
+    style, gap = mark.style, (float("nan"), float("nan"))
+    across, down = zip(*(point for line in mark.lines for point in (*line, gap)), strict=True)
+    dashes: Any = (0, style.dashes) if style.dashes else "solid"
+    line = Line2D(across, down, color=_colour(style.colour), lw=style.width, linestyle=dashes, alpha=style.opacity)
+    line.set(solid_capstyle="round" if style.round else "butt", dash_capstyle="butt", clip_on=False, zorder=order)
+    axes.add_line(line)
+
+
+def _colour(colour: str) -> str:
+    return "black" if colour == INK else colour
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
-    """Settings that give the same bytes everywhere, for as long as something is drawn."""
+def _settings() -> Iterator[None]:
+    """Those that give the same bytes everywhere."""
     import matplotlib as mpl
 
     with _SETTINGS, mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         mpl.rcdefaults()  # whatever a user's matplotlibrc says
-        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "comborun", "pdf.fonttype": 42})
+        mpl.rcParams["pdf.fonttype"] = 42
         yield

@@ -3,144 +3,158 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.canvas import (
-    ABREAST,
-    FAINT,
-    INK,
-    NORMAL,
+from comborun.reporter.figures.figure import (
+    COLUMN,
+    GREY,
+    PAGE,
+    PANELS,
     PERCENT,
-    SMALL,
-    WHOLE,
-    Canvas,
-    Frame,
-    fit,
-    gutter,
-    heading,
+    Axes,
+    Figure,
     ink_on,
-    measure,
+    left_out,
     shade,
-    wrap,
+    titled,
 )
-from comborun.reporter.figures.plate import Drawing, Plate
+from comborun.reporter.figures.panel import NORMAL, SMALL, LineStyle, Panel, TextStyle, fit, measure, room, wrap
 from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.reporter.figures.canvas import Point
-    from comborun.reporter.summary import Axes, ComboSummary, Summary
+    from comborun.reporter.figures.panel import Point
+    from comborun.reporter.summary import ComboSummary, Summary
 
-MAP_LABEL = 1.6
-"""inches that a row's label may take"""
-MAP_FOOT = 0.4
-MAP_MOST = (40, 100)
-"""columns and rows; of more, the tables have the numbers"""
-WIDEST, NARROWEST = 1.5, 0.2
+MOST = 100
+"""columns and rows of the map; of more, the tables have the numbers"""
+WIDEST, NARROWEST = 1.5, 0.07
 """inches of a cell"""
-WORDED = 1.3
-"""inches from which on a cell holds its interval too"""
-FEW_ROWS = 15
-"""more are lower, so that thirty stand on one screen"""
-TURNED = 1.2
-"""inches that a turned heading may take"""
-
-ROW = 0.19
-HEAD = 0.34
-FOOT = 0.3
-LABEL = 1.2
-"""inches that a policy's name may take"""
-
-
-def heat_map(summary: Summary) -> Plate | None:
-    """None without a combo to show."""
-    grid = summary.axes
-    if grid is None:
-        return None
-    columns, rows = grid.columns[: MAP_MOST[0]], grid.rows[: MAP_MOST[1]]
-    labels = [fit(row, MAP_LABEL, NORMAL, bold=True) for row in rows]
-    left = gutter(labels, MAP_LABEL, NORMAL, bold=True) + 0.14
-    width = min(max((WHOLE - left) / len(columns), NARROWEST), WIDEST)
-    combos = {combo.key: combo for combo in summary.combos}
-    room = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0) + 0.08
-    map_ = _Map(grid, (columns, labels), left, width, combos, counted=width >= room)
-    shown = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
-    if not map_.worded:
-        title = "Successes of completed episodes" if map_.counted else "Success rates, rounded to whole per cent"
-        shown = f"{title}; a dot marks missing or errored episodes. The tables below have rates and intervals."
-    if len(columns) < len(grid.columns) or len(rows) < len(grid.rows):
-        shown += f" The first {len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
-    size = (left + width * len(columns), map_.top + map_.height * len(rows) + MAP_FOOT)
-    return Plate("success_rates", "Success rates", shown, (Drawing("Success rates of all combos", *size, map_.draw),))
+WORDED, NUMBERED = 1.3, 0.2
+"""inches from which on a cell holds its interval too, and those from which on it holds a number"""
+FEW_ROWS, MANY_ROWS = 15, 40
+ROW_LABEL, COLUMN_LABEL = 1.6, 1.2
+"""inches"""
+BELOW = 0.4
+BOLD = TextStyle(bold=True)
 
 
 @dataclass(frozen=True)
 class _Map:
-    grid: Axes
-    names: tuple[Sequence[str], Sequence[str]]
-    """of columns and of rows"""
-    left: float
-    """inches for the labels"""
-    width: float
-    combos: Mapping[tuple[str, str], ComboSummary]
-    counted: bool
-    """whether k/n fits into a cell"""
+    """The measures of a heat map, in inches."""
+
+    columns: Sequence[str]
+    rows: Sequence[str]
+    counts: float
+    """the width of the longest k/n"""
+
+    @cached_property
+    def left(self) -> float:
+        return room(self.labels, ROW_LABEL, bold=True) + 0.14
+
+    @cached_property
+    def labels(self) -> list[str]:
+        return [fit(row, ROW_LABEL, NORMAL, bold=True) for row in self.rows]
+
+    @cached_property
+    def width(self) -> float:
+        """Of a cell."""
+        return min(max((PAGE - self.left) / len(self.columns), NARROWEST), WIDEST)
+
+    @property
+    def height(self) -> float:
+        if self.worded:
+            return 0.52
+        return 0.2 if len(self.rows) <= FEW_ROWS else 0.15 if len(self.rows) <= MANY_ROWS else 0.1
+
+    @property
+    def top(self) -> float:
+        return 0.4 if self.worded else room(self.columns, COLUMN_LABEL, bold=True) + 0.12
 
     @property
     def worded(self) -> bool:
         return self.width >= WORDED
 
     @property
-    def height(self) -> float:
-        return 0.52 if self.worded else 0.2 if len(self.names[1]) <= FEW_ROWS else 0.15
+    def numbered(self) -> bool:
+        return self.width >= NUMBERED and self.height > 0.1
 
     @property
-    def top(self) -> float:
-        return 0.4 if self.worded else gutter(self.names[0], TURNED, NORMAL, bold=True) + 0.12
+    def counted(self) -> bool:
+        return self.width >= self.counts + 0.08
 
-    def draw(self, canvas: Canvas, x: float, y: float) -> None:
-        left, top = x + self.left, y + self.top
-        for across, column in enumerate(self.names[0]):
-            self._head(canvas, (left + (across + 0.5) * self.width, top), column)
-            for down in range(len(self.names[1])):
-                combo = self.combos.get(self.grid.combo(column, self.grid.rows[down]))
-                self._cell(canvas, (left + across * self.width, top + down * self.height), combo)
-        for down, label in enumerate(self.names[1]):
-            canvas.text((left - 0.08, top + (down + 0.5) * self.height), label, NORMAL, "right", bold=True)
-        _scale(canvas, (left, top + len(self.names[1]) * self.height + 0.1))
+    @property
+    def note(self) -> str:
+        if self.worded:
+            return "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
+        if not self.numbered:
+            return "A colour for each combo's success rate. The tables and summary.csv have the numbers."
+        shown = "Successes of completed episodes" if self.counted else "Success rates, rounded to whole per cent"
+        return f"{shown}; a dot marks missing or errored episodes. The tables below have rates and intervals."
 
-    def _head(self, canvas: Canvas, foot: Point, name: str) -> None:
-        if not self.worded:
-            canvas.text(
-                (foot[0], foot[1] - 0.06), fit(name, TURNED, NORMAL, bold=True), NORMAL, "left", bold=True, turned=True
-            )
-            return
-        for above, words in enumerate(reversed(wrap(name, self.width - 0.1, NORMAL, bold=True))):
-            canvas.text((foot[0], foot[1] - 0.1 - 0.13 * above), words, NORMAL, bold=True)
 
-    def _cell(self, canvas: Canvas, corner: Point, combo: ComboSummary | None) -> None:
-        gap = 0.03 if self.worded else 0.015
-        width, height = self.width - gap, self.height - gap
-        middle = (corner[0] + width / 2, corner[1] + height / 2)
-        found = combo.rate if combo else None
-        if combo is None or found is None or found.rate is None:
-            canvas.box(corner, width, height, FAINT, 0.3)
-            canvas.text(middle, _absence(combo) if self.worded else "–", SMALL)
-            return
-        fill = shade(found.rate)
-        ink, absent = ink_on(fill), _absent(combo)
-        canvas.box(corner, width, height, fill)
-        if not self.worded:
-            canvas.text(middle, of(found) if self.counted else whole_percent(found.rate), SMALL, colour=ink)
-            if absent:
-                canvas.dot((corner[0] + width - 0.035, corner[1] + 0.035), ink, 2.6)
-            return
+def heat_map(summary: Summary) -> Figure | None:
+    """None without a combo to show."""
+    grid = summary.axes
+    if grid is None:
+        return None
+    combos = {combo.key: combo for combo in summary.combos}
+    counts = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0)
+    map_ = _Map(grid.columns[:MOST], grid.rows[:MOST], counts)
+    left, top, width, height = map_.left, map_.top, map_.width, map_.height
+    bottom = top + height * len(map_.rows)
+    panel = Panel("Success rates of all combos", left + max(width * len(map_.columns), WIDEST), bottom + BELOW)
+    _column_heads(panel, map_)
+    for down, (row, label) in enumerate(zip(map_.rows, map_.labels, strict=True)):
+        panel.text((left - 0.08, top + (down + 0.5) * height), label, TextStyle(align="right", bold=True))
+        for across, column in enumerate(map_.columns):
+            place = (left + across * width, top + down * height)
+            _cell(panel, map_, place, combos.get(grid.combo(column, row)))
+    _colour_bar(panel, (left, bottom + 0.1))
+    note = map_.note
+    if max(len(grid.rows), len(grid.columns)) > MOST:
+        rows, columns = f"{len(map_.rows)} of {len(grid.rows)}", f"{len(map_.columns)} of {len(grid.columns)}"
+        note += f" The first {rows} rows and {columns} columns."
+    return Figure("success_rates", "Success rates", note, (panel,))
+
+
+def _column_heads(panel: Panel, map_: _Map) -> None:
+    step = max(1, ceil(0.11 / map_.width))  # so that labels don't overlap
+    for across, name in enumerate(map_.columns):
+        middle = map_.left + (across + 0.5) * map_.width
+        if map_.worded:
+            for above, words in enumerate(reversed(wrap(name, map_.width - 0.1, NORMAL, bold=True))):
+                panel.text((middle, map_.top - 0.1 - 0.13 * above), words, BOLD)
+        elif across % step == 0:
+            words = fit(name, COLUMN_LABEL, NORMAL, bold=True)
+            panel.text((middle, map_.top - 0.06), words, TextStyle(align="left", bold=True, upwards=True))
+
+
+def _cell(panel: Panel, map_: _Map, corner: Point, combo: ComboSummary | None) -> None:
+    gap = 0.03 if map_.worded else 0.015 if map_.numbered else 0.0
+    width, height = map_.width - gap, map_.height - gap
+    middle = (corner[0] + width / 2, corner[1] + height / 2)
+    found = combo.rate if combo else None
+    if combo is None or found is None or found.rate is None:
+        panel.box(corner, (width, height), GREY, 0.3)
+        if map_.numbered:
+            panel.text(middle, _absence(combo) if map_.worded else "–", TextStyle(SMALL))
+        return
+    fill = shade(found.rate)
+    small, absent = TextStyle(SMALL, colour=ink_on(fill)), _absent(combo)
+    panel.box(corner, (width, height), fill)
+    if map_.worded:
         top = middle[1] - (0.14 if absent else 0.08)
-        canvas.text((middle[0], top), of(found), 9.0, bold=True, colour=ink)
-        canvas.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", SMALL, colour=ink)
+        panel.text((middle[0], top), of(found), TextStyle(9.0, bold=True, colour=small.colour))
+        panel.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", small)
+        panel.text((middle[0], top + 0.3), absent, small)
+    elif map_.numbered:
+        panel.text(middle, of(found) if map_.counted else whole_percent(found.rate), small)
         if absent:
-            canvas.text((middle[0], top + 0.3), absent, SMALL, colour=ink)
+            panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
 
 
 def whole_percent(share: float) -> str:
@@ -163,66 +177,55 @@ def _absence(combo: ComboSummary | None) -> str:
     return f"no verdict: 0 of {combo.counts.planned}"
 
 
-def _scale(canvas: Canvas, corner: Point) -> None:
-    """What the colours mean, in a strip below the cells."""
-    width = WIDEST
+def _colour_bar(panel: Panel, corner: Point) -> None:
+    width, (left, top) = WIDEST, corner
     for step in range(24):  # each reaches to the end, under the next, so that no seams show
-        place = (corner[0] + width * step / 24, corner[1])
-        canvas.box(place, width * (1 - step / 24), 0.1, shade(step / 23))
-    for share, words, align in ((0.0, "0", "left"), (0.5, "success rate", "center"), (1.0, "1", "right")):
-        canvas.text((corner[0] + width * share, corner[1] + 0.2), words, SMALL, align)
+        panel.box((left + width * step / 24, top), (width * (1 - step / 24), 0.1), shade(step / 23))
+    panel.text((left, top + 0.2), "0", TextStyle(SMALL, "left"))
+    panel.text((left + width / 2, top + 0.2), "success rate", TextStyle(SMALL))
+    panel.text((left + width, top + 0.2), "1", TextStyle(SMALL, "right"))
 
 
-def forest(summary: Summary) -> Plate | None:
+# -- rates with their intervals ---------------------------------------------------------------------------------------
+
+ROW, HEAD, FOOT = 0.19, 0.34, 0.3
+POLICY = 1.2
+"""inches that a name may take"""
+
+
+def intervals(summary: Summary) -> Figure | None:
     """Every rate with its interval, and the letters of the comparisons. None where nothing has a rate."""
     combos = [combo for combo in summary.combos if combo.rate and combo.rate.interval]
-    if not combos:
-        return None
-    letters = {combo.key: summary.comparisons.letters_of(*combo.key) for combo in combos}
-    # The same in every environment, so that they can be compared by eye.
-    sides = (
-        gutter([fit(combo.policy, LABEL, NORMAL) for combo in combos], LABEL) + 0.14,
-        gutter([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,
-        gutter([*letters.values()], 0.6, NORMAL) + 0.12,
+    letters = {combo.key: fit(summary.comparisons.letters_of(*combo.key), 0.6, NORMAL) for combo in combos}
+    sides = (  # the same in every environment, so that they can be compared by eye
+        room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
+        room([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,
+        room([*letters.values()], 0.6) + 0.12,
     )
+    groups = [[combo for combo in combos if combo.environment == name][:MOST] for name in summary.environments]
+    shown = [group for group in groups if group]
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
-    groups = [[combo for combo in combos if combo.environment == name][: MAP_MOST[1]] for name in summary.environments]
-    return Plate(
-        name="intervals",
-        title="Intervals",
-        note=f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}.",
-        drawings=tuple(
-            Drawing(
-                f"Intervals: {group[0].environment}",
-                ABREAST,
-                HEAD + ROW * len(group) + FOOT,
-                _Forest(group, letters, sides).draw,
-            )
-            for group in groups
-            if group
-        ),
-    )
+    note = f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}."
+    panels = tuple(_intervals(group, letters, sides) for group in shown[:PANELS])
+    return Figure("intervals", "Intervals", note + left_out(len(shown)), panels) if panels else None
 
 
-@dataclass(frozen=True)
-class _Forest:
-    combos: Sequence[ComboSummary]
-    letters: Mapping[tuple[str, str], str]
-    sides: tuple[float, float, float]
-    """inches for names, counts and letters beside the plot"""
-
-    def draw(self, canvas: Canvas, x: float, y: float) -> None:
-        names, counts, marks = self.sides
-        frame = Frame(x + names, y + HEAD, ABREAST - names - counts - marks - 0.1, ROW * len(self.combos))
-        heading(canvas, (x, y), self.combos[0].environment)
-        frame.columns(canvas, PERCENT)
-        for row, combo in enumerate(self.combos):
-            assert combo.rate
-            assert combo.rate.interval
-            middle = frame.top + (row + 0.5) * ROW
-            canvas.text((frame.left - 0.1, middle), fit(combo.policy, LABEL, NORMAL), NORMAL, "right")
-            canvas.line([(frame.x(limit), middle) for limit in combo.rate.interval], INK, 1.6)
-            canvas.dot((frame.x(combo.rate.rate or 0.0), middle))
-            canvas.text((x + ABREAST - marks, middle), of(combo.rate), SMALL, "right")
-            if word := fit(self.letters[combo.key], 0.6, NORMAL):
-                canvas.text((x + ABREAST - marks + 0.1, middle), word, NORMAL, "left", bold=True)
+def _intervals(
+    combos: Sequence[ComboSummary], letters: Mapping[tuple[str, str], str], sides: tuple[float, float, float]
+) -> Panel:
+    """`sides` are the inches for names, counts and letters beside the plot."""
+    environment = combos[0].environment
+    names, counts, marks = sides
+    panel = titled(Panel(f"Intervals: {environment}", COLUMN, HEAD + ROW * len(combos) + FOOT), environment)
+    axes = Axes(names, HEAD, COLUMN - names - counts - marks - 0.1, ROW * len(combos))
+    axes.x_ticks(panel, PERCENT)
+    for row, combo in enumerate(combos):
+        assert combo.rate
+        assert combo.rate.interval
+        middle = axes.top + (row + 0.5) * ROW
+        panel.text((axes.left - 0.1, middle), fit(combo.policy, POLICY, NORMAL), TextStyle(align="right"))
+        panel.lines([[(axes.x(limit), middle) for limit in combo.rate.interval]], LineStyle(width=1.6))
+        panel.dot((axes.x(combo.rate.rate or 0.0), middle))
+        panel.text((COLUMN - marks, middle), of(combo.rate), TextStyle(SMALL, "right"))
+        panel.text((COLUMN - marks + 0.1, middle), letters[combo.key], TextStyle(align="left", bold=True))
+    return panel

@@ -1,5 +1,5 @@
-"""When which session ran: an attempt is a bar, a row holds what ran one after another. Under them how busy the machine
-was: a strip each for load, memory and every GPU, in per cent of what there is."""
+"""When which session ran: an attempt is a bar, a row holds what ran one after another. Below it how busy the machine
+was: a track each for load, memory and every GPU, in per cent of what there is."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.canvas import INK, SERIES, SMALL, WHOLE, Canvas, Frame, fit, ink_on, measure, ticks
-from comborun.reporter.figures.plate import Drawing, Entry, Plate, key
+from comborun.reporter.figures.figure import PAGE, SERIES, Axes, Figure, ink_on, legend, ticks
+from comborun.reporter.figures.panel import INK, SMALL, LineStyle, Panel, TextStyle, fit, measure
 from comborun.reporter.records.usage import gpu_at, gpu_indexes, track
 from comborun.reporter.text import duration, number
 from comborun.rules.words import Outcome
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.schedule import AttemptSpan, Schedule
     from comborun.reporter.records.usage import Bin, Sample
 
-ROW = 0.21
-LANES, STRIPS = 60, 18
-"""rows of sessions, and strips below them, that a figure holds"""
-HEAD = 0.24
-FOOT = 0.5
+ROW, HEAD, FOOT = 0.21, 0.24, 0.5
+ROWS, TRACKS = 60, 18
+"""rows of sessions, and tracks below them, that a figure holds"""
 COLOURS = {
     Outcome.SUCCEEDED: "#0072b2",
     Outcome.PARTIAL: "#e69f00",
@@ -37,43 +35,37 @@ COLOURS = {
 }
 UNITS = ((7200.0, 3600.0, "hours"), (180.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 """from how many seconds on, seconds per unit, its name"""
-
-STRIP = 0.86
-"""inches of a strip with its title"""
-STRIP_TITLE = 0.26
+TRACK, TRACK_TITLE = 0.86, 0.26
+"""inches of a track with its title, and of the title"""
 SIDE = 0.36
 """inches for the values at its left"""
-BUSY = Entry("load, GPU utilization", SERIES[2], ())
-MEMORY = Entry("memory in use", INK, ())
+BUSY, MEMORY = LineStyle(SERIES[2], 1.1), LineStyle(INK, 1.1)
+LINES = {BUSY: "load, GPU utilization", MEMORY: "memory in use"}
 GAP = 5
 """nothing is known of a time that is so many times the usual distance of two points"""
 
 
-def sessions(schedule: Schedule) -> Plate | None:
+def sessions(schedule: Schedule) -> Figure | None:
     """None where nothing took any time."""
     if schedule.ended <= schedule.started:
         return None
-    every, below = schedule.lanes(), strips(schedule.usage)[:STRIPS]
-    lanes = every[:LANES]
-    outcomes = {stay.outcome for stay in schedule.stays}
-    entries = [
-        *(Entry(str(outcome or "no end record"), colour) for outcome, colour in COLOURS.items() if outcome in outcomes),
-        *(entry for entry in (BUSY, MEMORY) if any(entry is shown for strip in below for shown, _ in strip.lines)),
+    every, below = schedule.lanes(), tracks(schedule.usage)[:TRACKS]
+    outcomes = {attempt.outcome for attempt in schedule.stays}
+    entries: list[tuple[str, LineStyle | str]] = [
+        (str(outcome or "no end record"), colour) for outcome, colour in COLOURS.items() if outcome in outcomes
     ]
+    seen = {style for track in below for style, _ in track.lines}
+    entries += [(name, style) for style, name in LINES.items() if style in seen]
     usage = (
         " Below them the whole machine, with all that anybody ran there: the mean of moments close together as a line,"
         " the least and the most of them as a band; nothing where nobody looked."
     )
-    rest = f" The first {LANES} of {len(every)} rows." if len(every) > LANES else ""
-    height = HEAD + ROW * len(lanes) + FOOT + STRIP * len(below)
-    return Plate(
-        name="sessions",
-        title="Sessions over time",
-        note="Every attempt of every session, in as few rows as hold them; a second attempt and later ones carry their"
-        f" number. {_words(schedule)}{usage if below else ''}{rest}",
-        drawings=(Drawing("Sessions over time", WHOLE, height, _Sessions(schedule, lanes, below).draw),),
-        key=key(entries),
+    rest = f" The first {ROWS} of {len(every)} rows." if len(every) > ROWS else ""
+    note = (
+        "Every attempt of every session, in as few rows as hold them; a second attempt and later ones carry their"
+        f" number. {_words(schedule)}{usage if below else ''}{rest}"
     )
+    return Figure("sessions", "Sessions over time", note, (_panel(schedule, every[:ROWS], below),), legend(entries))
 
 
 def _words(schedule: Schedule) -> str:
@@ -89,83 +81,90 @@ def _words(schedule: Schedule) -> str:
     return f"{words}; no order of the same sessions in {slots} takes less than {duration(schedule.bound)}."
 
 
-@dataclass(frozen=True)
-class _Sessions:
-    schedule: Schedule
-    lanes: Sequence[Sequence[AttemptSpan]]
-    below: Sequence[Strip]
-
-    def draw(self, canvas: Canvas, x: float, y: float) -> None:
-        started, bound = self.schedule.started, self.schedule.bound
-        span = self.schedule.ended - started
-        left = SIDE if self.below else 0.1
-        frame = Frame(x + left, y + HEAD, WHOLE - 0.2 - left, ROW * len(self.lanes), limits=(0.0, span))
-        _, scale, unit = next(entry for entry in UNITS if span >= entry[0])
-        foot = frame.top + frame.height
-        frame.columns(canvas, [(value * scale, number(value)) for value in ticks(span / scale, 10)])
-        canvas.text((frame.left + frame.width / 2, foot + 0.32), f"{unit} since the first start", SMALL)
-        if bound and bound <= span:
-            place = frame.x(bound)
-            canvas.line([(place, frame.top - 0.06), (place, foot)], INK, 1.1, (3, 2))
-            canvas.text((place - 0.05, y + 0.1), "bound", SMALL, "right")
-        for row, lane in enumerate(self.lanes):
-            for stay in lane:
-                end = self.schedule.ended if stay.ended is None else stay.ended
-                _bar(canvas, frame, row, (stay, stay.started - started, end - started))
-        for row, strip in enumerate(self.below):
-            strip.draw(canvas, frame, foot + FOOT + row * STRIP + STRIP_TITLE, started)
+def _panel(schedule: Schedule, rows: Sequence[Sequence[AttemptSpan]], below: Sequence[Track]) -> Panel:
+    started, span = schedule.started, schedule.ended - schedule.started
+    left, height = SIDE if below else 0.1, ROW * len(rows)
+    panel = Panel("Sessions over time", PAGE, HEAD + height + FOOT + TRACK * len(below))
+    axes = Axes(left, HEAD, PAGE - 0.2 - left, height, x_limit=span)
+    _, scale, unit = next(entry for entry in UNITS if span >= entry[0])
+    places = [(value * scale, number(value)) for value in ticks(span / scale, 10)]
+    axes.x_ticks(panel, places, f"{unit} since the first start")
+    if schedule.bound and schedule.bound <= span:
+        place = axes.x(schedule.bound)
+        panel.lines([[(place, axes.top - 0.06), (place, axes.bottom)]], LineStyle(width=1.1, dashes=(3, 2)))
+        panel.text((place - 0.05, 0.1), "bound", TextStyle(SMALL, "right"))
+    for row, attempts in enumerate(rows):
+        for attempt in attempts:
+            end = schedule.ended if attempt.ended is None else attempt.ended
+            left, right = axes.x(attempt.started - started), axes.x(end - started)
+            _bar(panel, attempt, (left, axes.top + (row + 0.08) * ROW), max(right - left - 0.015, 0.015))
+    for row, one in enumerate(below):
+        top = axes.bottom + FOOT + row * TRACK + TRACK_TITLE
+        _draw_track(panel, one, Axes(axes.left, top, axes.width, TRACK - TRACK_TITLE - 0.1, span, one.limit), started)
+    return panel
 
 
-def _bar(canvas: Canvas, frame: Frame, row: int, shown: tuple[AttemptSpan, float, float]) -> None:
-    """An attempt, and the seconds of its start and end."""
-    stay, start, end = shown
-    colour = COLOURS[stay.outcome]
-    left, top = frame.x(start), frame.top + (row + 0.08) * ROW
-    width = max(frame.x(end) - left - 0.015, 0.015)
-    canvas.box((left, top), width, 0.84 * ROW, colour)
-    again = f" #{stay.attempt}" if stay.attempt > 1 else ""
-    room = width - 0.08 - measure(again, SMALL)
-    if room > 0.45:
-        words = fit(f"{stay.environment} · {stay.policy}", room, SMALL) + again
-        canvas.text((left + 0.05, top + 0.42 * ROW), words, SMALL, "left", colour=ink_on(colour))
+def _bar(panel: Panel, attempt: AttemptSpan, corner: tuple[float, float], width: float) -> None:
+    colour, (left, top) = COLOURS[attempt.outcome], corner
+    middle = top + 0.34 * ROW
+    panel.box(corner, (width, 0.84 * ROW), colour)
+    again = f" #{attempt.attempt}" if attempt.attempt > 1 else ""
+    free, ink = width - 0.08 - measure(again, SMALL), ink_on(colour)
+    if free > 0.45:
+        words = fit(f"{attempt.environment} · {attempt.policy}", free, SMALL) + again
+        panel.text((left + 0.05, middle), words, TextStyle(SMALL, "left", colour=ink))
     elif again and width > measure(again, SMALL):
-        canvas.text((left + width / 2, top + 0.42 * ROW), again.strip(), SMALL, colour=ink_on(colour))
+        panel.text((left + width / 2, middle), again.strip(), TextStyle(SMALL, colour=ink))
+
+
+# -- how busy the machine was -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Strip:
+class Track:
     title: str
-    lines: tuple[tuple[Entry, tuple[Bin, ...]], ...]
+    lines: tuple[tuple[LineStyle, tuple[Bin, ...]], ...]
     """shares of what there is: 1 is all of it, and load may be more"""
 
-    def draw(self, canvas: Canvas, above: Frame, top: float, started: float) -> None:
-        """On the scale of time of `above`: seconds since `started`."""
-        limit = max(1.0, *(point.high for _, points in self.lines for point in points))
-        frame = Frame(above.left, top, above.width, STRIP - STRIP_TITLE - 0.1, above.limits, (0.0, limit))
-        canvas.text((frame.left, frame.top - 0.12), self.title, SMALL, "left")
-        frame.rows(canvas, [(value, number(100 * value)) for value in ticks(limit, 2)])
-        for entry, points in self.lines:
-            for stretch in _stretches(points):
-                _line(canvas, frame, entry, [(point.time - started, point) for point in stretch])
+    @property
+    def limit(self) -> float:
+        return max(1.0, *(point.high for _, points in self.lines for point in points))
 
 
-def strips(samples: Sequence[Sample]) -> tuple[Strip, ...]:
+def _draw_track(panel: Panel, one: Track, axes: Axes, started: float) -> None:
+    panel.text((axes.left, axes.top - 0.12), one.title, TextStyle(SMALL, "left"))
+    axes.y_ticks(panel, [(value, number(100 * value)) for value in ticks(one.limit, 2)])
+    for style, points in one.lines:
+        for stretch in _stretches(points):
+            times = [point.time - started for point in stretch]
+            mean = [axes.at(time, point.mean) for time, point in zip(times, stretch, strict=True)]
+            low = [axes.at(time, point.low) for time, point in zip(times, stretch, strict=True)]
+            high = [axes.at(time, point.high) for time, point in zip(times, stretch, strict=True)]
+            if len(stretch) == 1:
+                panel.dot(mean[0], style.colour, 2.4)
+                continue
+            if low != high:
+                panel.area([*low, *reversed(high)], style.colour)
+            panel.lines([mean], style)
+
+
+def tracks(samples: Sequence[Sample]) -> tuple[Track, ...]:
     """Of what is known at any moment."""
-    return tuple(strip for strip in _strips(samples) if strip.lines)
+    return tuple(track for track in _tracks(samples) if track.lines)
 
 
-def _strips(samples: Sequence[Sample]) -> Iterator[Strip]:
+def _tracks(samples: Sequence[Sample]) -> Iterator[Track]:
     cpus = max((sample.cpus or 0 for sample in samples), default=0)
     memory = max((sample.memory_kib or 0 for sample in samples), default=0)
     load = track(samples, lambda sample: _share(sample.load, sample.cpus))
     used = track(samples, lambda sample: _share(sample.used_kib, sample.memory_kib))
-    yield Strip(f"Load, % of {several(cpus, 'CPU')}", _known((BUSY, load)))
-    yield Strip(f"Main memory, % of {number(memory / 2**20)} GiB", _known((MEMORY, used)))
+    yield Track(f"Load, % of {several(cpus, 'CPU')}", _known((BUSY, load)))
+    yield Track(f"Main memory, % of {number(memory / 2**20)} GiB", _known((MEMORY, used)))
     for index in gpu_indexes(samples):
-        yield _gpu_strip(samples, index)
+        yield _gpu_track(samples, index)
 
 
-def _gpu_strip(samples: Sequence[Sample], index: int) -> Strip:
+def _gpu_track(samples: Sequence[Sample], index: int) -> Track:
     def memory(sample: Sample) -> float | None:
         gpu = gpu_at(sample, index)
         return _share(gpu.used_mib, gpu.total_mib) if gpu else None
@@ -177,14 +176,14 @@ def _gpu_strip(samples: Sequence[Sample], index: int) -> Strip:
     found = (gpu_at(sample, index) for sample in samples)
     total = max((gpu.total_mib or 0 for gpu in found if gpu), default=0)
     lines = _known((MEMORY, track(samples, memory)), (BUSY, track(samples, utilization)))
-    return Strip(f"GPU {index}: memory, % of {number(total / 1024)} GiB; utilization, %", lines)
+    return Track(f"GPU {index}: memory, % of {number(total / 1024)} GiB; utilization, %", lines)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def _known(*lines: tuple[Entry, tuple[Bin, ...]]) -> tuple[tuple[Entry, tuple[Bin, ...]], ...]:
+def _known(*lines: tuple[LineStyle, tuple[Bin, ...]]) -> tuple[tuple[LineStyle, tuple[Bin, ...]], ...]:
     return tuple(line for line in lines if line[1])
 
 
@@ -199,14 +198,3 @@ def _stretches(points: Sequence[Bin]) -> Iterator[list[Bin]]:
             stretch = []
         stretch.append(point)
     yield stretch
-
-
-def _line(canvas: Canvas, frame: Frame, entry: Entry, points: Sequence[tuple[float, Bin]]) -> None:
-    if len(points) == 1:
-        canvas.dot(frame.at(points[0][0], points[0][1].mean), entry.colour, 2.4)
-        return
-    if any(point.low < point.high for _, point in points):
-        low = [frame.at(time, point.low) for time, point in points]
-        high = [frame.at(time, point.high) for time, point in reversed(points)]
-        canvas.area([*low, *high], entry.colour)
-    canvas.line([frame.at(time, point.mean) for time, point in points], entry.colour, 1.1, entry.dashes or ())

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from comborun.reporter.counting.ending import Ending
     from comborun.reporter.counting.quality import Quality
-    from comborun.reporter.figures.plate import Plate
+    from comborun.reporter.figures.figure import Figure
+    from comborun.reporter.figures.panel import Panel
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -88,25 +89,20 @@ def page(summary: Summary) -> dict[str, Any]:
     }
 
 
-def html(sections: Mapping[str, Any], plates: Iterable[Plate]) -> str:
+def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
-    from markupsafe import Markup
-
-    figures = {
-        plate.name: (plate, [Markup(svg) for svg in plate.svgs()])  # noqa: S704 - its text is escaped
-        for plate in plates
-    }
+    figures = {figure.name: figure for figure in drawn}
     summary: Summary = sections["summary"]
     rated = (
         name for name in summary.environments if any(_rated(one) for one in summary.combos if one.environment == name)
     )
-    forests = figures["intervals"][1] if "intervals" in figures else []
+    panels = figures["intervals"].panels if "intervals" in figures else ()
     script = _own("report.js")
     return rendered(
         "report.html.j2",
         **sections,
         figures=figures,
-        intervals=dict(zip(rated, forests, strict=False)),  # a figure holds only so many
+        intervals=dict(zip(rated, panels, strict=False)),  # a figure holds only so many
         contents=tuple(_contents(sections, figures)),
         script=script,
         script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
@@ -117,7 +113,7 @@ def _rated(combo: ComboSummary) -> bool:
     return bool(combo.rate and combo.rate.interval)
 
 
-def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, Any]]) -> Iterator[tuple[str, str]]:
+def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
     """Anchor and title of every section, in reading order."""
     every = (
         ("claims", "Claims", sections["comparisons"]),
@@ -126,7 +122,7 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, tuple[Plate, An
         ("trends", "Checkpoints", "trends" in figures),
         ("graded", "Compared by metrics", sections["graded"]),
         ("combos", "Combos", True),
-        *((name, figures[name][0].title, True) for name in _EPISODES if name in figures),
+        *((name, figures[name].title, True) for name in _EPISODES if name in figures),
         ("kinds", "Failure kinds compared", sections["kinds_compared"]),
         ("metrics", "Metrics", sections["metrics"]),
         ("contact", "Failed episodes", sections["sheet"]),
@@ -160,6 +156,12 @@ def _own(name: str) -> Markup:
     return Markup((TEMPLATES / name).read_text("utf-8"))  # noqa: S704 - our own file
 
 
+def _svg(panel: Panel) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(panel.svg())  # noqa: S704 - its text is escaped
+
+
 @cache
 def _environment() -> Environment:
     """Where HTML escapes names from records by itself, and numbers are written as everywhere."""
@@ -176,7 +178,7 @@ def _environment() -> Environment:
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
     environment.filters.update(means=means, planned=_planned, shortfall=shortfall, tag=_tag, tallies=tallies_of)
     environment.filters.update(md=escape, printable=printable, width="{:.2%}".format)
-    environment.filters.update(several=several)
+    environment.filters.update(several=several, svg=_svg)
     environment.globals.update(
         nothing=text.NOTHING,
         findings_shown=FINDINGS_SHOWN,

@@ -12,10 +12,10 @@ from report_runs import RUN, START, RunDirectory, row
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.counting.schedule import Schedule, schedule
-from comborun.reporter.figures import NAMES, plates
-from comborun.reporter.figures.canvas import BLACK, SERIES, WHOLE, ink_on, look, ticks
+from comborun.reporter.figures import NAMES
+from comborun.reporter.figures import figures as figures_of
+from comborun.reporter.figures.figure import BLACK, LOOKS, PAGE, PANELS, SERIES, Figure, ink_on, series, ticks
 from comborun.reporter.figures.files import files
-from comborun.reporter.figures.plate import MOST, Plate
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.latex import escape
 from comborun.reporter.pages.page import TEMPLATES
@@ -25,13 +25,14 @@ DRAWN = tuple(name for name in NAMES if name != "trends")
 """the run has no checkpoints"""
 
 
-def everything(run: Path) -> tuple[Plate, ...]:
+def everything(run: Path) -> tuple[Figure, ...]:
     collected = collect_run(run)
-    return plates(summarize(collected), schedule(collected))
+    return figures_of(summarize(collected), schedule(collected))
 
 
-def drawn(run: Path) -> dict[str, tuple[str, ...]]:
-    return {plate.name: plate.svgs() for plate in everything(run)}
+def svgs(figure: Figure) -> tuple[str, ...]:
+    """Its legend, if there is one, and its panels."""
+    return tuple(panel.svg() for panel in (figure.legend, *figure.panels) if panel)
 
 
 def words(svg: str) -> list[str]:
@@ -55,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def figures(whole: Path) -> dict[str, tuple[str, ...]]:
-    return drawn(whole)
+    return {figure.name: svgs(figure) for figure in everything(whole)}
 
 
 def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, tuple[str, ...]]) -> None:
@@ -105,19 +106,18 @@ def test_ticks_are_round_and_whole_where_they_count(limit: float, least: float, 
 
 
 def test_looks_differ_and_ink_is_legible() -> None:
-    assert len({(colour, str(dashes)) for colour, dashes in map(look, range(28))}) == 28
+    assert len({(style.colour, style.dashes) for style in map(series, range(LOOKS))}) == LOOKS == 28
     assert (ink_on("#00004d"), ink_on("#ffff00")) == ("#ffffff", BLACK)
 
 
 def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) -> None:
-    names = [f"environment{number:03}" for number in range(MOST + 3)]
+    names = [f"environment{number:03}" for number in range(PANELS + 3)]
     rows = "".join(row(index, policy="flat", environment=name) for name in names for index in range(2))
     (tmp_path / "rows.jsonl").write_text(rows)
-    found = {plate.name: plate for plate in plates(summarize(collect_folder(tmp_path)), Schedule((), 1))}
+    found = {figure.name: figure for figure in figures_of(summarize(collect_folder(tmp_path)), Schedule((), 1))}
     for name in ("intervals", "cumulative_success"):
-        assert len(found[name].drawings) == MOST + 3
-        assert len(found[name].svgs()) <= MOST + 1
-        assert "3 drawings beyond the first 60 not shown" in found[name].words
+        assert len(found[name].panels) == PANELS
+        assert "3 drawings beyond the first 60 not shown" in found[name].note
 
 
 def test_a_heat_map_of_many_policies_is_as_wide_as_a_page(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_heat_map_of_many_policies_is_as_wide_as_a_page(tmp_path: Path) -> Non
     (tmp_path / "rows.jsonl").write_text("".join(rows))
     map_ = heat_map(summarize(collect_folder(tmp_path)).summary)
     assert map_
-    (drawing,) = map_.drawings
-    assert drawing.width <= WHOLE + 0.01
-    assert {"5/12", "11/11", "policy11"} <= {*words(map_.svgs()[0])}
+    (panel,) = map_.panels
+    assert panel.width <= PAGE + 0.01
+    assert {"5/12", "11/11", "policy11"} <= {*words(panel.svg())}
 
 
 def test_figures_are_files_where_they_are_asked_for_as_wide_as_a_column_or_two(whole: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_figures_are_files_where_they_are_asked_for_as_wide_as_a_column_or_two(w
     assert all(made[f"{name}.pdf"].startswith(b"%PDF") for name in DRAWN)
     for name in DRAWN:
         width = float(ET.fromstring(made[f"{name}.svg"]).get("width", "").removesuffix("pt")) / 72
-        assert width <= WHOLE + 0.01, name
+        assert width <= PAGE + 0.01, name
 
 
 def test_lines_are_legible_on_light_paper_and_on_dark() -> None:

@@ -49,10 +49,10 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
-    plate = sessions(schedule(collect_run(run.write())))
-    assert plate
-    assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in plate.note
-    assert "in 8 slots takes less than 1 min 30 s" in plate.note
+    figure = sessions(schedule(collect_run(run.write())))
+    assert figure
+    assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in figure.note
+    assert "in 8 slots takes less than 1 min 30 s" in figure.note
 
 
 def test_without_a_plan_there_are_no_sessions_to_show() -> None:

@@ -15,7 +15,7 @@ from report_runs import RUN, START, RunDirectory, row
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.schedule import schedule
-from comborun.reporter.figures.sessions import sessions, strips
+from comborun.reporter.figures.sessions import sessions, tracks
 from comborun.reporter.records.usage import BINS, Bin, Gpu, Sample, busy, parse_usage, track
 
 LINE = "1778312125.25\t3.5\t16\t1000\t400\t0:20:80:90\t3:::\n"
@@ -32,7 +32,7 @@ def test_what_is_empty_is_unknown_and_never_zero() -> None:
     samples, _ = parse_usage("1778312125\t\t\t\t\n")
     assert samples == (Sample(1778312125.0, None, None, None, None),)
     assert samples[0].used_kib is None
-    assert strips(samples) == ()
+    assert tracks(samples) == ()
 
 
 def test_a_torn_last_line_is_left_out_without_a_word() -> None:
@@ -103,29 +103,29 @@ def test_the_schedule_holds_what_was_seen_between_the_first_start_and_the_last_e
 
 
 def test_the_figure_has_a_strip_for_load_memory_and_each_gpu(tmp_path: Path) -> None:
-    plate = sessions(schedule(collect_run(a_run(tmp_path, "".join(usage(second) for second in range(0, 60, 5))))))
-    assert plate
-    words = words_of(plate.svgs())
+    figure = sessions(schedule(collect_run(a_run(tmp_path, "".join(usage(second) for second in range(0, 60, 5))))))
+    assert figure
+    words = words_of([panel.svg() for panel in (figure.legend, *figure.panels) if panel])
     assert {"Load, % of 16 CPUs", "GPU 0: memory, % of 80 GiB; utilization, %", "memory in use"} <= {*words}
-    assert "the whole machine" in plate.note
+    assert "the whole machine" in figure.note
 
 
 def test_a_time_in_which_nobody_looked_is_a_gap_in_the_line(tmp_path: Path) -> None:
     whole = [usage(second, "8\t16\t\t") for second in range(60)]
     lines = {}
     for name, kept in (("whole", whole), ("gap", whole[:20] + whole[40:])):
-        plate = sessions(schedule(collect_run(a_run(tmp_path / name, "".join(kept)))))
-        assert plate
-        drawn = plate.svgs()[-1]
+        figure = sessions(schedule(collect_run(a_run(tmp_path / name, "".join(kept)))))
+        assert figure
+        drawn = figure.panels[-1].svg()
         lines[name] = sum(part.tag.endswith("path") for part in ET.fromstring(drawn).iter())
     assert lines["gap"] == lines["whole"] + 1
 
 
 def test_without_the_file_the_figure_shows_sessions_alone(tmp_path: Path) -> None:
-    plate = sessions(schedule(collect_run(a_run(tmp_path, ""))))
-    assert plate
-    assert "machine" not in plate.note
-    assert "memory in use" not in words_of(plate.svgs())
+    figure = sessions(schedule(collect_run(a_run(tmp_path, ""))))
+    assert figure
+    assert "machine" not in figure.note
+    assert "memory in use" not in words_of([panel.svg() for panel in (figure.legend, *figure.panels) if panel])
 
 
 def test_the_json_tells_the_peaks_and_the_means(tmp_path: Path) -> None:
