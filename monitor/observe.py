@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 from comborun.errors import HostError, UserError
@@ -11,9 +13,10 @@ from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Mark, Snapshot
 from comborun.plan import Plan, Session
 from comborun.remote import program
-from comborun.remote.transport import Transport
+from comborun.remote.runs import newest_plan
+from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, RUN
 from comborun.rules.words import Completeness
 
 TAIL = 400
@@ -78,20 +81,33 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:
     """Read a run's id and its newest plan. Raises UserError when the directory is no run, HostError for the link."""
-    answer = transport.run(_LOAD, run_dir)
-    name, number, plan = (*answer.text.split("\n", 2), "", "")[:3]
-    if answer.code != 0 or not name or not number.isdecimal():
-        raise UserError(
-            f"{run_dir} on {transport.host} is no run directory",
-            "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
-        )
+    read = _load_here if transport.host == LOCAL else partial(_load_far, transport)
     try:
-        return RunView(name, transport.host, run_dir, Plan.from_json(plan), int(number))
+        name, plan, number = read(run_dir)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",
             "was it written by another version of comborun?",
         ) from error
+    except OSError:
+        raise UserError(
+            f"{run_dir} on {transport.host} is no run directory",
+            "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
+        ) from None
+    return RunView(name, transport.host, run_dir, plan, number)
+
+
+def _load_here(run_dir: str) -> tuple[str, Plan, int]:
+    folder = Path(run_dir).expanduser()
+    return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
+
+
+def _load_far(transport: Transport, run_dir: str) -> tuple[str, Plan, int]:
+    answer = transport.run(_LOAD, run_dir)
+    name, number, plan = (*answer.text.split("\n", 2), "", "")[:3]
+    if answer.code != 0 or not name or not number.isdecimal():
+        raise FileNotFoundError(run_dir)
+    return name, Plan.from_json(plan), int(number)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ Colour is never the only carrier: every state has a word or a symbol of its own,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, columns
@@ -73,7 +72,7 @@ def render(status: RunStatus, options: TableOptions) -> RenderableType:
         rows = _room(options, len(ordered), [*above, *below])
     if ordered and not rows:
         return Group(*above, *below)
-    return Group(*above, _table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], options.width), *below)
+    return Group(*above, *_table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], options.width), *below)
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
@@ -82,13 +81,19 @@ def _urgency(session: SessionStatus) -> tuple[bool, int]:
     return not ahead, _PLACE[state(session)]
 
 
-def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, PADDING, 0, 0), header_style="dim")
-    for column in chosen:
-        table.add_column(column.title, width=column.width, justify=column.justify, no_wrap=True, overflow="ellipsis")
+def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
+    """A line with the titles, and one for each session."""
+    yield _row(chosen, [Text(column.title) for column in chosen], "dim")
     for session in sessions:
-        table.add_row(*(column.cell(session, column.width) for column in chosen), style=style)
-    return table
+        yield _row(chosen, [column.cell(session, column.width) for column in chosen], style)
+
+
+def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
+    line = Text(style=style, no_wrap=True, overflow="crop")
+    for column, cell in zip(chosen, cells, strict=True):
+        cut(cell, column.width).align(column.justify, column.width)
+        line.append_text(cell).append(" " * PADDING)
+    return line
 
 
 def _room(options: TableOptions, rows: int, others: Sequence[Text]) -> int:

@@ -11,9 +11,8 @@ from comborun.attempt import End
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
 from comborun.forecast.outlook import outlook
-from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
-from comborun.remote.runs import copy_of, remembered
+from comborun.remote.runs import copy_of, newest_plan, remembered
 from comborun.text import MIB
 
 if TYPE_CHECKING:
@@ -21,13 +20,11 @@ if TYPE_CHECKING:
 
     from comborun.forecast.calibration import Calibration
     from comborun.grid import Grid
-    from comborun.plan import Session
+    from comborun.plan import Plan, Session
     from comborun.resources import HostFacts
 
 _RUNS = 3
 """that are looked at, the latest first"""
-_LARGEST = 64 << 20
-"""bytes of a plan that is read for this"""
 
 
 def known_of(grid: Grid, host: HostFacts) -> Knowledge:
@@ -114,7 +111,7 @@ def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
 def _ends(directory: Path) -> Iterator[tuple[str, End]]:
     """Of every attempt that did work and ended by itself, with the key of its session's work."""
     try:
-        plan = newest_plan(directory)
+        plan, _ = newest_plan(directory)
     except (OSError, ValueError):
         return  # a plan of another version says nothing
     for session in plan.sessions:
@@ -126,12 +123,3 @@ def _ends(directory: Path) -> Iterator[tuple[str, End]]:
                 continue
             if end.clean and end.started and end.records and end.ended > end.started:
                 yield pace_key(session), end
-
-
-def newest_plan(directory: Path) -> Plan:
-    """The plan of a run whose folder, or a copy of it, is here. Raises OSError or ValueError where it can't be read."""
-    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
-    path = directory / f"plan-{max(numbers)}.json"
-    if path.stat().st_size > _LARGEST:
-        raise ValueError(path)
-    return Plan.from_json(path.read_text(encoding="utf-8"))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import zlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import comborun
 from comborun.errors import HostError, UserError
-from comborun.remote.transport import LOCAL, Completed
+from comborun.remote.transport import LOCAL, Completed, LocalTransport
+from comborun.rules.names import RunLayout
 from comborun.text import MIB
 
 if TYPE_CHECKING:
@@ -56,17 +58,22 @@ def finder() -> str:
 
 @cache
 def packed(verb: str) -> bytes:
-    """The modules that a verb imports, with those that they import: name -> is it a package, text; compressed JSON."""
-    sources: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
+    """The modules that a verb imports, as compressed JSON."""
+    return zlib.compress(json.dumps(sources(verb)).encode(), 9)
+
+
+def sources(verb: str) -> dict[str, tuple[bool, str]]:
+    """The modules that a verb imports, with those that they import: name -> is it a package, text."""
+    found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
     waiting = ["comborun.host.__main__", f"comborun.host.{verb.replace('-', '_')}"]
     while waiting:
         name = waiting.pop()
         path = _PACKAGE.joinpath(*name.split(".")[1:])
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if name not in sources and file.is_file():
-            sources[name] = path.is_dir(), file.read_text("utf-8")
-            waiting += [name.rpartition(".")[0], *_imports(sources[name][1])]
-    return zlib.compress(json.dumps(sources).encode(), 9)
+        if name not in found and file.is_file():
+            found[name] = path.is_dir(), file.read_text("utf-8")
+            waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
+    return found
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -157,6 +164,9 @@ def run(
     limit: int = 64 * MIB,
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError where the host can't be reached or has no Python for it."""
+    here = _here(transport, verb)
+    if here and _is_ours(directory, verb) and _has_python(directory):
+        return here.call(partial(_verb, verb, directory, *words), stdin, timeout, limit)
     done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout, limit=limit)
     return _told(transport, _checked(transport, done))
 
@@ -174,15 +184,59 @@ def run_packed(
 
     On this machine they are there already.
     """
+    if not python.named and (here := _here(transport, verb)):
+        return here.call(partial(_verb, verb, *words), stdin, timeout, limit)
     local = transport.host == LOCAL
     if not local:
-        sources = packed(verb)
-        stdin = b"%d\n" % len(sources) + sources + stdin
-    here = sys.executable if local and not python.named else ""
+        modules = packed(verb)
+        stdin = b"%d\n" % len(modules) + modules + stdin
+    own = sys.executable if local and not python.named else ""
     loader = _HERE if local else _LOADER
-    options = (loader, python.known or here, python.named, str(len(python.roots)), *python.roots)
+    options = (loader, python.known or own, python.named, str(len(python.roots)), *python.roots)
     script = finder() + _PACKED
     return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout, limit=limit))
+
+
+_LOOKS = frozenset({"facts", "logs", "probe", "runs"})
+"""verbs that start nothing that outlives them: on this machine a fork of this process runs them"""
+
+
+def _here(transport: Transport, verb: str) -> LocalTransport | None:
+    """The transport of this machine, where a verb only looks."""
+    if isinstance(transport, LocalTransport) and transport.host == LOCAL and verb in _LOOKS:
+        return transport
+    return None
+
+
+def _verb(*words: str) -> int:
+    from comborun.host.__main__ import main
+
+    sys.argv = ["comborun", *words]
+    return main()
+
+
+@cache
+def _is_ours(directory: str, verb: str) -> bool:
+    """Whether the program of a run on this machine is of this version, as far as a verb needs it."""
+    library = Path(directory).expanduser() / "lib" / _PROGRAM
+
+    def text(name: str, package: bool) -> str:
+        path = library.joinpath(*name.split("."))
+        return (path / "__init__.py" if package else path.with_suffix(".py")).read_text("utf-8")
+
+    try:
+        return all(text(name, package) == ours for name, (package, ours) in sources(verb).items())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _has_python(directory: str) -> bool:
+    """Whether the interpreter that a run remembers is still there: another one has to be found, and that is said."""
+    try:
+        remembered = Path(RunLayout(str(Path(directory).expanduser())).python).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return os.access(remembered, os.X_OK)
 
 
 def refuse(transport: Transport, directory: str, done: Completed) -> None:

@@ -6,15 +6,13 @@ import json
 import os
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import jsonlines
-
 from comborun.errors import HostError, UserError
+from comborun.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.words import Outcome
@@ -31,6 +29,7 @@ _OF_CANARY = "_canary"
 COMPLETED = ".fetched"
 """in a mirror: when all was brought"""
 _HOSTS_AT_ONCE = 16
+_LARGEST_PLAN = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,8 @@ def _memory(name: str = "launches.jsonl") -> Path:
 
 def remember(launch: Launch) -> None:
     """Keep in mind where a run is. A laptop that can't write its memory still launches."""
+    import jsonlines  # slow to import, and only a launch writes
+
     path = _memory()
     if remembered()[-1:] == (launch,):
         return
@@ -120,15 +121,18 @@ def remember(launch: Launch) -> None:
 
 def remembered() -> tuple[Launch, ...]:
     """The launches from this machine, the latest last; lines that can't be read are passed over."""
-    names = {field.name for field in fields(Launch)}
-    needed = names - {"transport"}
     try:
-        with _memory().open(encoding="utf-8", errors="replace") as file:
-            reader = jsonlines.Reader(file, loads=json.loads)  # pyright: ignore[reportCallIssue] - the same
-            entries = list(reader.iter(type=dict, skip_invalid=True))
+        lines = _memory().read_text("utf-8", "replace").splitlines()
     except OSError:
         return ()
-    return tuple(Launch(**entry) for entry in entries if needed <= set(entry) <= names)
+    return tuple(filter(None, map(_launch, lines)))
+
+
+def _launch(line: str) -> Launch | None:
+    try:
+        return Launch(**json.loads(line))
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def is_remembered(directory: str) -> bool:
@@ -160,6 +164,8 @@ def list_everywhere(
     hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
 ) -> tuple[Listing, ...]:
     """The runs on many hosts, all asked at once. What a host last answered is kept for when it does not."""
+    from concurrent.futures import ThreadPoolExecutor
+
     kept = _last_listings()
 
     def listing(host: str) -> Listing:
@@ -240,6 +246,16 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     if "/" in wanted:
         raise UserError(f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are")
     raise UserError(f"there is no run {wanted!r} on {host}", f"the newest is {runs[0].id}; combo runs lists all")
+
+
+def newest_plan(directory: Path) -> tuple[Plan, int]:
+    """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
+    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
+    number = max(numbers, default=1)
+    path = directory / f"plan-{number}.json"
+    if path.stat().st_size > _LARGEST_PLAN:
+        raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
+    return Plan.from_json(path.read_text("utf-8")), number
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:

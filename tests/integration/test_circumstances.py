@@ -30,8 +30,8 @@ def test_a_full_standard_output_is_told(desk: Desk) -> None:
 
 
 def test_a_machine_that_starts_no_more_processes_is_told(desk: Desk) -> None:
-    said = told(desk, "runs", before="ulimit -n 7", code=3)
-    assert "this machine can't start bash: Too many open files" in said
+    said = told(desk, "doctor", before="ulimit -n 7", code=3)
+    assert "this machine can't start a process: Too many open files" in said
 
 
 @pytest.mark.parametrize(

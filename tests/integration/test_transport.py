@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -190,3 +191,25 @@ def test_two_threads_take_turns(transport: Transport) -> None:
 
 def test_forty_scripts_follow_one_another(transport: Transport) -> None:
     assert [transport.run("exit $1", str(number)).code for number in range(40)] == list(range(40))
+
+
+def test_a_function_is_called_in_a_child_with_streams_of_its_own() -> None:
+    def work() -> int:
+        print(sys.stdin.read().upper())
+        print("complaint", file=sys.stderr)
+        return 7
+
+    done = LocalTransport().call(work, b"text", 10.0, MIB)
+    assert (done.code, done.text, done.complaint) == (7, "TEXT\n", "complaint")
+
+
+def test_a_function_that_fails_or_takes_too_long_leaves_no_child() -> None:
+    def fail() -> int:
+        raise RuntimeError("a bug")
+
+    done = LocalTransport().call(fail, b"", 10.0, MIB)
+    assert (done.code, "RuntimeError: a bug" in done.complaint) == (1, True)
+    with pytest.raises(HostError, match="did not finish in time"):
+        LocalTransport().call(lambda: time.sleep(60) or 0, b"", 0.2, MIB)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -15,7 +15,7 @@ ALLOWED = {
     "comborun.rules": {"comborun.rules"},
     "comborun.host": {"comborun.rules", "comborun.host"},
     "comborun": {"comborun", "comborun.rules"},
-    "comborun.remote": {"comborun", "comborun.rules", "comborun.remote"},
+    "comborun.remote": {"comborun", "comborun.rules", "comborun.host", "comborun.remote"},
     "comborun.monitor": {"comborun", "comborun.rules", "comborun.remote", "comborun.monitor"},
     "comborun.reporter": {"comborun", "comborun.rules", "comborun.reporter"},
     "comborun.cli": {
