@@ -23,7 +23,7 @@ from comborun.reporter.comparing.pairing import Arm
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import Stopping, standings
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
-from comborun.reporter.counting.measures import time_field, time_to_success
+from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.counting.starts import Starts
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
@@ -269,7 +269,8 @@ def kind_claimed(rng: np.random.Generator) -> bool:
         for index, kind in enumerate(rng.choice(["fell", "stuck", "timeout"], size=50))
     ]
     merged = {one.key: one for one in merge(records, {})}
-    return any(one.found.decided for one in compare_kinds(merged, {key: side_of(one) for key, one in merged.items()}))
+    ends = {key: ends_of(one.accepted) for key, one in merged.items()}
+    return any(one.found.decided for one in compare_kinds(ends, {key: side_of(one) for key, one in merged.items()}))
 
 
 def checkpoints(rng: np.random.Generator, rates: Sequence[float]) -> Trend:

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from itertools import groupby
-from operator import attrgetter
+from itertools import compress, groupby
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -17,7 +17,7 @@ from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_
 from comborun.text import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from comborun.work import Combo
 
@@ -264,11 +264,6 @@ class EpisodeRecord:
         return self._names, self._others
 
     @property
-    def cells(self) -> tuple[JsonValue, ...]:
-        """Its metrics and its other fields, in the order of `names`."""
-        return (*memoryview(self._values).cast("d"), *self._texts)
-
-    @property
     def source(self) -> str:
         """file:line, for people who look for it"""
         return f"{self.path}:{self.line}" if self.line else self.path
@@ -315,14 +310,31 @@ class EpisodeRecord:
     __hash__ = None  # type: ignore[assignment]
 
 
-def metric_columns(records: Iterable[EpisodeRecord]) -> dict[str, list[float]]:
-    """By metric, the values of the records that have it, in their order."""
+def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[EpisodeRecord]:
+    """The records with one of these verdicts, in their order."""
+    return [*compress(records, map(verdicts.__contains__, map(attrgetter("verdict"), records)))]
+
+
+def metric_columns(records: Iterable[EpisodeRecord], wanted: Collection[str] = ()) -> dict[str, list[float]]:
+    """By metric, the values of the records that have it, in their order; of all metrics if none is named."""
     columns: dict[str, list[float]] = {}
     for names, group in groupby(records, attrgetter("_names")):
-        cells = memoryview(b"".join(map(attrgetter("_values"), group))).cast("d").tolist()
+        cells = memoryview(b"".join(map(attrgetter("_values"), group))).cast("d")
         for place, name in enumerate(names):
-            columns.setdefault(name, []).extend(cells[place :: len(names)])
+            if not wanted or name in wanted:
+                columns.setdefault(name, []).extend(cells[place :: len(names)].tolist())
     return columns
+
+
+def field_column(records: Iterable[EpisodeRecord], name: str) -> list[JsonValue]:
+    """A field of each record, in their order; None where a record lacks it."""
+    column: list[JsonValue] = []
+    for (metrics, others), group in groupby(records, attrgetter("names")):
+        if name in others:
+            column += map(itemgetter(others.index(name)), map(attrgetter("_texts"), group))
+        else:
+            column += (record.metric(name) if name in metrics else None for record in group)
+    return column
 
 
 _NAMES: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -40,7 +40,9 @@ def union(ranges: Iterable[range]) -> Spans:
 
 
 def gaps(planned: Spans, seen: Sequence[int]) -> Spans:
-    """What of `planned` is not in `seen`, an ascending sequence; linear in both."""
+    """What of `planned` is not in `seen`, an ascending sequence without repetitions; linear in both."""
+    if len(planned) == 1 and len(seen) == size(planned) and planned[0].start == seen[0] == seen[-1] - len(seen) + 1:
+        return ()
     missing: list[range] = []
     position = 0
     for span in planned:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import compress, groupby
-from operator import attrgetter, not_
+from itertools import compress, groupby, islice
+from operator import attrgetter, lt, not_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -56,14 +56,14 @@ class MergedCombo:
         return self.policy, self.environment
 
     def count(self, verdict: Verdict) -> int:
-        return sum(record.verdict is verdict for record in self.accepted)
+        return [*map(attrgetter("verdict"), self.accepted)].count(verdict)
 
 
 def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) -> tuple[MergedCombo, ...]:
     """One entry per combo in the order of `planned`, then those that only the records know, by name."""
     by_combo: dict[Combo, list[EpisodeRecord]] = {combo: [] for combo in planned}
-    for record in records:
-        by_combo.setdefault(record.combo, []).append(record)
+    for combo, group in groupby(records, attrgetter("policy", "environment")):
+        by_combo.setdefault(combo, []).extend(group)
     unplanned = sorted(by_combo.keys() - planned.keys(), key=lambda combo: (combo[1], combo[0]))
     return tuple(_merge_combo(combo, by_combo[combo], planned.get(combo)) for combo in (*planned, *unplanned))
 
@@ -71,10 +71,8 @@ def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) 
 def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | None) -> MergedCombo:
     ordered = sorted(records, key=attrgetter("episode", "attempt"))  # stable: then by file and line
     inside, outside = _divide(ordered, planned)
-    by_index = {index: tuple(group) for index, group in groupby(inside, attrgetter("episode"))}
-    indices = [*by_index]
-    several = [_Episode(index, found) for index, found in by_index.items() if len(found) > 1]
-    accepted = tuple(map(_accepted, by_index.values()))
+    accepted, several = _accepted(inside)
+    indices = [*map(attrgetter("episode"), accepted)]
     known = planned if planned is not None else tuple(range(i[0], i[-1] + 1) for i in [indices] if i)
     return MergedCombo(
         policy=combo[0],
@@ -107,19 +105,26 @@ def _divide(
     return list(compress(records, known)), tuple(compress(records, map(not_, known)))
 
 
-def _accepted(records: Sequence[EpisodeRecord]) -> EpisodeRecord:
-    """Of one episode, by attempt and then by their place in the files."""
-    if len(records) == 1:
-        return records[0]
-    return next((record for record in records if record.verdict is not Verdict.ERRORED), records[0])
+def _accepted(records: Sequence[EpisodeRecord]) -> tuple[tuple[EpisodeRecord, ...], list[_Episode]]:
+    """One record of each episode, and the episodes that have several; `records` are in order."""
+    indices = [*map(attrgetter("episode"), records)]
+    if all(map(lt, indices, islice(indices, 1, None))):  # the common case, in C
+        return tuple(records), []
+    episodes = [_Episode(index, tuple(group)) for index, group in groupby(records, attrgetter("episode"))]
+    return tuple(one.accepted for one in episodes), [one for one in episodes if len(one.records) > 1]
 
 
 @dataclass(frozen=True)
 class _Episode:
-    """All records of one episode that has several."""
+    """All records of one episode."""
 
     index: int
     records: Sequence[EpisodeRecord]
+    """by attempt, then by their place in the files"""
+
+    @property
+    def accepted(self) -> EpisodeRecord:
+        return next((one for one in self.records if one.verdict is not Verdict.ERRORED), self.records[0])
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

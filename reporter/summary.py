@@ -16,7 +16,7 @@ from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.arms import differences
 from comborun.reporter.counting.combo import ComboRecords, ComboSummary, Counts, describe_missing, summarize_combo
-from comborun.reporter.counting.measures import MetricMean, time_field
+from comborun.reporter.counting.measures import MetricMean, ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, quality
 from comborun.work import Spans, size
 
@@ -130,6 +130,7 @@ def summarize(collected: Collected) -> Report:
     order = [(policy, environment) for environment in environments for policy in policies]
     timed = time_field(one.accepted for one in merged.values())
     sides = sides_of(collected, merged, tallied)
+    ends = {combo: ends_of(one.accepted) for combo, one in merged.items() if combo not in tallied}
     found = {
         combo: ComboRecords(
             as_run(sessions.get(combo, ())),
@@ -138,6 +139,7 @@ def summarize(collected: Collected) -> Report:
             size(spare.get(combo, ())),
             timed,
             _repeated_starts(sides.get(combo)),
+            ends.get(combo),
         )
         for combo in order
         if combo in merged or combo in sessions or combo in tallied
@@ -150,7 +152,7 @@ def summarize(collected: Collected) -> Report:
     stopping = stopping_of(collected, sides)
     graded = () if stopping or how_many(by_environment) > MOST else _graded(collected, merged, order)
     comparisons = compare(by_environment, stopping, graded)
-    kinds = () if stopping else compare_kinds(merged, {combo: sides[combo] for combo in order if combo in sides})
+    kinds = () if stopping else compare_kinds(ends, {combo: sides[combo] for combo in order if combo in sides})
     # A program that only counts leaves no record that could be missing.
     counted = [
         replace(merged[combo], missing=()) if combo in tallied else merged[combo] for combo in order if combo in merged

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.reporter.comparing.comparisons import Comparison, comparison_of
-from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
+from comborun.reporter.comparing.pairing import meet, merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.text import combo_name, p_value, points, points_interval
@@ -54,7 +54,7 @@ def compare_runs(before: Collected, after: Collected) -> Between:
             f"{before.name} and {after.name} have no combo in common",
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
-    found = [comparison_of(now[1], second[now], first[then]) for then, now in pairs]
+    found = [comparison_of(meet(now[1], second[now], first[then])) for then, now in pairs]
     adjusted = zip(holm([one.p for one in found]), holm([one.worst_p for one in found]), strict=True)
     return Between(
         before=before.name,

@@ -7,23 +7,25 @@ the policy that is claimed to be better.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from typing import TYPE_CHECKING, cast
 
-from comborun.reporter.comparing.pairing import Arm, Counted, count_pairs, pairing
+from comborun.reporter.comparing.pairing import Counted, meet
 from comborun.reporter.statistics.barnard import barnard, detectable_gap
 from comborun.reporter.statistics.difference import PairCounts, bonett_price, holm, letters, mcnemar, newcombe
-from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
+from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.comparing.pairing import Meeting, Side
     from comborun.reporter.comparing.stopping import Stopping
+    from comborun.reporter.statistics.pooled import Stratum
 
 ALPHA = 0.05
 """two-sided, for the whole printed family of comparisons"""
@@ -230,24 +232,23 @@ class Comparisons:
 # -- one comparison ---------------------------------------------------------------------------------------------------
 
 
-def comparison_of(environment: str, a: Side, b: Side) -> Comparison:
+def comparison_of(met: Meeting) -> Comparison:
     """With the adjusted p still those of the comparison alone."""
-    starts = pairing(a, b)
-    seen = stratum(a, b, paired=starts.paired)
+    a, b, seen = met.a, met.b, met.seen
     p = p_of(seen)
     worst = p
-    if a.unknown or b.unknown:
-        better_a = seen.difference > 0
-        filled = stratum(a.filled(success=not better_a), b.filled(success=better_a), paired=starts.paired)
-        worst = max(p, p_of(filled)) if (filled.difference > 0) == better_a and filled.difference else 1.0
+    if met.incomplete:
+        sign = 1 if seen.difference > 0 else -1
+        against = met.against(sign)
+        worst = max(p, p_of(against)) if against.difference * sign > 0 else 1.0
     rate_a, rate_b = rates(a, b, seen.pairs)
     return Comparison(
-        environment=environment,
+        environment=met.environment,
         a=a.policy,
         b=b.policy,
         rate_a=rate_a,
         rate_b=rate_b,
-        pairing=starts.why,
+        pairing=met.starts.why,
         pairs=seen.pairs,
         difference=seen.difference,
         interval=newcombe(seen.a, seen.b) if seen.pairs is None else bonett_price(seen.pairs),
@@ -257,13 +258,6 @@ def comparison_of(environment: str, a: Side, b: Side) -> Comparison:
         worst_holm=worst,
         unknown=(len(a.unknown), len(b.unknown)),
     )
-
-
-def stratum(a: Side, b: Side, *, paired: bool) -> Stratum:
-    if paired and isinstance(a, Arm) and isinstance(b, Arm):
-        pairs = count_pairs(a, b)
-        return Stratum(pairs.counts_a, pairs.counts_b, pairs)
-    return Stratum(a.by_start, b.by_start)
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
@@ -282,46 +276,40 @@ def p_of(one: Stratum) -> float:
 # -- over all environments --------------------------------------------------------------------------------------------
 
 
-def overall_of(pairs: Sequence[tuple[Side, Side]]) -> Overall:
+def overall_of(meetings: Sequence[Meeting]) -> Overall:
     """Two policies in at least two environments."""
-    paired = [pairing(a, b).paired for a, b in pairs]
-    seen = [stratum(a, b, paired=one) for (a, b), one in zip(pairs, paired, strict=True)]
+    seen = [one.seen for one in meetings]
     difference, interval = pooled_difference(seen)
     sign = 1 if difference > 0 else -1
     p = pooled_p(seen, sign) if difference else 1.0
     worst = p
-    if any(a.unknown or b.unknown for a, b in pairs):
-        filled = [
-            stratum(a.filled(success=sign < 0), b.filled(success=sign > 0), paired=one)
-            for (a, b), one in zip(pairs, paired, strict=True)
-        ]
-        worst = max(p, pooled_p(filled, sign)) if pooled_difference(filled)[0] * sign > 0 else 1.0
-    first, second = pairs[0]
+    if any(one.incomplete for one in meetings):
+        against = [one.against(sign) for one in meetings]
+        worst = max(p, pooled_p(against, sign)) if pooled_difference(against)[0] * sign > 0 else 1.0
     return Overall(
-        a=first.policy,
-        b=second.policy,
+        a=meetings[0].a.policy,
+        b=meetings[0].b.policy,
         difference=difference,
         interval=interval,
         p=p,
         worst_p=worst,
         p_holm=p,
         worst_holm=worst,
-        environments=len(pairs),
+        environments=len(meetings),
         mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
         mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),
-        paired=sum(paired),
+        paired=sum(one.starts.paired for one in meetings),
         range=(min(one.difference for one in seen), max(one.difference for one in seen)),
         heterogeneity=heterogeneity(seen),
-        unknown=(sum(len(a.unknown) for a, _ in pairs), sum(len(b.unknown) for _, b in pairs)),
+        unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
     )
 
 
-def _all_overall(environments: Mapping[str, Sequence[Side]]) -> tuple[Overall, ...]:
-    meetings: dict[tuple[str, str], list[tuple[Side, Side]]] = {}
-    for sides in environments.values():
-        for a, b in combinations(_usable(sides), 2):
-            meetings.setdefault((a.policy, b.policy), []).append((a, b))
-    return tuple(overall_of(pairs) for pairs in meetings.values() if len(pairs) > 1)
+def _all_overall(met: Iterable[Meeting]) -> tuple[Overall, ...]:
+    pairs: defaultdict[tuple[str, str], list[Meeting]] = defaultdict(list)
+    for one in met:
+        pairs[one.a.policy, one.b.policy].append(one)
+    return tuple(overall_of(meetings) for meetings in pairs.values() if len(meetings) > 1)
 
 
 # -- all comparisons --------------------------------------------------------------------------------------------------
@@ -334,13 +322,14 @@ def compare(
     planned, and no others: how many episodes there are depends on how they went. None where they are too many."""
     if not stopping and (count := how_many(environments)) > MOST:
         return Comparisons((), 0, (), too_many=count)
+    met = {name: [meet(name, a, b) for a, b in combinations(_usable(sides), 2)] for name, sides in environments.items()}
+    overall = () if stopping else _all_overall(chain(*met.values()))
     found = {
-        environment: stopping.comparisons(environment, sides)
-        if stopping and environment in stopping.rule.environments
-        else tuple(comparison_of(environment, a, b) for a, b in combinations(_usable(sides), 2))
-        for environment, sides in environments.items()
+        name: stopping.comparisons(name, environments[name])
+        if stopping and name in stopping.rule.environments
+        else tuple(map(comparison_of, meetings))
+        for name, meetings in met.items()
     }
-    overall = () if stopping else _all_overall(environments)
     pooled = [one for one in graded if len(one.environments) > 1]
     alone = [one for one in graded if len(one.environments) == 1]
     within = [one for comparisons in found.values() for one in comparisons]

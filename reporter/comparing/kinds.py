@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from comborun.attempt import Verdict
 from comborun.reporter.comparing.comparisons import Comparison, Overall, comparison_of, overall_of
-from comborun.reporter.comparing.pairing import Arm
-from comborun.reporter.counting.measures import KINDS, kinds_of
+from comborun.reporter.comparing.pairing import Arm, meet
+from comborun.reporter.counting.measures import ERRORED, KINDS
 from comborun.reporter.statistics.difference import holm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.comparing.pairing import Meeting, Side
+    from comborun.reporter.counting.measures import Ends
     from comborun.work import Combo
 
-ERRORED = "no verdict (errored)"
 MOST = 200
 """comparisons; of more the tables alone tell"""
 
@@ -36,44 +34,40 @@ class KindComparison:
     """of the share of episodes that ended so; over all environments that both policies have, if there are several"""
 
 
-def compare_kinds(merged: Mapping[Combo, MergedCombo], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
+def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; nothing where that would be too many."""
-    kinds = {combo: _kinds(merged[combo]) for combo, side in sides.items() if isinstance(side, Arm)}
-    frequent = Counter(kind for one in kinds.values() for kind in one.values())
-    frequent.pop("", None)
-    most_common = [kind for kind, _ in frequent.most_common(KINDS)]
-    pairs = list(combinations(dict.fromkeys(policy for policy, _ in kinds), 2))
-    if not most_common or len(most_common) * len(pairs) > MOST or set(most_common) == {ERRORED}:
+    # An episode without a verdict has ended, too, so how it ended is known.
+    arms = {
+        combo: replace(side, completed=side.completed | side.errored, errored=frozenset()) if side.errored else side
+        for combo, side in sides.items()
+        if isinstance(side, Arm) and combo in ends
+    }
+    frequent = Counter[str]()
+    for combo in arms:
+        frequent.update(ends[combo].words)
+        frequent[ERRORED] += len(ends[combo].errored)
+    kinds = [kind for kind, count in frequent.most_common() if kind and count][:KINDS]
+    pairs = list(combinations(dict.fromkeys(policy for policy, _ in arms), 2))
+    if not kinds or len(kinds) * len(pairs) > MOST or set(kinds) == {ERRORED}:
         return ()
-    environments = list(dict.fromkeys(environment for _, environment in kinds))
+    met = [_meetings(pair, {combo: arm for combo, arm in arms.items() if arm.completed}) for pair in pairs]
     found = []
-    for a, b in pairs:
-        both = [name for name in environments if {(a, name), (b, name)} <= kinds.keys()]
-        for kind in most_common:
-            arms = [[_arm(sides[policy, name], kinds[policy, name], kind) for policy in (a, b)] for name in both]
-            usable = [
-                (name, first, second)
-                for name, (first, second) in zip(both, arms, strict=True)
-                if first.completed and second.completed
+    for kind in kinds:
+        ended = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
+        for meetings in met:
+            own = [
+                replace(one, a=ended[one.a.policy, one.environment], b=ended[one.b.policy, one.environment])
+                for one in meetings
             ]
-            if len(usable) > 1:
-                found.append(KindComparison(kind, overall_of([one[1:] for one in usable])))
-            elif usable:
-                found.append(KindComparison(kind, comparison_of(*usable[0])))
+            if own:
+                found.append(KindComparison(kind, overall_of(own) if len(own) > 1 else comparison_of(own[0])))
     return _corrected(found)
 
 
-def _kinds(combo: MergedCombo) -> dict[int, str]:
-    """By episode; also those that gave no verdict."""
-    errored = (record.episode for record in combo.accepted if record.verdict is Verdict.ERRORED)
-    return {**kinds_of(combo.accepted)[1], **dict.fromkeys(errored, ERRORED)}
-
-
-def _arm(side: Side, kinds: Mapping[int, str], kind: str) -> Arm:
-    """With the episodes that ended so for successes. An episode that gave no verdict has ended, and is known."""
-    assert isinstance(side, Arm)
-    ended = frozenset(episode for episode, one in kinds.items() if one == kind)
-    return replace(side, completed=side.completed | side.errored, successes=ended, errored=frozenset())
+def _meetings(pair: tuple[str, str], arms: Mapping[Combo, Arm]) -> list[Meeting]:
+    a, b = pair
+    both = [name for name in dict.fromkeys(name for _, name in arms) if {(a, name), (b, name)} <= arms.keys()]
+    return [meet(name, arms[a, name], arms[b, name]) for name in both]
 
 
 def _corrected(found: Sequence[KindComparison]) -> tuple[KindComparison, ...]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import fsum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import Verdict
+from comborun.attempt import Verdict, having
 from comborun.reporter.counting.aggregates import tallies
 from comborun.reporter.counting.starts import UNTOLD, Starts, starts_of
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.pooled import Stratum
 from comborun.work import episodes_of, minus, size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from comborun.attempt import EpisodeRecord
     from comborun.reporter.collected import Collected
     from comborun.reporter.counting.aggregates import AggregateCounts
     from comborun.reporter.merge import MergedCombo
@@ -119,10 +123,38 @@ def sides_of(
         combo: Counted(combo[0], (one.successes, one.episodes), max(0, planned.get(combo, 0) - one.episodes))
         for combo, one in tallied.items()
     }
-    arms = {
-        combo: arm(found, collected.unpaired.get(combo, "")) for combo, found in merged.items() if combo not in tallied
-    }
+    arms: dict[Combo, Side] = {}
+    like: Arm | None = None
+    for combo, found in merged.items():
+        if combo not in tallied:
+            arms[combo] = like = arm(found, collected.unpaired.get(combo, ""), like)
     return {**arms, **counted}
+
+
+def arm(combo: MergedCombo, caution: str = "", like: Arm | None = None) -> Arm:
+    """`like`: an arm that may have the same episodes and seeds. They are then kept once: a large run has millions."""
+    judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
+    errored = having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
+    # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
+    missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
+    completed, starts = _episodes(judged), starts_of(judged, caution)
+    if like and completed == like.completed:
+        completed = like.completed
+    if like and starts.seeds == like.starts.seeds:
+        starts = replace(starts, seeds=like.starts.seeds)
+    return Arm(
+        policy=combo.policy,
+        completed=completed,
+        successes=_episodes(having(judged, Verdict.SUCCESS)),
+        starts=starts,
+        errored=_episodes(errored),
+        missing=frozenset(chain(*missing)),
+        contested=frozenset(chain(*combo.contested)),
+    )
+
+
+def _episodes(records: Iterable[EpisodeRecord]) -> frozenset[int]:
+    return frozenset(map(attrgetter("episode"), records))
 
 
 @dataclass(frozen=True)
@@ -132,26 +164,11 @@ class Pairing:
     """one clause: `equal seeds in all 100 common episodes`"""
 
 
-def arm(combo: MergedCombo, caution: str = "") -> Arm:
-    judged = [record for record in combo.accepted if record.success is not None]
-    # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
-    missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
-    return Arm(
-        policy=combo.policy,
-        completed=frozenset(record.episode for record in judged),
-        successes=frozenset(record.episode for record in judged if record.verdict is Verdict.SUCCESS),
-        starts=starts_of(judged, caution),
-        errored=frozenset(record.episode for record in combo.accepted if record.success is None),
-        missing=frozenset(episode for part in missing for episode in part),
-        contested=frozenset(episode for part in combo.contested for episode in part),
-    )
-
-
 def pairing(a: Side, b: Side) -> Pairing:
     """Paired only if every common episode is shown to have started the same."""
     if isinstance(a, Counted) or isinstance(b, Counted):
         return Pairing(paired=False, why="counts alone, without episodes")
-    common = a.completed & b.completed
+    common = _common(a, b)
     if not common:
         return Pairing(paired=False, why="no episode index in common")
     reasons = a.starts.mismatches(b.starts, common)
@@ -161,6 +178,46 @@ def pairing(a: Side, b: Side) -> Pairing:
         return Pairing(paired=True, why=f"equal {what} in all {len(common)} common episodes")
     reason, count = reasons.most_common(1)[0]
     return Pairing(paired=False, why=f"{reason} in {count} of {len(common)} common episodes" if alike else reason)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two policies in one environment."""
+
+    environment: str
+    a: Side
+    b: Side
+    starts: Pairing
+
+    @cached_property
+    def seen(self) -> Stratum:
+        """Of the episodes that have a verdict."""
+        return stratum(self.a, self.b, paired=self.starts.paired)
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.a.unknown or self.b.unknown)
+
+    def against(self, sign: int) -> Stratum:
+        """With every episode of which nothing certain is known counted against a (`sign` > 0), or against b."""
+        a, b = self.a.filled(success=sign < 0), self.b.filled(success=sign > 0)
+        return stratum(a, b, paired=self.starts.paired)
+
+
+def meet(environment: str, a: Side, b: Side) -> Meeting:
+    return Meeting(environment, a, b, pairing(a, b))
+
+
+def stratum(a: Side, b: Side, *, paired: bool) -> Stratum:
+    if paired and isinstance(a, Arm) and isinstance(b, Arm):
+        pairs = count_pairs(a, b)
+        return Stratum(pairs.counts_a, pairs.counts_b, pairs)
+    return Stratum(a.by_start, b.by_start)
+
+
+def _common(a: Arm, b: Arm) -> frozenset[int]:
+    """Episodes that both completed."""
+    return a.completed if a.completed is b.completed else a.completed & b.completed
 
 
 def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = True) -> tuple[tuple[int, ...], str]:
@@ -191,9 +248,9 @@ def outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[int, ...]:
     return tuple((one in both) * ((one in a.successes) - (one in b.successes)) for one in episodes)
 
 
-def count_pairs(a: Arm, b: Arm, among: Collection[int] | None = None) -> PairCounts:
+def count_pairs(a: Arm, b: Arm) -> PairCounts:
     """Of the episodes that both completed; where starts come again each start counts once, at its mean."""
-    common = a.completed & b.completed if among is None else a.completed & b.completed & frozenset(among)
+    common = _common(a, b)
     groups = a.starts.groups(common)
     if groups is None:
         return _counted(a, b, common)
@@ -204,7 +261,7 @@ def count_pairs(a: Arm, b: Arm, among: Collection[int] | None = None) -> PairCou
 
 
 def _counted(a: Arm, b: Arm, episodes: frozenset[int]) -> PairCounts:
-    first, second = a.successes & episodes, b.successes & episodes
+    first, second = (one.successes & episodes if one.completed is not episodes else one.successes for one in (a, b))
     both = len(first & second)
     only_a, only_b = len(first) - both, len(second) - both
     return PairCounts(both, only_a, only_b, len(episodes) - both - only_a - only_b)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.pairing import Arm, count_pairs, merged_of, outcomes, pairs_in_order, sides_of
+from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, merged_of, outcomes, pairs_in_order, sides_of
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
@@ -131,7 +131,7 @@ class Stopping:
 
     def _comparison(self, standing: ComparisonProgress, a: Side, b: Side) -> Comparison:
         """Of all episodes where no pair can be made, since then none was decided early either."""
-        whole = comparison_of(standing.planned.environment, a, b)
+        whole = comparison_of(meet(standing.planned.environment, a, b))
         if not (isinstance(a, Arm) and isinstance(b, Arm)):
             return self._unmade(whole, whole.pairing)
         if standing.unpaired or not standing.pairs:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from comborun.plan import Unit
     from comborun.reporter.collected import SessionHistory
     from comborun.reporter.counting.aggregates import AggregateCounts
+    from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.proportion import Balanced
     from comborun.work import Combo
@@ -114,6 +115,8 @@ class ComboRecords:
     """of which the times to success are taken"""
     starts: int | None = None
     """of the episodes with a verdict: different ones, where that is known"""
+    ends: Ends | None = None
+    """None where no record tells it"""
 
 
 def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> ComboSummary:
@@ -140,7 +143,7 @@ def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> Com
         metrics_absent=tuple(name for name in wanted if name in absent),
         bounds=_bounds(counts) if counts and counts.completed else None,
         retried=merged.retried if merged else 0,
-        failures=failure_kinds(records) if counts and not (tally or counts.measured) else None,
+        failures=failure_kinds(found.ends) if counts and found.ends and not counts.measured else None,
         time_to_success=time_to_success(records, found.time_field),
         balanced=balanced_rate(records),
         not_needed=found.not_needed,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from functools import lru_cache
+from itertools import accumulate, compress, groupby
 from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from comborun.attempt import EpisodeRecord, Verdict, metric_columns
+from comborun.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
 from comborun.reporter.statistics.means import mean_interval
 from comborun.reporter.statistics.proportion import Balanced, Incidence, balanced, incidence
 from comborun.rules.episodes import COPY, ORDER
@@ -17,6 +19,7 @@ from comborun.rules.episodes import COPY, ORDER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.attempt import JsonValue
     from comborun.reporter.statistics.proportion import Interval
     from comborun.work import Combo
 
@@ -31,6 +34,7 @@ FAILURE_FIELDS = (
 """the plainest first"""
 KINDS = 12
 """told apart per combo; a program that writes a sentence of its own each time must not fill the report"""
+ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
 """characters"""
 TIME_FIELDS = {
@@ -101,7 +105,7 @@ def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[
 
 
 def _values(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> dict[str, list[float]]:
-    values = metric_columns(record for record in records if record.verdict is not Verdict.ERRORED)
+    values = metric_columns(having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED), wanted)
     named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
     return {name: values[name] for name in named[: len(wanted) or LIMIT]}
 
@@ -111,8 +115,9 @@ def _percentiles(values: Sequence[float]) -> Interval | None:
         return None
     import numpy as np
 
-    scale = max(map(abs, values)) or 1.0
-    low, high = np.percentile(np.array(values) / scale, (5, 95)) * scale
+    array = np.array(values)
+    scale = np.abs(array).max() or 1.0
+    low, high = np.percentile(array / scale, (5, 95)) * scale
     return float(low), float(high)
 
 
@@ -123,56 +128,75 @@ def _mean(values: Sequence[float]) -> float:
         return fsum(value / len(values) for value in values)
 
 
-def failure_kinds(records: Sequence[EpisodeRecord]) -> FailureKinds:
-    """Why episodes failed, in the words of their program."""
-    field, by_episode = kinds_of(records)
-    kinds = Counter(by_episode.values())
+@dataclass(frozen=True)
+class Ends:
+    """How the failed episodes of a combo ended, in the words of their program."""
+
+    field: str | None
+    """the field of the records that says it; None where no record has one"""
+    episodes: Sequence[int]
+    words: Sequence[str]
+    """of each of them; empty where its record does not say so"""
+    errored: Sequence[int]
+    """episodes that gave no verdict"""
+
+    def by(self, kind: str) -> frozenset[int]:
+        """The episodes that ended so."""
+        return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
+
+
+def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
+    failed = having(records, Verdict.FAILURE)
+    errored = [*map(attrgetter("episode"), having(records, Verdict.ERRORED))]
+    held = {name for _, names in {*map(attrgetter("names"), failed)} for name in names}
+    for field in (name for name in FAILURE_FIELDS if name in held):
+        column = field_column(failed, field)
+        words = [_word(value) for value in column]
+        if any(words):
+            return Ends(field, [*map(attrgetter("episode"), failed)], words, errored)
+    return Ends(None, (), [""] * len(failed), errored)
+
+
+def failure_kinds(ends: Ends) -> FailureKinds:
+    """The most frequent ones."""
+    kinds = Counter(ends.words)
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    return FailureKinds(
-        field=field,
-        counts=tuple(ranked[:KINDS]),
-        other=sum(count for _, count in ranked[KINDS:]),
-        untold=untold,
-        errored=sum(record.verdict is Verdict.ERRORED for record in records),
-    )
+    other = sum(count for _, count in ranked[KINDS:])
+    return FailureKinds(ends.field, tuple(ranked[:KINDS]), other, untold, len(ends.errored))
 
 
-def kinds_of(records: Sequence[EpisodeRecord]) -> tuple[str | None, dict[int, str]]:
-    """The field that says it, and how each failed episode did; empty where its record does not say so."""
-    failed = [record for record in records if record.verdict is Verdict.FAILURE]
-    held = {name for _, names in {record.names for record in failed} for name in names}
-    fields = (name for name in FAILURE_FIELDS if name in held)
-    field = next((name for name in fields if any(_told(record, name) for record in failed)), None)
-    return field, {record.episode: _told(record, field) if field else "" for record in failed}
+@lru_cache(maxsize=1024)
+def _first_line(text: str) -> str:
+    return sys.intern(text.strip().partition("\n")[0][:KIND_LENGTH])
 
 
-def _told(record: EpisodeRecord, field: str) -> str:
-    """The first line of what the field says, if that is text."""
-    value = record.field(field)
-    return value.strip().partition("\n")[0][:KIND_LENGTH] if isinstance(value, str) else ""
+def _word(value: JsonValue) -> str:
+    """The first line of what a field says, if that is text."""
+    return _first_line(value) if isinstance(value, str) else ""
 
 
 def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
     """The field of which all curves of a report are made, since seconds and steps have no axis in common: that of the
     most combos, then the plainest. Steps that are no whole numbers are not steps."""
-    found = Counter(name for records in combos for name in _timed(records))
+    found = Counter(name for records in combos for name in _timed(having(records, Verdict.SUCCESS)))
     return min(found, key=lambda name: (-found[name], tuple(TIME_FIELDS).index(name)), default=None)
 
 
-def _timed(records: Sequence[EpisodeRecord]) -> set[str]:
-    columns = metric_columns(record for record in records if record.verdict is Verdict.SUCCESS)
-    named = columns.keys() & TIME_FIELDS.keys()
-    return {name for name in named if TIME_FIELDS[name] != "steps" or not any(value % 1 for value in columns[name])}
+def _timed(succeeded: Sequence[EpisodeRecord]) -> set[str]:
+    held = {name for names, _ in {*map(attrgetter("names"), succeeded)} for name in names} & TIME_FIELDS.keys()
+    steps = {name for name in held if TIME_FIELDS[name] == "steps"}
+    columns = metric_columns(succeeded, steps) if steps else {}
+    return held - {name for name, values in columns.items() if not all(map(float.is_integer, values))}
 
 
 def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> TimeToSuccess | None:
     """Of the completed episodes; None where no successful one has the field."""
-    succeeded = [record for record in records if record.verdict is Verdict.SUCCESS]
-    times = metric_columns(succeeded).get(field or "", [])
+    succeeded = having(records, Verdict.SUCCESS)
+    times = metric_columns(succeeded, {field}).get(field, []) if field else []
     if not field or not times:
         return None
-    curve = incidence(times, len(_judged(records)))
+    curve = incidence(times, len(judged(records)))
     return TimeToSuccess(field, TIME_FIELDS[field], curve, len(succeeded) - len(times))
 
 
@@ -180,9 +204,7 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
     """None unless every completed record names its copy of the environment and its place there, and there are several
     copies."""
     copies: dict[object, list[tuple[float, bool]]] = {}
-    for record in records:
-        if record.success is None:
-            continue
+    for record in judged(records):
         order, copy = record.metric(ORDER), record.field(COPY)
         if order is None or not isinstance(copy, str | int | float):
             return None
@@ -195,7 +217,7 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
 
 def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
     """Of every combo with a completed episode; `episodes` stand by combo and index."""
-    by_combo = {combo: _judged(tuple(group)) for combo, group in groupby(episodes, attrgetter("combo"))}
+    by_combo = {combo: judged(tuple(group)) for combo, group in groupby(episodes, attrgetter("combo"))}
     return {combo: _running(records) for combo, records in by_combo.items() if records}
 
 
@@ -204,9 +226,10 @@ def _running(records: Sequence[EpisodeRecord]) -> Running:
     count = len(records)
     step = max(1, count // PLACES)
     places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
-    successes = list(accumulate(record.verdict is Verdict.SUCCESS for record in records))
+    successes = list(accumulate(map((Verdict.SUCCESS,).__contains__, map(attrgetter("verdict"), records))))
     return tuple((n, int(successes[n - 1])) for n in sorted(places))
 
 
-def _judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    return [record for record in records if record.success is not None]
+def judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+    """Those with a verdict."""
+    return having(records, Verdict.SUCCESS, Verdict.FAILURE)

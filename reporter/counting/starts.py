@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from comborun.attempt import field_column
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -55,8 +58,8 @@ class Starts:
     def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
         """Why episodes of both are not shown to have started the same, with how many; empty for those that are."""
         if not (self.hashes or other.hashes or self.caution or other.caution):
-            own, theirs = (list(map(one.seeds.get, episodes)) for one in (self, other))
-            if own == theirs and None not in own:
+            own = [*map(self.seeds.get, episodes)]
+            if None not in own and (self.seeds is other.seeds or own == [*map(other.seeds.get, episodes)]):
                 return Counter({"": len(own)})
         return Counter(self.mismatch(other, episode) for episode in episodes)
 
@@ -80,20 +83,24 @@ def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
     """From the records with a verdict. One seed for all of them is that of the run, unless all went the same."""
     # Decided by the first record: a program writes the same fields throughout.
     field = next((name for name in HASH_FIELDS if judged and judged[0].field(name) is not None), None)
-    found = ((record.episode, record.field(field)) for record in judged if field is not None)
-    seeds = {record.episode: record.seed for record in judged if record.seed is not None}
-    if of_the_run([record for record in judged if record.seed is not None]):
+    episodes, seeds = ([*map(attrgetter(name), judged)] for name in ("episode", "seed"))
+    known = dict(zip(episodes, seeds, strict=True))
+    if None in seeds:
+        known = {episode: seed for episode, seed in known.items() if seed is not None}
+    if of_the_run(judged):
         caution = caution or "one seed for all episodes, which says nothing of their starts"
+    found = zip(episodes, field_column(judged, field), strict=True) if field else ()
     hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
-    return Starts(seeds, field, hashes, caution)
+    return Starts(known, field, hashes, caution)
 
 
-def of_the_run(seeded: Sequence[EpisodeRecord]) -> bool:
-    """Whether these records have one seed, and yet went differently: then it is none of their own."""
-    if len({record.seed for record in seeded}) != 1:
+def of_the_run(records: Sequence[EpisodeRecord]) -> bool:
+    """Whether those of these records that have a seed have the same one, and yet went differently: then it is none of
+    their own."""
+    if len({*map(attrgetter("seed"), records)} - {None}) != 1:
         return False
-    first = seeded[0]
-    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in seeded)
+    first, *others = (record for record in records if record.seed is not None)
+    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in others)
 
 
 def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:

@@ -11,10 +11,12 @@ import io
 import json
 import re
 from functools import lru_cache
+from itertools import groupby, repeat
 from math import floor, log10
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Verdict
+from comborun.attempt import Verdict, field_column, metric_columns
 from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.records.usage import busy
@@ -321,8 +323,10 @@ PART = 4096
 """rows"""
 _SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: None, Verdict.MEASURED: None}
 
-_PLAIN = frozenset((float, int, type(None)))
-"""most cells of a large run: what needs no second look"""
+_SHARED = ("policy", "environment", "session", "attempt", "path")
+"""the same for the records of one file"""
+Names = tuple[tuple[str, ...], tuple[str, ...]]
+"""of the metrics of a record, and of its other fields"""
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 """what a terminal acts upon; tabs and ends of lines stay, a cell may hold them"""
@@ -332,34 +336,36 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
     """One row per episode that counts; a field of the records per column, metrics first, each kind by name. In parts,
     since all of it at once would take more memory than the records."""
     names = _field_names(episodes)
-    shown, rest = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
+    shown, rest = fields = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
     header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
     yield _csv([[*header, "other"] if rest else header])
     for start in range(0, len(episodes), PART):
-        part = episodes[start : start + PART]
-        orders = {names: _order(names, shown) for names in {record.names for record in part}}
-        yield _written(_episode(record, orders[record.names], rest) for record in part)
+        alike = groupby(episodes[start : start + PART], attrgetter(*_SHARED, "names"))
+        yield _written(row for (*shared, names), group in alike for row in _rows(shared, names, [*group], fields))
 
 
-def _order(names: tuple[tuple[str, ...], tuple[str, ...]], shown: Sequence[str]) -> list[int]:
-    """Where the cells of a record hold what is shown; -1, behind its last one, where they don't."""
-    places = {name: place for place, name in enumerate((*names[0], *names[1]))}
-    return [places.get(name, -1) for name in shown]
-
-
-def _episode(record: EpisodeRecord, order: Sequence[int], rest: frozenset[str]) -> list[JsonValue]:
-    found = [cell if type(cell) in _PLAIN else _cell(cell) for cell in record.cells] + [None]
-    cells = [
-        *(_text(record.policy), _text(record.environment), record.episode, record.seed, record.verdict),
-        *(_SUCCESS[record.verdict], _text(record.session), record.attempt),
-        f"{_text(record.path)}:{record.line}" if record.line else _text(record.path),
-        *[found[place] for place in order],
-    ]
+def _rows(
+    shared: Sequence[Any], names: Names, records: Sequence[EpisodeRecord], fields: tuple[Sequence[str], frozenset[str]]
+) -> Iterator[Sequence[JsonValue]]:
+    """Of records of one file with the same fields: column by column, since a run may have millions of them."""
+    policy, environment, session, attempt, path = shared
+    cells = metric_columns(records) | {name: map(_cell, field_column(records, name)) for name in names[1]}
+    shown, rest = fields
+    left = sorted(rest.intersection(cells))
+    columns: list[Iterable[JsonValue]] = [cells.get(name, repeat(None)) for name in shown]
     if rest:
-        metrics, others = record.names
-        left = {name: record.field(name) for name in sorted(rest.intersection((*metrics, *others)))}
-        cells.append(_cell(left) if left else None)
-    return cells
+        others = zip(*(field_column(records, name) for name in left), strict=True)
+        columns.append((_cell(dict(zip(left, row, strict=True))) for row in others) if left else repeat(None))
+    verdicts = [*map(attrgetter("verdict"), records)]
+    lines = map(attrgetter("line"), records)
+    return zip(
+        *(repeat(_text(policy)), repeat(_text(environment))),
+        *(map(attrgetter(name), records) for name in ("episode", "seed")),
+        *(verdicts, map(_SUCCESS.__getitem__, verdicts), repeat(_text(session)), repeat(attempt)),
+        (f"{_text(path)}:{line}" if line else _text(path) for line in lines),
+        *columns,
+        strict=False,
+    )
 
 
 def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:

@@ -26,10 +26,11 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     """
     import numpy as np
 
-    scale = max(map(abs, values), default=0.0)
     if len(values) < FEWEST or min(values) == max(values):
         return None
-    scaled = np.array(values) / scale  # the largest numbers that there are have no square
+    array = np.array(values)
+    scale = float(np.abs(array).max())
+    scaled = array / scale  # the largest numbers that there are have no square
     mean, spread = float(scaled.mean()), float(scaled.std(ddof=1))
     half = t_quantile(len(values) - 1, confidence) * spread / sqrt(len(values))
     return max(-float_info.max, (mean - half) * scale), min(float_info.max, (mean + half) * scale)

@@ -15,6 +15,7 @@ from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.counting.measures import (
     KINDS,
     balanced_rate,
+    ends_of,
     failure_kinds,
     metrics,
     time_field,
@@ -81,9 +82,8 @@ def test_a_combo_without_records_has_no_measures(run: RunDirectory) -> None:
 def test_failures_are_counted_by_what_their_program_calls_them() -> None:
     kinds = ["fell", "stuck", "fell", "", "  fell\nTraceback"]
     records = [record(index, termination=kind) for index, kind in enumerate(kinds)]
-    found = failure_kinds(
-        [*records, record(8, Verdict.SUCCESS, termination="goal"), record(9, Verdict.ERRORED, termination="nan")]
-    )
+    others = [record(8, Verdict.SUCCESS, termination="goal"), record(9, Verdict.ERRORED, termination="nan")]
+    found = failure_kinds(ends_of([*records, *others]))
     assert found.field == "termination"
     assert found.counts == (("fell", 3), ("stuck", 1))
     assert (found.other, found.untold, found.errored, found.total) == (0, 1, 1, 6)
@@ -91,17 +91,17 @@ def test_failures_are_counted_by_what_their_program_calls_them() -> None:
 
 def test_the_plainest_field_names_the_failure() -> None:
     records = [record(0, reason="why not", failure="slipped", termination="fall"), record(1, termination="fall")]
-    found = failure_kinds(records)
+    found = failure_kinds(ends_of(records))
     assert (found.field, found.counts, found.untold) == ("failure", (("slipped", 1),), 1)
 
 
 def test_failures_that_nobody_names_are_untold() -> None:
-    found = failure_kinds([record(0), record(1, termination=7), record(2, Verdict.SUCCESS)])
+    found = failure_kinds(ends_of([record(0), record(1, termination=7), record(2, Verdict.SUCCESS)]))
     assert (found.field, found.counts, found.untold) == (None, (), 2)
 
 
 def test_more_kinds_than_a_reader_takes_in_are_summed() -> None:
-    found = failure_kinds([record(index, error=f"kind {index % 20:02d}") for index in range(41)])
+    found = failure_kinds(ends_of([record(index, error=f"kind {index % 20:02d}") for index in range(41)]))
     assert len(found.counts) == KINDS
     assert found.counts[0] == ("kind 00", 3)
     assert (found.other, found.total) == (16, 41)

@@ -20,6 +20,7 @@ from comborun.reporter.comparing.graded import Graded, compare_graded, scores
 from comborun.reporter.comparing.kinds import MOST, KindComparison, compare_kinds
 from comborun.reporter.comparing.pairing import Arm, arm
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
+from comborun.reporter.counting.measures import ends_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.graded import dominance, interquartile_mean
@@ -160,7 +161,8 @@ def kinds(marks: dict[tuple[str, str], str]) -> tuple[KindComparison, ...]:
         for index, mark in enumerate(some)
     ]
     merged = {one.key: one for one in merge(told, {})}
-    return compare_kinds(merged, {key: arm(one) for key, one in merged.items()})
+    ends = {key: ends_of(one.accepted) for key, one in merged.items()}
+    return compare_kinds(ends, {key: arm(one) for key, one in merged.items()})
 
 
 def test_a_kind_is_compared_over_all_environments_and_corrected_over_all_kinds() -> None:
