@@ -43,7 +43,7 @@ _OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)}
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Without cyclic garbage collection, which would walk hundreds of thousands of records again and again, all of
     which live to the end."""
     collecting = gc.isenabled()
@@ -55,7 +55,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@without_garbage_collection()
 def report_run(
     directory: Path,
     output: Path,
@@ -70,7 +70,7 @@ def report_run(
     return write_report(collect_run(directory, unread), output, forms, directory)
 
 
-@_uncollected()
+@without_garbage_collection()
 def report_folder(directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None) -> Summary:
     """Report any folder of results, by a plan if there is one; raises UserError when nothing in it was counted."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)

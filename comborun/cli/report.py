@@ -156,11 +156,12 @@ def _size(text: str | None) -> int | None:
 
 def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_json: bool) -> None:
     """Report two runs, or folders of results, against each other."""
-    from comborun.reporter import report_between
+    from comborun.reporter.report import report_between, without_garbage_collection
 
-    (first, _), (second, source) = (_collect(word, where) for word in pair)
-    folder = output or source / "report" / f"against-{clean(first.name)}"
-    show_comparison(report_between(first, second, folder), folder, as_json=as_json)
+    with without_garbage_collection():
+        (first, _), (second, source) = (_collect(word, where) for word in pair)
+        folder = output or source / "report" / f"against-{clean(first.name)}"
+        show_comparison(report_between(first, second, folder), folder, as_json=as_json)
 
 
 def _collect(word: str, where: Where) -> tuple[Collected, Path]:

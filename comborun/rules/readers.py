@@ -131,7 +131,7 @@ class Lines(Reader):
             yield from self.take(self._rest, whole=False)
         self._rest = b""
 
-    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+    def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
         """The rows of one line; one that is not whole lacks its newline."""
         raise NotImplementedError
 
@@ -159,8 +159,14 @@ class JsonLines(Lines):
         super().__init__(identity, path)
         self._decoded = decoded
 
-    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+    def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
         values, fault = self._decoded(line)
+        if whole and not fault and len(values) == 1:
+            return (self.place(values[0], ""),)
+        return self._unusual(values, fault, whole=whole)
+
+    def _unusual(self, values: list[Any], fault: str, *, whole: bool) -> Iterator[Entry]:
+        """The entries of a line that is not one whole record."""
         remark = "more than one record on a line" if len(values) > 1 else ""
         if values and not whole and not fault:
             remark = "the last line lacks its newline; its record is whole and counts"

@@ -120,6 +120,8 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
     for line, value, remark, order in entries:
         if context.words is not source.identity:
             context = replace(context, words=source.identity)
+        if not remark and order is None and reading.take_alike(context, line, value):
+            continue
         own = replace(context, path=value[VIDEO]) if reading.format == NAMED else context
         if remark:
             reading.defect(line, remark, own.path)
@@ -135,6 +137,11 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             number = order_of(value, order, context.identity)
             named = value if reading.format in {JSONL_ROWS, COMPLETION_ROWS} else _named(reading, own, value)
             reading.take(own, line, named, None if number is None else context.first + number)
+    _settle(reading, context, source)
+
+
+def _settle(reading: Reading, context: Context, source: Reader) -> None:
+    """What is known once all of a file was read."""
     reading.by_ending = source.copies > 1
     reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
     if context.identity.episode.word and any(record.seed is None for record in reading.records):

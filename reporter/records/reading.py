@@ -136,13 +136,20 @@ class Reading:
     def defect(self, line: int, reason: str, path: str = "") -> None:
         self.defects.append(Defect(path or self.path, line, reason))
 
+    def take_alike(self, context: Context, line: int, value: Any) -> bool:
+        """Whether the record of a row was taken because the row looks like an earlier one of this file."""
+        if self.plain is None or self.plain.identity is not context.identity:
+            return False
+        if record := self.plain.read(value, line):
+            self.records.append(record)
+        return record is not None
+
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
         """The record in a decoded value, or the reject that it is. `order`: its index, where it does not hold one."""
         if self.plain is None or self.plain.identity is not context.identity:
             self.plain = PlainRows(context.identity)
         alike = order is None and context.path == self.path
-        if alike and (record := self.plain.read(value, line)):
-            self.records.append(record)
+        if alike and self.take_alike(context, line, value):
             return
         if order is None and context.identity.episode.word:
             order = context.first + len(self.records)
