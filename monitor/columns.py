@@ -10,7 +10,6 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from comborun.monitor.lines import bar, cut, note_style
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state, visible
 from comborun.rules.words import Life, Outcome
@@ -184,3 +183,23 @@ def _last_line(session: SessionStatus, width: int) -> Text:
     else:
         line = Text(session.last_line, "" if session.alive else "dim")
     return cut(line, width)
+
+
+def note_style(session: SessionStatus) -> str:
+    """A note to a success is a warning."""
+    return "yellow" if session.outcome is Outcome.SUCCEEDED else STYLES[session.outcome or session.life]
+
+
+def bar(done: int, planned: int, width: int, style: str) -> Text:
+    """`width` cells, in halves. The rest is a thin line, so that it reads without colour."""
+    halves = 2 * max(0, width)
+    filled = min(halves, halves * done // planned) if planned > 0 else 0
+    whole, half = divmod(filled, 2)
+    text = Text("━" * whole + "╾" * half, style)
+    return text.append("─" * (halves // 2 - whole - half), "bright_black")
+
+
+def cut(line: Text, width: int) -> Text:
+    """The line itself, no wider than that."""
+    line.truncate(width, overflow="ellipsis")
+    return line

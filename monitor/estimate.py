@@ -156,7 +156,7 @@ def _variation(telling: Sequence[SessionStatus]) -> float:
     """The coefficient of variation of single durations, from what was done between the looks."""
     squares, freedom = 0.0, 0
     for one in telling:
-        steps = [(after.done - before.done, after.time - before.time) for before, after in pairwise(one.marks)]
+        steps = [(after.done - before.done, after.time - before.time) for before, after in pairwise(one.samples)]
         count, spent = sum(count for count, _ in steps), sum(seconds for _, seconds in steps)
         if len(steps) > 1 and spent > 0:
             mean = spent / count

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
+from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.session import ended_by, session_status
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
@@ -76,27 +76,27 @@ def explain(view: RunView, history: History, status: RunStatus, name: str, zone:
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
-def _reasons(asked: Question) -> Iterator[str]:
-    if asked.session.flag == "dropped":
+def _reasons(question: Question) -> Iterator[str]:
+    if question.session.flag == "dropped":
         yield "the grid was changed since: this session is not part of the run any more, and its records do not count"
-    elif asked.seen.life is Life.QUEUED:
-        yield from queued(asked)
-    if asked.seen.alive:
-        yield from _alive(asked)
-    elif asked.seen.life is Life.ENDED:
-        yield from _ended(asked)
-    for one in asked.attempts[:-1]:
+    elif question.seen.life is Life.QUEUED:
+        yield from queued(question)
+    if question.seen.alive:
+        yield from _alive(question)
+    elif question.seen.life is Life.ENDED:
+        yield from _ended(question)
+    for one in question.attempts[:-1]:
         said = ended_by(one.end) if one.end else "nobody saw it end"
-        yield f"attempt {one.number} before it: {said}, {several(one.done, asked.session.unit)}"
+        yield f"attempt {one.number} before it: {said}, {several(one.done, question.session.unit)}"
 
 
-def _alive(asked: Question) -> Iterator[str]:
-    seen = asked.seen
+def _alive(question: Question) -> Iterator[str]:
+    seen = question.seen
     gpus = f"GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
     place = " of ".join(filter(None, (gpus, seen.node)))
     where = (f" on {place}" if place else "") + (f", as task {seen.task.job}" if seen.task else "")
     if seen.life is Life.STARTING:
-        doing = "its script begins there" if asked.status.scheduler else "its window is being opened"
+        doing = "its script begins there" if question.status.scheduler else "its window is being opened"
         yield f"attempt {seen.attempt} is starting{where}: {doing}"
         return
     yield f"attempt {seen.attempt} has been running for {duration(seen.seconds or 0.0)}{where}"
@@ -104,17 +104,17 @@ def _alive(asked: Question) -> Iterator[str]:
         yield "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     yield from _work(seen)
     if seen.stalled is not None:
-        yield f"no progress since {clock(seen.stalled, asked.zone)} ({brief(asked.now - seen.stalled)})"
+        yield f"no progress since {clock(seen.stalled, question.zone)} ({brief(question.now - seen.stalled)})"
     if seen.idle is not None:
         yield f"its log last grew {brief(seen.idle)} ago"
-    yield from _limits(asked)
+    yield from _limits(question)
     if seen.expected:
-        yield expectation(seen.expected, asked.now, asked.zone)
+        yield expectation(seen.expected, question.now, question.zone)
 
 
-def _limits(asked: Question) -> Iterator[str]:
+def _limits(question: Question) -> Iterator[str]:
     """What would end it by itself."""
-    watch, seen = asked.session.watch, asked.seen
+    watch, seen = question.session.watch, question.seen
     if watch.stall_s:
         yield f"it is ended when it shows no progress for {duration(watch.stall_s)}"
     elif seen.stalled is not None:
@@ -133,9 +133,9 @@ def _work(seen: SessionStatus) -> Iterator[str]:
         yield seen.uncounted
 
 
-def _ended(asked: Question) -> Iterator[str]:
-    seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
-    when = f" at {clock(end.ended, asked.zone)}" if end else ""
+def _ended(question: Question) -> Iterator[str]:
+    seen, end = question.seen, question.attempts[-1].end if question.attempts else None
+    when = f" at {clock(end.ended, question.zone)}" if end else ""
     why = f": {seen.note}" if seen.note else ""
     if not seen.attempt:
         yield "it was queued when the run was stopped, and has not started"
@@ -146,11 +146,11 @@ def _ended(asked: Question) -> Iterator[str]:
     yield f"attempt {seen.attempt} ended{when} after {duration(seen.seconds or 0.0)}{why}"
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
-        yield f"it counts as complete with {_evidence(asked.session)}"
+        yield f"it counts as complete with {_evidence(question.session)}"
     if seen.peak_memory is not None:
         yield f"its processes held {amount(seen.peak_memory)} of memory at most, as far as was seen"
     if seen.failure:
-        yield _retries(asked)
+        yield _retries(question)
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -168,13 +168,13 @@ def _evidence(session: Session) -> str:
     return " and ".join(wanted) or "exit code 0"
 
 
-def _retries(asked: Question) -> str:
-    failure, plan, status = asked.seen.failure, asked.view.plan, asked.status
+def _retries(question: Question) -> str:
+    failure, plan, status = question.seen.failure, question.view.plan, question.status
     assert failure
-    renewed, most = status.again.get(asked.seen.name, 0), plan.limits.attempts
-    if renewed >= asked.seen.attempt:
+    renewed, most = status.again.get(question.seen.name, 0), plan.limits.attempts
+    if renewed >= question.seen.attempt:
         return f"its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
-    spent = budget(plan, [one for one in asked.attempts if one.number > renewed], failure)
+    spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
     used = f" ({spent.made} of {several(most, 'start')} used)" if spent.made <= most else ""
     if spent.left:
         when = " when the run goes on" if status.finished or status.hold else ""

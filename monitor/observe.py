@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.progress import Counter, Observation, Workload, counted
-from comborun.monitor.snapshot import Attempt, Mark, Snapshot
+from comborun.monitor.snapshot import Attempt, Sample, Snapshot
 from comborun.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.runs import newest_plan
@@ -27,8 +27,8 @@ LONGEST_TAIL = 16384
 """the same for a bar that starts again: it is drawn rarely, and the bars below it often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
-MOST_MARKS = 60
-"""that are kept of an attempt"""
+MOST_SAMPLES = 60
+"""of progress, kept of an attempt"""
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
@@ -135,11 +135,11 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
         session, earlier = sessions.get(one.session), before.get((one.session, one.number))
         kept = one
         if earlier:
-            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, marks=earlier.marks)
+            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, samples=earlier.samples)
         if session:
             late = earlier is None and history.snapshot is None
             kept = replace(kept, counter=_counter(kept, session, snapshot.now, late=late))
-        attempts.setdefault(one.session, {})[one.number] = _marked(kept, snapshot.now)
+        attempts.setdefault(one.session, {})[one.number] = _sampled(kept, snapshot.now)
     ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
     return History(snapshot, MappingProxyType(ordered))
 
@@ -159,9 +159,9 @@ def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Count
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
 
 
-def _marked(one: Attempt, now: float) -> Attempt:
-    """With a mark more, when more is done than at the last one."""
-    if one.done <= (one.marks[-1].done if one.marks else 0):
+def _sampled(one: Attempt, now: float) -> Attempt:
+    """With one more sample if more is done than at the last one."""
+    if one.done <= (one.samples[-1].done if one.samples else 0):
         return one
-    mark = Mark(one.end.ended if one.end else now, one.done)
-    return replace(one, marks=(*one.marks, mark)[-MOST_MARKS:])
+    sample = Sample(one.end.ended if one.end else now, one.done)
+    return replace(one, samples=(*one.samples, sample)[-MOST_SAMPLES:])

@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 
 from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.text import Text
 
-from comborun.monitor.changes import changes
-from comborun.monitor.document import to_json
-from comborun.monitor.status import RunStatus
-from comborun.monitor.table import TableOptions, render
+from comborun.monitor.slurm import summary
+from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
+from comborun.monitor.table import TableOptions, host_facts, render
+from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state, visible
+from comborun.rules.words import Life, Outcome
+from comborun.text import alike, shape
+
+_PARTS = 10
+"""how often the progress of the whole run is told"""
 
 
 class Screen(ABC):
@@ -119,3 +124,103 @@ def _forgive(console: Console) -> None:
     """A terminal without UTF-8 shows ? for our symbols instead of ending us."""
     if isinstance(console.file, io.TextIOWrapper):
         console.file.reconfigure(errors="replace")
+
+
+# Lines for a log: what has changed between two looks
+
+
+def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
+    """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
+    lines = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
+    lines += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
+    lines += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
+    if after.finished and not (before and before.finished):
+        lines.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
+    time = "" if after.now is None else f"{clock(after.now, zone)}  "
+    return [f"{time}{line}" for line in lines]
+
+
+def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    if after.hint and not (before and before.hint == after.hint):
+        yield after.hint
+    if after.notify_problem and not (before and before.notify_problem):  # its age changes with every look
+        yield after.notify_problem
+    if after.undecided and not (before and before.undecided == after.undecided):
+        yield after.undecided
+    known = {shape(one.uncounted) for one in before.sessions} if before else set()
+    yield from alike((one.name, one.uncounted) for one in after.sessions if shape(one.uncounted) not in {"", *known})
+
+
+def _counts(status: RunStatus) -> str:
+    smoke = f"; smoke test: {listed(status.smoke())}" if status.smoke() else ""
+    return f"{listed(status.counts())}{smoke}"
+
+
+def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+    """That the host went away or came back, and what happened to it."""
+    link, was = after.link, before.link if before else UP
+    if was.reachable and not link.reachable:
+        why = f": {visible(link.complaint)}" if link.complaint else ""
+        yield f"! unreachable since {clock(link.since, zone)}{why}"
+    if link.reachable and not was.reachable:
+        yield "reachable again"
+    event, known = after.host_event, before.host_event if before else None
+    if event and not (known and set(known.sessions) >= set(event.sessions)):
+        yield f"! {event_words(event, after.host, zone)}"
+
+
+def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    """What Slurm has, at the first look that tells it; then only whether it answers."""
+    if after.scheduler is None or after.now is None:
+        return
+    earlier = before.scheduler if before else None
+    if earlier is None or (earlier.answered and not after.scheduler.answered):
+        yield summary(after.scheduler, after.tasks, after.now)
+    elif after.scheduler.answered and not earlier.answered:
+        yield "Slurm answers again"
+
+
+def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    known = {session.name: _key(session) for session in before.every} if before else {}
+    ended_by_host = after.host_event.sessions if after.host_event else ()
+    for session in after.every:
+        if session.name not in ended_by_host and _key(session) != known.get(session.name, (Life.QUEUED, None, 0)):
+            yield _line(session)
+
+
+def _key(session: SessionStatus) -> tuple[object, ...]:
+    return (session.life, session.outcome, session.attempt)
+
+
+def _line(session: SessionStatus) -> str:
+    parts = [f"{SYMBOLS[state(session)]} {session.name}: {state(session)}"]
+    if session.attempt > 1:
+        parts.append(f"attempt {session.attempt}")
+    if session.done is not None and (session.done or session.life is Life.ENDED):
+        parts.append(f"{session.done}/{session.planned}")
+    if session.successes is not None and session.recorded:
+        parts.append(f"{session.successes} of {session.recorded} successful")
+    if session.life is Life.ENDED and session.seconds is not None:
+        parts.append(duration(session.seconds))
+    if session.uncounted or session.note:
+        parts += [session.note] if session.note else []
+        said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
+        parts += [f"last line: {session.last_line}"] if said and session.last_line else []
+    return ", ".join(parts)
+
+
+def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+    """The run as a whole, each time when another tenth of it is done, and then how full the host is."""
+    more = _part(before) != _part(after)
+    if after.planned and more:
+        words = [f"{after.done}/{after.planned} done"]
+        words += [f"{after.successes} of {after.recorded} successful"] if after.recorded else []
+        words += [expectation(after.expected, after.now, zone)] if after.expected and after.now is not None else []
+        yield ", ".join(words)
+    first = before is None or before.now is None
+    if after.now is not None and (first or more) and (facts := host_facts(after.use)):
+        yield f"{visible(after.host)}: {', '.join(facts)}"
+
+
+def _part(status: RunStatus | None) -> int:
+    return status.done * _PARTS // status.planned if status and status.planned else 0

@@ -144,7 +144,7 @@ def _trial(found: Sequence[Attempt], session: Session, uses: defaultdict[str, _U
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(mark.time - started, mark.done) for mark in attempt.marks if mark.time < end.ended),
+        seen=tuple(Seen(one.time - started, one.done) for one in attempt.samples if one.time < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,

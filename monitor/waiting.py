@@ -199,47 +199,47 @@ class Question:
         return f"{when} (in {brief(moment - now)})" if moment >= now else f"{when} ({brief(now - moment)} ago)"
 
 
-def queued(asked: Question) -> list[str]:
+def queued(question: Question) -> list[str]:
     """Why a session has not started; sentences, what weighs most first."""
-    status, stopping = asked.status, blocked(asked.status)
+    status, stopping = question.status, blocked(question.status)
     reasons = [stopping] if stopping else []
     if status.hold and not status.stopped:
-        since = f" since {asked.time(status.hold.since)}" if status.hold.since is not None else ""
+        since = f" since {question.time(status.hold.since)}" if status.hold.since is not None else ""
         reasons = [held(status.hold), f"nothing new starts{since}, until `combo resume {status.run}`"]
-    reasons += _waits(asked)
+    reasons += _waits(question)
     if status.scheduler:
-        return [*reasons, *_slurm(asked, status.scheduler)]
-    return [*reasons, *_gpus(asked), *_turn(asked, nothing_starts=bool(stopping))]
+        return [*reasons, *_slurm(question, status.scheduler)]
+    return [*reasons, *_gpus(question), *_turn(question, nothing_starts=bool(stopping))]
 
 
-def _waits(asked: Question) -> Iterator[str]:
-    waiting, status = asked.seen.waiting, asked.status
+def _waits(question: Question) -> Iterator[str]:
+    waiting, status = question.seen.waiting, question.status
     if waiting is None:
         return
     if waiting.reason in AGAIN:
-        yield from _again(asked, waiting)
+        yield from _again(question, waiting)
         return
     if waiting.reason == SMOKE_TEST:
         yield f"the smoke test comes first: {listed(status.smoke())}"
     elif waiting.reason in (STAGGER, WARM_UP):
-        yield visible(waiting.detail) or f"starts are {duration(asked.view.plan.limits.stagger)} apart"
+        yield visible(waiting.detail) or f"starts are {duration(question.view.plan.limits.stagger)} apart"
     elif waiting.reason == SERVER:
         yield from _server(status, waiting.detail)
     elif waiting.reason in ROOM:
         yield ": ".join(filter(None, [f"it {room(waiting)}", visible(waiting.detail)]))
     else:
         yield f"it waits for {visible(waiting.reason)}"
-    if waiting.until is not None and waiting.until > asked.now:
-        yield f"it is tried at {asked.time(waiting.until)}"
+    if waiting.until is not None and waiting.until > question.now:
+        yield f"it is tried at {question.time(waiting.until)}"
 
 
-def _again(asked: Question, waiting: Waiting) -> Iterator[str]:
+def _again(question: Question, waiting: Waiting) -> Iterator[str]:
     """How the last attempt ended, and when the next one starts."""
-    seen, end = asked.seen, asked.attempts[-1].end if asked.attempts else None
+    seen, end = question.seen, question.attempts[-1].end if question.attempts else None
     ended = "was stopped" if end and end.cause is Cause.STOPPED else "failed"
-    said = again(waiting, asked.view.plan, asked.attempts, asked.now)
+    said = again(waiting, question.view.plan, question.attempts, question.now)
     yield f"its attempt {seen.attempt} {ended}; {said}"
-    if waiting.reason == MEMORY and (gpus := asked.status.use.gpus):
+    if waiting.reason == MEMORY and (gpus := question.status.use.gpus):
         yield "GPU memory in use now: " + ", ".join(
             f"GPU {gpu.index} {sizes(gpu.memory_used, gpu.memory_total)}"
             if gpu.memory_used is not None and gpu.memory_total
@@ -260,66 +260,66 @@ def _server(status: RunStatus, kind: str) -> Iterator[str]:
         yield f"it waits for the server {visible(one.name)}, which {server_words(one, status.now)}{itself}"
 
 
-def _slurm(asked: Question, scheduler: Scheduler) -> Iterator[str]:
+def _slurm(question: Question, scheduler: Scheduler) -> Iterator[str]:
     """What Slurm says about its task, and how old that is."""
-    task, status = asked.seen.task, asked.status
+    task, status = question.seen.task, question.status
     if not scheduler.answered:
-        yield summary(scheduler, (), asked.now).removeprefix("! ")
+        yield summary(scheduler, (), question.now).removeprefix("! ")
     if task is None:
         if scheduler.at is not None and status.dispatcher is not None and not status.stopped:
             yield "Slurm has no task for it yet"
         return
     yield f"its task {task.job} is in Slurm's queue, {task.words}"
     if task.start is not None:
-        yield f"Slurm expects to start it at {asked.time(task.start)}"
-    yield f"it asks for {kind_of(asked.session, asked.view.plan.slurm or NO_SLURM)}"
+        yield f"Slurm expects to start it at {question.time(task.start)}"
+    yield f"it asks for {kind_of(question.session, question.view.plan.slurm or NO_SLURM)}"
 
 
-def _gpus(asked: Question) -> Iterator[str]:
+def _gpus(question: Question) -> Iterator[str]:
     """The GPUs that it needs. Their holders are named only if they can be the reason: not if no slot is free."""
-    wants, plan, status = asked.session.gpus, asked.view.plan, asked.status
+    wants, plan, status = question.session.gpus, question.view.plan, question.status
     if not wants:
         return
     allowed = ", ".join(map(str, plan.gpus)) or "none"
-    yield f"it needs {several(wants, 'GPU')} of {allowed}, {_shared(asked)}"
+    yield f"it needs {several(wants, 'GPU')} of {allowed}, {_shared(question)}"
     if status.quarantine:
         yield quarantined(status.quarantine)
-    lacks_room = asked.seen.waiting is not None and asked.seen.waiting.reason in ROOM
-    for gpu in plan.gpus if lacks_room or not asked.full else ():
+    lacks_room = question.seen.waiting is not None and question.seen.waiting.reason in ROOM
+    for gpu in plan.gpus if lacks_room or not question.full else ():
         holders = [f"the server {visible(one.name)}" for one in status.servers if one.alive and gpu in one.gpus]
         holders += [one.name for one in status.busy if gpu in one.gpus]
         if holders:
             yield f"GPU {gpu} is held by {_named(holders)}"
 
 
-def _shared(asked: Question) -> str:
+def _shared(question: Question) -> str:
     """How many may be on a GPU with it."""
-    memory, most = asked.session.request.gpu_memory, asked.view.plan.limits.per_gpu
+    memory, most = question.session.request.gpu_memory, question.view.plan.limits.per_gpu
     if not memory and not most:
         return "with no other session on it, because the grid gives no gpu_memory"
     parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
     return ", ".join(filter(None, parts))
 
 
-def _turn(asked: Question, *, nothing_starts: bool) -> Iterator[str]:
-    status, seen = asked.status, asked.seen
+def _turn(question: Question, *, nothing_starts: bool) -> Iterator[str]:
+    status, seen = question.status, question.seen
     place = [one.name for one in status.sessions].index(seen.name)
     before = [one for one in status.sessions[:place] if one.life is Life.QUEUED]
     if before:
         yield f"{several(len(before), 'session')} before it in the queue: {_named(one.name for one in before)}"
-    yield f"{len(status.busy)} of {several(asked.slots, 'slot')} busy"
+    yield f"{len(status.busy)} of {several(question.slots, 'slot')} busy"
     if nothing_starts:
         return
     ends = [(one.expected.likeliest, one.name) for one in status.busy if one.expected]
-    if asked.full and ends:
+    if question.full and ends:
         moment, who = min(ends)
-        yield f"the next to end is {who}, about {asked.time(moment)}"
-    elif asked.full:
+        yield f"the next to end is {who}, about {question.time(moment)}"
+    elif question.full:
         yield "nobody can tell yet when the next one ends"
     elif not before and seen.waiting is None:
         yield "it is its turn: it starts in a moment"
     if seen.expected:
-        yield f"it is expected to end at {asked.time(seen.expected.likeliest)}"
+        yield f"it is expected to end at {question.time(seen.expected.likeliest)}"
 
 
 def _named(names: Iterable[str]) -> str:

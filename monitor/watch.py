@@ -20,10 +20,10 @@ from typing import TypeVar
 from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError
 from comborun.monitor import saved
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
 from comborun.monitor.screen import Screen
+from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules.names import RUN

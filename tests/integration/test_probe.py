@@ -10,8 +10,7 @@ from pathlib import Path
 from box import Box, bash, kill, until
 from recorded import record
 
-from comborun.monitor.answer import parse_snapshot
-from comborun.monitor.snapshot import Snapshot
+from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules.words import Outcome
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from box import until
-from desk import EVALUATOR, Desk, desk, evaluate
+from desk import Desk, desk, evaluate
 from test_host_flow import far, far_host
 from test_slurm_laptop import login
 

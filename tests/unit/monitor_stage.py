@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from comborun.judging import ProgressRules, ResultRules
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
+from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import TableOptions, render
 from comborun.monitor.watch import Clock

@@ -7,9 +7,9 @@ from dataclasses import replace
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 
 from comborun.cli.status import exit_code
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import parse_snapshot
 
 SMOKE = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
 VIEW = a_view(a_plan([SMOKE, a_session("act", "grass")]))

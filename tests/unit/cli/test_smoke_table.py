@@ -8,9 +8,9 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
 from rich.console import Console
 
 from comborun.cli.launch import smoke_table
-from comborun.monitor.answer import parse_snapshot
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import parse_snapshot
 
 
 def drawn(*seen: Seen) -> str:

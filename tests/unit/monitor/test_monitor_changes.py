@@ -13,12 +13,10 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
 from rich.console import Console
 
-from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.document import document, to_json
 from comborun.monitor.observe import History
-from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, Screen, open_screen, show_once
-from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
+from comborun.monitor.status import Link, RunStatus, document, to_json
 from comborun.text import GIB, MIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

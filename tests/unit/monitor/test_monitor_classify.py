@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 from monitor_stage import BOOT, NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.monitor.changes import changes
 from comborun.monitor.classify import classify
-from comborun.monitor.document import document
 from comborun.monitor.observe import History
-from comborun.monitor.status import HostEvent, RunStatus, SessionStatus
+from comborun.monitor.screen import changes
+from comborun.monitor.status import HostEvent, RunStatus, SessionStatus, document
 from comborun.monitor.wording import remark
 from comborun.rules.tally import marked
 from comborun.rules.words import Life, Outcome

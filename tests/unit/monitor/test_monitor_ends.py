@@ -15,7 +15,7 @@ from comborun.attempt import CAUSES, FAILURES, End
 from comborun.bundle import policy
 from comborun.host.attempts import RunDirectory
 from comborun.judging import DEFAULT_RETRY, EvidenceRules, ResultRules
-from comborun.monitor.session import ended_by, note
+from comborun.monitor.classify import ended_by, note
 from comborun.monitor.snapshot import Attempt
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.waiting import budget

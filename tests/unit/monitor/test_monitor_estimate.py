@@ -12,7 +12,7 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_
 
 from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
-from comborun.monitor.snapshot import Mark, Waiting
+from comborun.monitor.snapshot import Sample, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.rules.words import Life, Outcome
 
@@ -165,7 +165,7 @@ def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
 def seen(session: SessionStatus, counts: list[int], seconds: list[float]) -> SessionStatus:
     """With looks between which so many episodes took so many seconds."""
     done, moments = accumulate(counts, initial=1), accumulate(seconds, initial=NOW)
-    return replace(session, marks=tuple(Mark(moment, count) for moment, count in zip(moments, done, strict=True)))
+    return replace(session, samples=tuple(Sample(moment, count) for moment, count in zip(moments, done, strict=True)))
 
 
 BASE = running("a", 20, 200.0)

@@ -8,8 +8,7 @@ import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.judging import RetryRule
-from comborun.monitor.document import document
-from comborun.monitor.status import RunStatus
+from comborun.monitor.status import RunStatus, document
 from comborun.plan import Plan
 from comborun.rules.words import Failure, Life, Outcome
 

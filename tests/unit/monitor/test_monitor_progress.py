@@ -13,7 +13,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
-from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_MARKS, TAIL, RunView
+from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_SAMPLES, TAIL, RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.planner import lay_out
@@ -234,8 +234,8 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
 
 
 def test_only_so_many_moments_are_remembered() -> None:
-    history = look_at(*(look(b"", (done, 0), passed=done) for done in range(1, 2 * MOST_MARKS)))
-    assert [mark.done for mark in history.of("grass_act")[0].marks] == list(range(MOST_MARKS, 2 * MOST_MARKS))
+    history = look_at(*(look(b"", (done, 0), passed=done) for done in range(1, 2 * MOST_SAMPLES)))
+    assert [one.done for one in history.of("grass_act")[0].samples] == list(range(MOST_SAMPLES, 2 * MOST_SAMPLES))
 
 
 def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:

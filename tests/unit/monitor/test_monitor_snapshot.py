@@ -22,10 +22,21 @@ from monitor_stage import (
 )
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.answer import Fields, parse_snapshot, server_of, task_of
 from comborun.monitor.observe import load_run, observe
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import Gpu, Hold, HostUse, Quarantine, Snapshot, Space, Waiting
+from comborun.monitor.snapshot import (
+    Fields,
+    Gpu,
+    Hold,
+    HostUse,
+    Quarantine,
+    Snapshot,
+    Space,
+    Waiting,
+    parse_snapshot,
+    server_of,
+    task_of,
+)
 from comborun.monitor.wording import server_words
 from comborun.remote.transport import Completed
 from comborun.rules.words import Cause, Completeness

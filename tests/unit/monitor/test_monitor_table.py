@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
 
 from comborun.judging import RetryRule
-from comborun.monitor.lines import bar, host_facts, host_lines
+from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
-from comborun.monitor.table import MOST_ROWS
+from comborun.monitor.table import MOST_ROWS, host_facts, host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration, sizes
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
