@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.mirror import Draft, Held, Mirror, OccupiedError, Piece, Skipped, parse_answer, request
+from comborun.remote.mirror import WAIT_S, Draft, Held, Mirror, OccupiedError, Piece, Skipped, parse_answer, request
 from comborun.rules.names import RUN
 from comborun.text import GIB, MIB, clean
 
@@ -63,6 +63,25 @@ class Fetched:
     """files of attempts that are gone on the host and stay in the mirror"""
     skipped: tuple[Skipped, ...] = ()
     """results that were not brought: a report is not whole without naming them"""
+    whole: bool = True
+    """False: there is more to bring, and the next fetch goes on"""
+
+
+@dataclass(frozen=True)
+class FetchOptions:
+    """What a fetch brings, and for how long."""
+
+    limit: int = LIMIT
+    most: int = MOST
+    watched: bool = False
+    """somebody watches the run meanwhile: stop after seconds, and do not wait for another fetch into the same mirror"""
+    others: Collection[PurePosixPath] = ()
+    """output files of attempts that are no results, such as videos"""
+    progress: Callable[[int], object] = lambda _: None
+    """gets the number of files so far"""
+
+
+EVERYTHING = FetchOptions()
 
 
 def mirror_directory(host: str, run: str) -> Path:
@@ -73,15 +92,7 @@ def mirror_directory(host: str, run: str) -> Path:
     return Path(base).expanduser() / "comborun" / clean(host) / run
 
 
-def fetch(
-    transport: Transport,
-    run_dir: str,
-    mirror: Path,
-    *,
-    limit: int = LIMIT,
-    most: int = MOST,
-    tell: Callable[[int], object] = lambda _: None,
-) -> Fetched:
+def fetch(transport: Transport, run_dir: str, mirror: Path, options: FetchOptions = EVERYTHING) -> Fetched:
     """Make `mirror` hold what the run directory holds of records and results, those that a link leads to too.
 
     Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
@@ -89,51 +100,24 @@ def fetch(
     for each other.
     """
     copy = Mirror(mirror)
-    with copy.locked():
-        fetching = _Fetching(transport, run_dir, copy, limit, most)
-        fetching.on_progress = tell
-        return fetching.finish()
-
-
-def fetch_some(transport: Transport, run_dir: str, mirror: Path) -> Fetched | None:
-    """The same for somebody who watches: it takes seconds, and the next one goes on; None where there is more to bring.
-
-    It does not wait for another fetch into the same mirror: that one brings the same.
-    """
-    copy = Mirror(mirror)
     try:
-        with copy.locked(_SHARED_S):
-            fetching = _Fetching(transport, run_dir, copy, _WATCHED_LIMIT, MOST)
-            return fetching.hurry()
+        with copy.locked(_SHARED_S if options.watched else WAIT_S):
+            return _Fetching(transport, run_dir, copy, options).run()
     except OccupiedError:
-        return None
-
-
-def fetch_files(
-    transport: Transport,
-    run_dir: str,
-    mirror: Path,
-    wanted: Collection[PurePosixPath],
-    on_progress: Callable[[int], object],
-) -> Fetched:
-    """Also copy these output files of attempts, such as videos; `on_progress` gets the number of files so far."""
-    copy = Mirror(mirror)
-    with copy.locked():
-        fetching = _Fetching(transport, run_dir, copy, LIMIT, MOST)
-        fetching.wanted, fetching.on_progress = wanted, on_progress
-        return fetching.finish()
+        if options.watched:  # the other fetch brings the same
+            return Fetched(0, 0, 0, whole=False)
+        raise
 
 
 class _Fetching:
     """One fetch: asks until the host has no more."""
 
-    def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, limit: int, most: int) -> None:
+    def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, options: FetchOptions) -> None:
         self._transport = transport
         self._run_dir = run_dir
         self._mirror = mirror
-        self._limit = limit
-        self._timeout = _TIMEOUT_S
-        self._most = most
+        self._options = options
+        self._limit = _WATCHED_LIMIT if options.watched else options.limit
         self._held = mirror.inventory()
         self._size = sum(max(_BLOCK, held.size) for held in self._held.values())
         """of the mirror, with the room that the smallest files take"""
@@ -146,38 +130,27 @@ class _Fetching:
         self._bytes = 0
         self._kept: set[PurePosixPath] = set()
         self._skipped: dict[Skipped, None] = {}
-        self.wanted: Collection[PurePosixPath] = ()
-        """files that are no results"""
-        self.on_progress: Callable[[int], object] = lambda _: None
 
-    def hurry(self) -> Fetched | None:
-        """Bring what comes in a few seconds, but a whole file at least; None where there is more."""
-        self._timeout = _WATCHED_ANSWER_S
-        begun = asked = time.monotonic()
+    def run(self) -> Fetched:
+        """Ask until the host has no more; for somebody who watches a few seconds, until a whole file is there."""
+        begun, more, late = time.monotonic(), True, False
         try:
-            while self._round():
-                now = time.monotonic()
-                if self._files and now > begun + _WATCHED_S:
-                    return None
-                if now < asked + _QUICK_S:
-                    self._limit = min(LIMIT, 2 * self._limit)
-                asked = now
+            while more and not late:
+                asked = time.monotonic()
+                more = self._round()
+                self._options.progress(self._files)
+                if self._options.watched:
+                    now = time.monotonic()
+                    late = bool(self._files) and now > begun + _WATCHED_S
+                    self._limit = min(LIMIT, 2 * self._limit) if now < asked + _QUICK_S else self._limit
         finally:
             self._drop()
-        return self._fetched()
+        return self._fetched(whole=not more)
 
-    def finish(self) -> Fetched:
-        try:
-            while self._round():
-                self.on_progress(self._files)
-        finally:
-            self._drop()
-        return self._fetched()
-
-    def _fetched(self) -> Fetched:
+    def _fetched(self, *, whole: bool) -> Fetched:
         why = "it kept changing while it was copied"
         restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
-        return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless))
+        return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless), whole)
 
     def _round(self) -> bool:
         """Ask once and take what comes; whether to ask again."""
@@ -213,7 +186,7 @@ class _Fetching:
             self._run_dir,
             str(self._limit),
             stdin=request(self._held, {**self._missing, **dict(self._again())}, part),
-            timeout=self._timeout,
+            timeout=_WATCHED_ANSWER_S if self._options.watched else _TIMEOUT_S,
             limit=self._limit + _OVERHEAD,
             python=program.of_run(self._run_dir),
         )
@@ -226,8 +199,8 @@ class _Fetching:
 
     @property
     def _missing(self) -> dict[PurePosixPath, Literal["whole", "skip"]]:
-        """Of what is wanted, what has not come."""
-        return dict.fromkeys((path for path in self.wanted if path not in self._held), "whole")
+        """Of the other files that are wanted, those that have not come."""
+        return dict.fromkeys((path for path in self._options.others if path not in self._held), "whole")
 
     def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():
@@ -273,10 +246,10 @@ class _Fetching:
 
     def _check_room(self, piece: Piece) -> None:
         """Raise UserError before a file is written that would make the mirror, or the disk, too full."""
-        coming = max(_BLOCK, piece.size)
-        if self._size + coming - self._room_of(piece.path) > self._most or self._taken + coming > 2 * self._most:
+        coming, most = max(_BLOCK, piece.size), self._options.most
+        if self._size + coming - self._room_of(piece.path) > most or self._taken + coming > 2 * most:
             raise UserError(
-                f"the results of {PurePosixPath(self._run_dir).name} are more than {self._most / GIB:.3g} GiB,"
+                f"the results of {PurePosixPath(self._run_dir).name} are more than {most / GIB:.3g} GiB,"
                 f" which is the limit for one copy; the next file is {piece.path}",
                 "combo report --max-size 200GiB copies more; complete files stay",
             )

@@ -148,7 +148,7 @@ def request(
 _LOCK = ".fetch.lock"
 _DRAFT = ".fetch-"
 _CHUNK = 1 << 20
-_WAIT_S = 600.0
+WAIT_S = 600.0
 
 
 class Draft:
@@ -205,7 +205,7 @@ class Mirror:
         self._inside: set[Path] = set()
 
     @contextlib.contextmanager
-    def locked(self, patience: float = _WAIT_S) -> Iterator[None]:
+    def locked(self, patience: float = WAIT_S) -> Iterator[None]:
         """Alone with the mirror. Raises OccupiedError when another fetch holds it longer than `patience` seconds, and
         UserError when nobody can write there.
         """

@@ -20,6 +20,7 @@ from comborun.rules.words import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
     from comborun.remote.transport import Transport
 
@@ -277,34 +278,16 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
 
 
 def bring(
-    transport: Transport,
-    run: str,
-    directory: str,
-    most: int | None = None,
-    tell: Callable[[int], object] = lambda _: None,
-) -> tuple[Path, tuple[Skipped, ...]]:
-    """Where the records of a run are on this machine, as new as on its host, and what could not be brought here.
-
-    `most` are the bytes that a mirror may hold, unless that is left to comborun; `tell` hears how many files have come.
-    """
+    transport: Transport, run: str, directory: str, options: FetchOptions | None = None
+) -> tuple[Path, tuple[Skipped, ...]] | None:
+    """Where the records of a run are on this machine, and what could not be brought here; None: not all came yet."""
     copy = copy_of(transport.host, run, directory)
     if transport.host == LOCAL:
         return copy, ()
-    from comborun.remote.fetch import MOST, fetch
+    from comborun.remote.fetch import EVERYTHING, fetch
 
-    fetched = fetch(transport, directory, copy, most=MOST if most is None else most, tell=tell)
-    (copy / COMPLETED).touch()
-    return copy, fetched.skipped
-
-
-def bring_some(transport: Transport, run: str, directory: str) -> tuple[Path, tuple[Skipped, ...]] | None:
-    """The same within seconds, for somebody who watches; None where the rest is left to the next time."""
-    copy = copy_of(transport.host, run, directory)
-    if transport.host == LOCAL:
-        return copy, ()
-    from comborun.remote.fetch import fetch_some
-
-    if not (fetched := fetch_some(transport, directory, copy)):
+    fetched = fetch(transport, directory, copy, options or EVERYTHING)
+    if not fetched.whole:
         return None
     (copy / COMPLETED).touch()
     return copy, fetched.skipped

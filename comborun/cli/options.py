@@ -14,7 +14,7 @@ import click
 from comborun.cli.terminal import program
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
-from comborun.remote.runs import Launch, Run, age_of_copy, bring, bring_some, choose, copy_of, list_runs, remembered
+from comborun.remote.runs import Launch, Run, age_of_copy, bring, choose, copy_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
     from comborun.grid import Grid
     from comborun.monitor.watch import Source
+    from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
     Command = Callable[..., Any]
+    Copy = tuple[Path, tuple[Skipped, ...]]
+    """where the records of a run are on this machine, and what could not be brought here"""
 
 SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
@@ -133,12 +136,10 @@ class Target:
             click.echo(f"Note: {harmless(sentence)}", err=True)
         return found.names
 
-    def bring(
-        self, most: int | None = None, tell: Callable[[int], object] = lambda _: None
-    ) -> tuple[Path, tuple[Skipped, ...]]:
-        """Where its records are on this machine, as new as on its host, and what could not be brought here.
+    def bring(self, options: FetchOptions | None = None) -> Copy:
+        """Its records on this machine, as new as on its host.
 
-        It is said where they are not as new, since the host does not answer. Raises HostError where there are none.
+        Where the host does not answer they are older, and that is said. Raises HostError where there are none.
         """
         if self.away:
             age = age_of_copy(self.transport.host, self.run, self.directory)
@@ -147,11 +148,15 @@ class Target:
             click.echo(f"! {harmless(self.away.message)}", err=True)
             click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
-        return bring(self.transport, self.run, self.directory, most, tell)
+        copy = bring(self.transport, self.run, self.directory, options)
+        assert copy  # a fetch that nobody watches is whole
+        return copy
 
-    def bring_some(self) -> tuple[Path, tuple[Skipped, ...]] | None:
+    def bring_some(self) -> Copy | None:
         """The same while somebody watches the host: what comes in seconds; None where that is not all."""
-        return bring_some(self.transport, self.run, self.directory)
+        from comborun.remote.fetch import FetchOptions
+
+        return bring(self.transport, self.run, self.directory, FetchOptions(watched=True))
 
     def command(self, verb: str, session: str = "") -> str:
         """A command about this run, or about a session of it, as the user can type it."""

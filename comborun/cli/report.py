@@ -114,7 +114,7 @@ def make_report(
 
 def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:
     """The videos of failed episodes, or of all, that are not on this machine yet."""
-    from comborun.remote.fetch import fetch_files
+    from comborun.remote.fetch import FetchOptions, fetch
     from comborun.reporter.collect import collect_run
 
     records = collect_run(source, dict(skipped)).records
@@ -124,7 +124,8 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
     if not wanted or target.transport.host == LOCAL:
         return
     with click.progressbar(length=len(wanted), label=f"{several(len(wanted), 'video')}", file=sys.stderr) as bar:
-        fetch_files(target.transport, target.directory, source, wanted, lambda come: bar.update(come - bar.pos))
+        options = FetchOptions(others=wanted, progress=lambda come: bar.update(come - bar.pos))
+        fetch(target.transport, target.directory, source, options)
 
 
 def show_skipped(skipped: Sequence[Skipped]) -> None:
@@ -173,8 +174,11 @@ def _collect(word: str, where: Where) -> tuple[Collected, Path]:
 
 def brought(target: Target, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
     """Where the records of a run are on this machine, and what could not be brought here."""
+    from comborun.remote.fetch import MOST, FetchOptions
+
     with working("bringing the records here") as tell:
-        return target.bring(most, lambda files: tell(several(files, "file")))
+        options = FetchOptions(most=MOST if most is None else most, progress=lambda files: tell(several(files, "file")))
+        return target.bring(options)
 
 
 def collected(target: Target) -> tuple[Collected, Path]:

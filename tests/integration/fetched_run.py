@@ -11,7 +11,7 @@ import pytest
 from box import put_library
 from recorded import queue_rows
 
-from comborun.remote.fetch import Fetched, fetch
+from comborun.remote.fetch import Fetched, FetchOptions, fetch
 from comborun.remote.transport import Completed, LocalTransport
 
 
@@ -98,4 +98,4 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def get(run: Run, mirror: Path, link: LocalTransport | None = None, **options: Any) -> Fetched:
-    return fetch(link or Link(), str(run.path), mirror, **options)
+    return fetch(link or Link(), str(run.path), mirror, FetchOptions(**options))

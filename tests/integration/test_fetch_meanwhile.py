@@ -16,7 +16,7 @@ from prefaced import Prefaced
 from comborun.errors import HostError
 from comborun.monitor.observe import ANSWER_S
 from comborun.remote import fetch as fetching
-from comborun.remote.fetch import Fetched, fetch_some
+from comborun.remote.fetch import Fetched
 from comborun.remote.mirror import Mirror
 from comborun.remote.transport import Completed
 
@@ -92,7 +92,7 @@ def test_who_watches_waits_seconds_for_records_and_each_time_brings_more(
     monkeypatch.setattr(fetching, "_WATCHED_S", 0.0)
     monkeypatch.setattr(fetching, "_QUICK_S", 0.0)
     times = 0
-    while fetch_some(Link(), str(run.path), mirror) is None:
+    while not get(run, mirror, watched=True).whole:
         held = len(contents(mirror))
         times += 1
         assert times < 20
@@ -109,16 +109,16 @@ def test_who_watches_gives_up_an_answer_as_soon_as_a_look_would(run: Run, mirror
             patience.append(options["timeout"])
             return super().run(script, *args, **options)
 
-    assert fetch_some(Slow(), str(run.path), mirror)
+    assert get(run, mirror, Slow(), watched=True).whole
     assert max(patience) <= ANSWER_S
 
 
 def test_who_watches_leaves_the_mirror_to_a_fetch_that_goes_on(run: Run, mirror: Path) -> None:
     link = Link()
     with Mirror(mirror).locked():
-        assert fetch_some(link, str(run.path), mirror) is None
+        assert not get(run, mirror, link, watched=True).whole
     assert not link.sent
-    assert fetch_some(link, str(run.path), mirror)
+    assert get(run, mirror, link, watched=True).whole
     assert contents(mirror) == run.files()
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError, UserError
-from comborun.remote.fetch import Fetched, fetch, mirror_directory
+from comborun.remote.fetch import Fetched, FetchOptions, fetch, mirror_directory
 from comborun.remote.mirror import Held, Piece, Skipped, parse_answer, request, safe_path
 from comborun.remote.transport import Completed
 from comborun.text import GIB, MIB
@@ -270,11 +270,11 @@ def test_a_mirror_that_cannot_be_written_is_the_users_to_mend(tmp_path: Path) ->
 def test_no_more_is_brought_than_the_user_allows_and_what_came_stays(tmp_path: Path) -> None:
     files = batch((ID, b"run-1\n"), (RESULT, b"x" * 9000))
     with pytest.raises(UserError, match=r"are more than .* next file is sessions/e_p/attempt-1/out/a.jsonl") as caught:
-        fetch(Host(stream(*files)), "/run", tmp_path, most=10_000)
+        fetch(Host(stream(*files)), "/run", tmp_path, FetchOptions(most=10_000))
     assert "--max-size" in caught.value.hint
     assert contents(tmp_path) == {"id": b"run-1\n"}
-    fetch(Host(stream(*files)), "/run", tmp_path, most=20_000)
-    fetch(Host(stream(*files)), "/run", tmp_path, most=20_000)  # what is there already is not counted twice
+    fetch(Host(stream(*files)), "/run", tmp_path, FetchOptions(most=20_000))
+    fetch(Host(stream(*files)), "/run", tmp_path, FetchOptions(most=20_000))
 
 
 def test_a_host_that_sends_small_files_for_ever_is_stopped(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_host_that_sends_small_files_for_ever_is_stopped(tmp_path: Path) -> No
             return Completed(0, stream(*batch(*files), more=True), b"")
 
     with pytest.raises(UserError, match="are more than"):
-        fetch(Endless(), "/run", tmp_path, most=MIB)
+        fetch(Endless(), "/run", tmp_path, FetchOptions(most=MIB))
     assert len(contents(tmp_path)) == MIB // 4096
 
 
@@ -302,7 +302,7 @@ def test_a_host_that_sends_the_same_file_for_ever_is_stopped(tmp_path: Path) -> 
             return Completed(0, stream(announced(RESULT, b"x", changed=self.count), more=True), b"")
 
     with pytest.raises(UserError, match="are more than"):
-        fetch(Restless(), "/run", tmp_path, most=MIB)
+        fetch(Restless(), "/run", tmp_path, FetchOptions(most=MIB))
 
 
 def test_some_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
