@@ -119,7 +119,7 @@ def tidy(setup: TrialSetup) -> None:
     done = program.run_packed(setup.transport, "runs", "abandoned", setup.root, timeout=30)
     for directory in () if done.code else program.answer(setup.transport, done):
         try:
-            if not stop(setup.transport, directory).clean:
+            if not stop(setup.transport, directory).done:
                 continue
         except HostError:
             continue
@@ -164,7 +164,7 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
         if not keep:
             abandon(setup, directory)
         stopped = stop(setup.transport, directory)
-        if stopped.clean and not keep:
+        if stopped.done and not keep:
             discard(setup, directory)
     except KeyboardInterrupt:
         warn(f"\nInterrupted again: what is left is in {directory}; the same command ends and removes it")
@@ -174,7 +174,7 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
         return
     if keep:
         warn(f"  what went wrong is in {directory}")
-    elif not stopped.clean:
+    elif not stopped.done:
         warn(f"not all sessions could be ended, and {directory} stays; the same command ends and removes it")
 
 

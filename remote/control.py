@@ -58,25 +58,18 @@ class Beginning(Enum):
 
 
 @dataclass(frozen=True)
-class StopResult:
-    """The output of a stop, a line per session, and whether all have ended."""
-
-    lines: tuple[str, ...]
-    clean: bool
-
-    @property
-    def sessions(self) -> tuple[str, ...]:
-        """Those that something was said of."""
-        matches = (_OF_SESSION.match(line) for line in self.lines)
-        return tuple(dict.fromkeys(found[1] for found in matches if found and found[1] not in _OF_ALL))
-
-
-@dataclass(frozen=True)
-class SteerResult:
-    """The output, a line per action, and whether anything was done."""
+class Reply:
+    """What an order printed, a line per session or action, and whether it was carried out."""
 
     lines: tuple[str, ...]
     done: bool
+    """of a stop: whether all have ended; of another order: whether anything was changed"""
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Those that the lines name."""
+        matches = (_OF_SESSION.match(line) for line in self.lines)
+        return tuple(dict.fromkeys(found[1] for found in matches if found and found[1] not in _OF_ALL))
 
 
 def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str, str] = os.environ) -> bytes:
@@ -145,7 +138,7 @@ def said_by_dispatcher(transport: Transport, directory: str) -> str:
     return done.text.strip() or done.complaint
 
 
-def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> StopResult:
+def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Reply:
     """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker.
 
     A run that an older version made is stopped by its own script.
@@ -154,10 +147,10 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
     if done.code == program.OLD_RUN:
         done = transport.run(_OLD_STOP, directory, *sessions, timeout=_STOP_S)
     program.refuse(transport, directory, done)
-    return StopResult(_lines(done), clean=done.code == 0)
+    return Reply(_lines(done), done=done.code == 0)
 
 
-def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> SteerResult:
+def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
     """Tell a run's dispatcher something; it need not live.
 
     Raises UserError where the run can't do it, HostError where the host can't write.
@@ -172,7 +165,7 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Stee
             f"nothing was changed on {transport.host}: {said}",
             "check its free disk space, and that the run is yours",
         )
-    return SteerResult(lines, done=done.code == 0)
+    return Reply(lines, done=done.code == 0)
 
 
 def tell_decided(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +180,7 @@ def tell_decided(transport: Transport, directory: str, decisions: str, not_neede
     return _lines(done)
 
 
-def send_test_notice(transport: Transport, directory: str) -> SteerResult:
+def send_test_notice(transport: Transport, directory: str) -> Reply:
     """Run the grid's command for notices once, now: its lines, and whether it ended with 0.
 
     Raises UserError when the grid names none.
@@ -196,7 +189,7 @@ def send_test_notice(transport: Transport, directory: str) -> SteerResult:
     lines = _lines(done)
     if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):
         raise UserError(lines[-1].removeprefix("control: "), "`notify: COMMAND` in the grid names a command")
-    return SteerResult(lines, done=done.code == 0)
+    return Reply(lines, done=done.code == 0)
 
 
 def _control(transport: Transport, directory: str, *words: str, stdin: bytes = b"") -> Completed:

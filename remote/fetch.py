@@ -37,8 +37,6 @@ KEPT_FREE = GIB // 2
 _BLOCK = 4096
 """bytes that the smallest file takes"""
 _TIMEOUT_S = 300.0
-_OVERHEAD = 32 * MIB
-"""what an answer may hold besides: names"""
 _TRIES = 3
 _WATCHED_S = 10.0
 """after which a fetch for somebody who watches stops, with at least one file"""
@@ -187,7 +185,6 @@ class _Fetching:
             str(self._limit),
             stdin=request(self._held, {**self._missing, **dict(self._again())}, part),
             timeout=_WATCHED_ANSWER_S if self._options.watched else _TIMEOUT_S,
-            limit=self._limit + _OVERHEAD,
             python=program.of_run(self._run_dir),
         )
         if not done.stdout.startswith(b"{"):

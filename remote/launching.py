@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun import __version__
 from comborun.again.amend import amend, check_rule, compare, read_as_before, read_otherwise
-from comborun.again.notes import change_lines, change_notes, cut_kept, policies_kept, rule_kept, taken_over
-from comborun.again.reading import reading_lines
+from comborun.again.notes import (
+    change_lines,
+    change_notes,
+    cut_kept,
+    policies_kept,
+    reading_lines,
+    rule_kept,
+    taken_over,
+)
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import control, slurm

@@ -16,7 +16,6 @@ import comborun
 from comborun.errors import HostError, UserError
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
 from comborun.rules.names import RunLayout
-from comborun.text import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,13 +160,12 @@ def run(
     *words: str,
     stdin: bytes = b"",
     timeout: float = 60.0,
-    limit: int = 64 * MIB,
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError where the host can't be reached or has no Python for it."""
     here = _here(transport, verb)
     if here and _is_ours(directory, verb) and _has_python(directory):
-        return here.call(partial(_verb, verb, directory, *words), stdin, timeout, limit)
-    done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout, limit=limit)
+        return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
+    done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout)
     return _told(transport, _checked(transport, done))
 
 
@@ -177,7 +175,6 @@ def run_packed(
     *words: str,
     stdin: bytes = b"",
     timeout: float = 60.0,
-    limit: int = 64 * MIB,
     python: Python = ANY,
 ) -> Completed:
     """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does.
@@ -185,7 +182,7 @@ def run_packed(
     On this machine they are there already.
     """
     if not python.named and (here := _here(transport, verb)):
-        return here.call(partial(_verb, verb, *words), stdin, timeout, limit)
+        return here.call(partial(_verb, verb, *words), stdin, timeout)
     local = transport.host == LOCAL
     if not local:
         modules = packed(verb)
@@ -194,7 +191,7 @@ def run_packed(
     loader = _HERE if local else _LOADER
     options = (loader, python.known or own, python.named, str(len(python.roots)), *python.roots)
     script = finder() + _PACKED
-    return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout, limit=limit))
+    return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout))
 
 
 _LOOKS = frozenset({"facts", "logs", "probe", "runs"})

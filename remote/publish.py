@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from comborun.again.amend import Amended, amendment, read_otherwise
-from comborun.again.reading import Rereading
+from comborun.again.notes import Rereading
 from comborun.bundle import bundle
 from comborun.errors import HostError
 from comborun.plan import Plan, Session

@@ -81,7 +81,7 @@ class LocalTransport:
         given = script.encode("utf-8", "surrogateescape") + b"\0" + stdin
         return _finish(lambda *streams: _bash(command, *streams), given, timeout, limit)
 
-    def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int) -> Completed:
+    def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
         """Run a function in a fork of this process: for what takes less time than the start of an interpreter."""
         return _finish(lambda *streams: Fork(work, *streams), stdin, timeout, limit)
 

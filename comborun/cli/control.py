@@ -11,7 +11,7 @@ from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
 from comborun.errors import UserError
 from comborun.monitor.explain import server_names
 from comborun.monitor.watch import once
-from comborun.remote.control import SteerResult, restart_dispatcher, send_test_notice, steer
+from comborun.remote.control import Reply, restart_dispatcher, send_test_notice, steer
 from comborun.remote.slurm import settle
 from comborun.text import harmless
 
@@ -137,7 +137,7 @@ def _go_on(source: Source) -> str:
     return settle(transport, view.directory) if view.plan.slurm else ""
 
 
-def _show(target: Target, steered: SteerResult, note: str = "", *, as_json: bool) -> int:
+def _show(target: Target, steered: Reply, note: str = "", *, as_json: bool) -> int:
     if as_json:
         answer({"run": target.run, "done": steered.done, "lines": list(steered.lines), "note": note or None})
     else:

@@ -95,10 +95,10 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
         return INTERRUPTED
     if as_json:
         ended = list(names or stopped.sessions)
-        answer({"run": target.run, "sessions": ended, "clean": stopped.clean, "lines": list(stopped.lines)})
+        answer({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.lines)})
     else:
         click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
-    return 0 if stopped.clean else SOME_DID_NOT
+    return 0 if stopped.done else SOME_DID_NOT
 
 
 def _answer_dry(order: _Order) -> int:
