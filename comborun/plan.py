@@ -202,7 +202,7 @@ class Plan:
         """Raises ValueError for a text that is no plan: it may come from a host."""
         try:
             data = json.loads(text)
-            plan: Self = _decoded(cls, {key: data[key] for key in data if key != "schema"})
+            plan: Self = decoded(cls, {key: data[key] for key in data if key != "schema"})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
@@ -211,7 +211,7 @@ class Plan:
         return plan
 
 
-def _decoded(kind: Any, data: Any) -> Any:
+def decoded(kind: Any, data: Any) -> Any:
     """What `json.loads` gave, as a value of an annotated type. Raises ValueError or TypeError for what is none."""
     decode, parts = _decoder(kind)
     return decode(parts, data)
@@ -236,19 +236,19 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
 
 def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
     kind, hints = known
-    return kind(**{key: _decoded(hints[key], value) for key, value in data.items()})
+    return kind(**{key: decoded(hints[key], value) for key, value in data.items()})
 
 
 def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:
-    return tuple(_decoded(kind, value) for value in _checked(list, data))
+    return tuple(decoded(kind, value) for value in _checked(list, data))
 
 
 def _decoded_row(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
-    return tuple(_decoded(kind, value) for kind, value in zip(kinds, _checked(list, data), strict=True))
+    return tuple(decoded(kind, value) for kind, value in zip(kinds, _checked(list, data), strict=True))
 
 
 def _decoded_option(kind: Any, data: Any) -> Any:
-    return None if data is None else _decoded(kind, data)
+    return None if data is None else decoded(kind, data)
 
 
 def _decoded_scalar(among: tuple[Any, ...], data: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -62,7 +62,7 @@ _MOST = 3
     help="Show how many episodes it takes to find a gap of so many percentage points.",
 )
 @json_option
-def plan(grid: GridChoice, where: Where, slurm: bool, script: str | None, gap: float | None, as_json: bool) -> None:
+def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: Any) -> None:
     """Show what a new run would do, in which order, and how. Changes nothing. Exits with 3 if Slurm refuses the jobs.
 
     \b
@@ -80,9 +80,10 @@ def plan(grid: GridChoice, where: Where, slurm: bool, script: str | None, gap: f
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
-    if script:
-        click.echo(_script(laid, script), nl=False)
+    if shown["script"]:
+        click.echo(_script(laid, shown["script"]), nl=False)
         return
+    gap: float | None = shown["gap"]
     power = _power(laid, gap)
     if as_json:
         expectation = {"expected": dataclasses.asdict(expected)} if expected else {}

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from comborun.monitor.status import Link, RunStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
 
-
 _MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
-
-
 _MIRROR_S = 60.0
 """between two fetches while somebody watches"""
 
@@ -136,32 +133,30 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
 
 
 def _look_once(target: Target, *, as_json: bool) -> int:
-    if target.away:
-        return _show_kept(target, target.away, as_json=as_json)
-    source = target.source()
-    view, seen = source.view, once(source)
-    if view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(target).look())
-    if seen.finished:
-        seen = as_reported(seen, copy_of(target.transport.host, target.run, target.directory), view.number)
+    seen = _saved_status(target, target.away) if target.away else _status_now(target)
     if as_json:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
-    return exit_code(seen)
+    return target.away.exit_code if target.away else exit_code(seen)
 
 
-def _show_kept(target: Target, away: HostError, *, as_json: bool) -> int:
-    """Show the saved status of a run with its age. Raises HostError if there is none."""
+def _status_now(target: Target) -> RunStatus:
+    source = target.source()
+    seen = once(source)
+    if source.view.plan.stop_early and seen.recorded and not seen.finished:
+        seen = replace(seen, undecided=StopEarly(target).look())
+    if not seen.finished:
+        return seen
+    return as_reported(seen, copy_of(target.transport.host, target.run, target.directory), source.view.number)
+
+
+def _saved_status(target: Target, away: HostError) -> RunStatus:
+    """The status as it was last seen, with its age. Raises HostError if none is saved."""
     kept = last_look(target.transport.host, target.run, target.directory)
     if kept is None:
         raise away
-    seen = last_seen(kept, away.message.split("\n")[0], Clock())
-    if as_json:
-        click.echo(to_json(seen))
-    else:
-        show_once(Console(highlight=False), seen)
-    return away.exit_code
+    return last_seen(kept, away.message.split("\n")[0], Clock())
 
 
 def exit_code(seen: RunStatus) -> int:

@@ -7,12 +7,12 @@ what was measured of another command is never taken for this one's.
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.errors import UserError
+from comborun.plan import decoded
 from comborun.planner.knowledge import Knowledge, Level, Pace, pace_key
 
 if TYPE_CHECKING:
@@ -92,23 +92,14 @@ class Calibration:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what no calibration says."""
-        combos = tuple(Measured(**entry) for entry in data["combos"])
-        steps = tuple(Step(**entry) for entry in data["steps"])
-        found = cls(**{**data, "gpus": tuple(map(str, data["gpus"])), "combos": combos, "steps": steps})
-        parts: tuple[Measured | Step | Calibration, ...] = (found, *combos, *steps)
-        for part in parts:
-            _check_numbers(part)
-        if any(step.speed <= 0 or step.at_once < 1 for step in steps):
+        found: Self = decoded(cls, dict(data))
+        parts: tuple[Any, ...] = (found, *found.combos, *found.steps)
+        numbers = [value for part in parts for value in vars(part).values() if isinstance(value, int | float)]
+        if min(numbers) < 0:
+            raise ValueError(f"{min(numbers)} is below 0")
+        if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):
             raise ValueError("sessions side by side that did nothing")
         return found
-
-
-def _check_numbers(part: Measured | Step | Calibration) -> None:
-    for one in fields(part):
-        if one.type in {"int", "float"} or (one.type == "float | None" and getattr(part, one.name) is not None):
-            value = getattr(part, one.name)
-            if not math.isfinite(value) or value < 0:
-                raise ValueError(f"{one.name} is {value}")
 
 
 def calibration_path(grid: Path) -> Path:

@@ -51,7 +51,7 @@ def test_stopping_a_run_that_is_gone_is_told() -> None:
     with pytest.raises(UserError, match="is no run directory"):
         stop(StagedHost([Completed(251, b"", b"")]), DIRECTORY)
     left = stop(StagedHost([Completed(1, b"maze_good: pid 7 survives\n", b"")]), DIRECTORY)
-    assert (left.clean, left.lines) == (False, ("maze_good: pid 7 survives",))
+    assert (left.done, left.lines) == (False, ("maze_good: pid 7 survives",))
 
 
 def test_a_notice_ends_as_the_users_command_does_whatever_its_code() -> None:
