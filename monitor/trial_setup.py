@@ -14,9 +14,8 @@ from comborun.monitor.watch import Clock, Source, backoff
 from comborun.planner import lay_out
 from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
-from comborun.remote.grids import with_policies
+from comborun.remote.grids import complaint, question, with_policies
 from comborun.remote.host import ask, check
-from comborun.remote.preflight import complaint, question
 from comborun.remote.publish import Draft, publish
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL

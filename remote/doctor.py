@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.preflight import folder_of, question
+from comborun.remote.grids import folder_of, question
 from comborun.rules.findings import Finding, Level, graded
 from comborun.rules.names import DEFAULT_ROOT
 

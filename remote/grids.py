@@ -1,27 +1,47 @@
-"""Reads a grid, with checks that need a machine: whether bash can parse its setup, and which files are policies."""
+"""Reads a grid with checks that need a machine, and finds what it needs on its host.
+
+bash parses its setup, a glob finds its policies, and its text shows folders, programs and files that have to be there.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+import shlex
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from comborun.errors import GridError, HostError, Problem, UserError
 from comborun.grid import Grid, load_grid
 from comborun.page import says_something
 from comborun.planner import absent_gpus
-from comborun.policy_files import Match, named
+from comborun.policy_files import CHECKPOINT, Match, named
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from comborun.grid import SettingKeys
+    from comborun.grid.axes import Axis, Combo
     from comborun.policy_files import PolicyGlob
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
 
 _MOST = 2000
 """files that one glob may find"""
+_SUFFIXES = re.compile(
+    r"\.(py|sh|bash|pt|pth|ckpt|safetensors|onnx|ya?ml|toml|cfg|ini|json|usda?|xml|urdf|zip|np[yz]|pkl|h5|hdf5|bin|tar)"
+)
+"""of files that a command reads"""
+_SCRIPTS = (".py", ".sh", ".bash")
+_WRITTEN = re.compile(r"out|log|save|record|result|dump|video|report|tmp|cache|write", re.IGNORECASE)
+"""in an option that names what is made"""
+_OPEN = set("{}$`*?;|&<>()")
+"""a word with one of these is known on the host only, when the session starts"""
+_PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
+_CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 
 
 def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
@@ -74,3 +94,90 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     if done.code:
         raise HostError(f"{transport.host} can't look for {glob}", done.complaint)
     return tuple(Match(pattern, path, folder) for pattern, path, folder in program.answer(transport, done))
+
+
+# What it needs there, as far as its text shows it
+
+
+def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
+    """For comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
+    combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
+    files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
+    asked = {
+        "windows": windows,
+        "root": grid.root,
+        "grid": grid.name,
+        "checkpoints": {one: path for one, path in files if path},
+    }
+    return json.dumps({**asked, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
+
+
+def _checkpoint(policy: Axis) -> str:
+    """The file of a policy: its attribute `checkpoint`, else the first one that is a path."""
+    values = [policy.attributes.get(CHECKPOINT, ""), *policy.attributes.values()]
+    return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
+
+
+def complaint(lines: Sequence[str], host: str) -> str:
+    """All of them, one a line; a single one stands in the first."""
+    if len(lines) == 1:
+        return f"{host} is not ready for this grid: {lines[0]}"
+    return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
+
+
+def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
+    settings = combo.settings
+    folder = folder_of(settings, grid, local=local)
+    inside = settings.container is not None  # its program and files are in an image
+    words = [] if inside else _words(settings.command, combo)
+    return {
+        "folder": "" if inside or _shipped(folder or "", grid) else folder or "",
+        "setup": settings.setup,
+        "conda": [] if inside else _CONDA.findall(settings.setup),
+        "program": words[0] if words and _known(words[0]) and not _shipped(words[0], grid, folder) else "",
+        "files": [path for path in dict.fromkeys(_files(words, combo)) if not _shipped(path, grid, folder)],
+    }
+
+
+def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:
+    """Where its command runs; None where that is not known."""
+    workdir = settings.workdir.folder or settings.workdir.link_from or ("." if local else "{run}")
+    if "{" in workdir:
+        return None
+    if workdir.startswith(("/", "~")):
+        return workdir
+    return str((grid.path.parent / workdir).resolve()) if local else None
+
+
+def _words(command: str, combo: Combo) -> list[str]:
+    def value(match: re.Match[str]) -> str:
+        axis = combo.policy if match[1] == "policy" else combo.environment
+        return str(axis.attributes.get(match[2], match[0])) if match[2] else axis.name
+
+    try:
+        return [_PLACEHOLDER.sub(value, word) for word in shlex.split(command)]
+    except ValueError:
+        return []
+
+
+def _known(word: str) -> bool:
+    return not set(word) & _OPEN
+
+
+def _files(words: Sequence[str], combo: Combo) -> Iterator[str]:
+    """Files that the command reads: what ends as one, and absolute paths of the policy's attributes."""
+    attributes = set(map(str, combo.policy.attributes.values()))
+    for number, word in enumerate(words):
+        option, _, value = word.rpartition("=")
+        option = option or (words[number - 1] if number and words[number - 1].startswith("-") else "")
+        if not _known(value) or value.startswith("-") or _WRITTEN.search(option):
+            continue
+        absolute, suffix = value.startswith(("/", "~/")), PurePosixPath(value).suffix
+        if (absolute and value in attributes) or (absolute and _SUFFIXES.fullmatch(suffix)) or suffix in _SCRIPTS:
+            yield value
+
+
+def _shipped(path: str, grid: Grid, folder: str | None = "") -> bool:
+    """Whether `sync` brings it."""
+    place = path if path.startswith(("/", "~")) else f"{folder}/{path}"
+    return any(PurePosixPath(place).is_relative_to(one.to) for one in grid.shipped)

@@ -19,13 +19,11 @@ from comborun.again.notes import (
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import control, slurm
-from comborun.remote.grids import host_warnings, with_policies
+from comborun.remote.grids import complaint, host_warnings, question, with_policies
 from comborun.remote.host import ask, check
 from comborun.remote.knowledge import laid_out, measured_notes
-from comborun.remote.preflight import complaint, question
 from comborun.remote.program import Python
-from comborun.remote.provenance import provenance
-from comborun.remote.publish import Draft, publish, reread
+from comborun.remote.publish import Draft, provenance, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
 from comborun.remote.shipping import deliver, digest_of, lines, survey

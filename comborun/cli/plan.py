@@ -18,10 +18,9 @@ from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
 from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
-from comborun.remote.grids import host_warnings, with_policies
+from comborun.remote.grids import complaint, host_warnings, question, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
-from comborun.remote.preflight import complaint, question
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, size_text, survey
 from comborun.remote.slurm import consult, refusal

@@ -9,8 +9,8 @@ import pytest
 from desk import Desk, desk
 
 from comborun.grid import parse_grid
+from comborun.remote.grids import question
 from comborun.remote.host import ask
-from comborun.remote.preflight import question
 from comborun.remote.transport import LocalTransport
 
 __all__ = ["desk"]
