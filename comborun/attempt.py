@@ -82,7 +82,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """`attempt-N/end`: how the attempt ended. `code` is None when nobody saw the command exit."""
+    """`attempt-N/end`: how the attempt ended. `code` is None if no supervisor saw the command exit."""
 
     attempt: int
     started: float | None
@@ -265,7 +265,7 @@ class EpisodeRecord:
 
     @property
     def source(self) -> str:
-        """file:line, for people who look for it"""
+        """file:line, for people"""
         return f"{self.path}:{self.line}" if self.line else self.path
 
     @property

@@ -55,6 +55,6 @@ class GridError(UserError):
 
 
 class HostError(UserError):
-    """The host can't be reached, or it could not do what it was asked."""
+    """The host can't be reached, or could not carry out a request."""
 
     exit_code = 3

@@ -137,7 +137,7 @@ class EvidenceRules:
 
     @property
     def beside_records(self) -> str:
-        """What it asks for besides records, in words; empty where that is nothing."""
+        """The evidence that it needs besides records, in words; empty if none."""
         line = (f"a line of the log like '{self.line}'",) if self.line else ()
         return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
 

@@ -76,7 +76,7 @@ class Session:
     """it takes {first_episode} too, so it can do any range"""
     flag: Flag = ""
     request: Request = NOTHING
-    """beside the GPUs; how much is asked changes nothing of the work"""
+    """beside the GPUs; the amounts change nothing of the work"""
     pin: PinMode = "cvd"
     expected_s: int = 0
     """how long it is thought to take; 0: unknown"""
@@ -111,7 +111,7 @@ class Limits:
     stagger: float
     """seconds between two starts, at least"""
     attempts: int
-    """automatic starts of one session, including the first, since a user last asked for it"""
+    """automatic starts of one session, including the first, since a user last started it"""
     breaker: int = 3
     """failures of one class in a row after which a GPU or the host gets no more starts; 0: off"""
     fail_fast: int = 0
@@ -171,7 +171,7 @@ class Plan:
     cpus: int = 0
     """cores that sessions may be promised, in all; 0: unknown"""
     slurm: Slurm | None = None
-    """how Slurm is asked, where it starts the sessions; None: the run's own dispatcher does"""
+    """the requests to Slurm, if it starts the sessions; None: the run's own dispatcher does"""
     stop_early: StopRule | None = None
     """as the run's manifest has it: fixed before the first episode"""
     servers: tuple[Server, ...] = ()
@@ -219,7 +219,7 @@ def decoded(kind: Any, data: Any) -> Any:
 
 @cache
 def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
-    """A function for a type, and what it needs to know of the type."""
+    """A decoder for a type, and its first argument."""
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _decoded_object, (kind, get_type_hints(kind))

@@ -157,7 +157,7 @@ class Card:
     total: int | None = None
     """MiB"""
     used: int | None = None
-    """MiB, when the host was asked"""
+    """MiB, at the time of the probe"""
     driver: str = ""
 
 
@@ -190,10 +190,10 @@ class HostFacts:
     """one for each of `gpus`"""
 
     available: int | None = None
-    """available bytes of main memory when the host was asked; None: unknown"""
+    """available bytes of main memory at that time; None: unknown"""
 
     gpu_trouble: str = ""
-    """what was wrong with nvidia-smi when the host was asked, as a clause; `gpus` may then lack some or all"""
+    """the problem with nvidia-smi, as a clause; `gpus` may then lack some or all"""
 
     python: str = ""
     """the interpreter that the host program runs with"""

@@ -84,7 +84,7 @@ class Server:
     restarts: int = DEFAULT_RESTARTS
     """in a row, after it has ended by itself or was ended for its health"""
     digest: str = ""
-    """of what it runs: a part of the work of every session that asks it"""
+    """of its command: a part of the work of every session that uses it"""
 
     @property
     def resources(self) -> Request:
@@ -98,7 +98,7 @@ def variable(name: str, field: str = "") -> str:
 
 
 def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
-    """Those of `servers` whose variables stand in what a session runs."""
+    """Those of `servers` whose variables a session's command uses."""
     commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
@@ -109,7 +109,7 @@ class Instance(NamedTuple):
 
     name: str
     gpu: int | None
-    """whose sessions it serves; None: it is the only one"""
+    """the GPU whose sessions it serves; None: it is the only one"""
     server: Server
 
     @property

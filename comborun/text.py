@@ -61,12 +61,12 @@ _VARIES = re.compile(r"'[^']*'|\d[\d, -]*")
 
 
 def shape(sentence: str) -> str:
-    """What it has in common with those that differ in numbers and quoted names alone."""
+    """The sentence without its numbers and quoted names."""
     return _VARIES.sub("", sentence)
 
 
 def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:
-    """Sentences of several places: those that differ in numbers and quoted names alone are one, with a count."""
+    """Sentences of several places; those of the same shape become one, with a count."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, what in sentences:
         groups.setdefault(shape(what), []).append((where, what))

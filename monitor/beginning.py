@@ -27,7 +27,7 @@ _SMOKE_INTERVAL_S = 2.0
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
-    """Wait a while for the first session; what it waits for, such as `waits for GPU memory: ...`, or nothing.
+    """Wait a while for the first session. Returns what it waits for, such as `waits for GPU memory: ...`, or nothing.
 
     Raises UserError when the run was halted before a session began, or none begins and nothing is waited for.
     `options` is what a command needs to find the host.
@@ -44,7 +44,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     refuse_ended(status)
     if waits := first_wait(view, history, status):
         return waits
-    if beginning is Beginning.WAITS:  # what it waited for is there since, and it starts
+    if beginning is Beginning.WAITS:  # what it waited for has come meanwhile, and it starts
         return await_beginning(transport, directory, options)
     raise UserError(
         f"no session of {directory} has begun within {first_s():g} seconds",
@@ -86,7 +86,7 @@ def first_wait(view: RunView, history: History, status: RunStatus) -> str:
 
 
 def _first(status: RunStatus) -> SessionStatus | None:
-    """Whose wait tells the most: what a smoke test holds back comes after its own sessions."""
+    """The queued session whose wait says most: the smoke test's own sessions come before those that it holds back."""
     if status.dispatcher is None and status.hold is None:
         return None
     there = [one for one in status.sessions if one.life is Life.QUEUED]
@@ -96,7 +96,7 @@ def _first(status: RunStatus) -> SessionStatus | None:
 
 
 def lacking(transport: Transport, directory: str) -> str:
-    """A sentence about what has not been done; empty where all has."""
+    """A sentence about missing episodes; empty if there are none."""
     return lacking_sentence(once(Source(transport, load_run(transport, directory))))
 
 

@@ -58,7 +58,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     moment = snapshot.now if now is None else now
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
-    # on Slurm nodes restart one by one, and each session tells of its own
+    # on Slurm nodes restart one by one, and each session says so itself
     event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
     ended_by_host = event.sessions if event else ()
     finished = _finished(snapshot, history)
@@ -254,7 +254,7 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 
 
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
-    """Its records, or while it runs what its log tells (not if some rows don't count); None: unknown."""
+    """Its records, or while it runs the count from its log (not if some rows don't count); None: unknown."""
     parts = _chain(session, attempts)
     if counts and (attempts[-1].end or counts.why):
         done = counts.records

@@ -20,7 +20,7 @@ from comborun.rules.names import AFTER, RUN
 from comborun.rules.words import Completeness
 
 TAIL = 400
-"""bytes of a log's end that are asked for: enough for a line and what a progress bar wrote over it"""
+"""bytes requested from the end of a log: enough for a line and the progress bar drawn over it"""
 LONG_TAIL = 4096
 """the same if a pattern looks for progress in it; the probe sends less when many sessions run"""
 LONGEST_TAIL = 16384
@@ -145,7 +145,7 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
 
 
 def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
-    """What its log tells, including this look; `late`: this is the first look at the run."""
+    """The progress in its log, including this look; `late`: this is the first look at the run."""
     begin, rules = one.begin, session.progress
     first, count = (begin.first, begin.count) if begin and begin.count else (session.first, session.count)
     workload = Workload(first - session.results.base, count)

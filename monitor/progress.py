@@ -41,7 +41,7 @@ class Observation(NamedTuple):
     age: float = 0.0
     """seconds since its attempt began"""
     late: bool = False
-    """the first look, at a log whose beginning it did not show"""
+    """this is the first look, and it did not show the beginning of the log"""
 
 
 ALL_SEEN = Observation()
@@ -52,9 +52,9 @@ class Counter:
     """The progress of one attempt, from its log so far."""
 
     done: int | None = None
-    """episodes (or steps) of this attempt; None when it tells nothing"""
+    """episodes (or steps) of this attempt; None if the log shows none"""
     doubted: bool = False
-    """it looked like a count of episodes and was none"""
+    """it looked like a count of episodes and was not one"""
     passed: int = 0
     """parts of a bar that starts again, at least"""
     at: int | None = None

@@ -35,13 +35,13 @@ class SavedLook:
 
     view: RunView
     answer: bytes
-    """of the probe, when it asked for everything"""
+    """of a probe that requested everything"""
     at: float
     """seconds since 1970, on this machine's clock"""
 
 
 def is_due(view: RunView, *, done: bool = False) -> bool:
-    """Whether the next look should ask for everything, so that it can be saved; `done`: it is the last one."""
+    """Whether the next look should request everything, so that it can be saved; `done`: it is the last one."""
     if view.host == LOCAL:
         return False
     try:

@@ -20,7 +20,7 @@ from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
 
 _PARTS = 10
-"""how often the progress of the whole run is told"""
+"""how often the progress of the whole run is printed"""
 
 
 class Screen(ABC):

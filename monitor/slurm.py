@@ -77,7 +77,7 @@ class Task:
 
     @property
     def held(self) -> bool:
-        """Whether it waits for somebody to release it."""
+        """Whether it waits for a release."""
         return self.pending and is_held(self.reason)
 
     @property
@@ -104,7 +104,7 @@ class Scheduler:
     """when it last answered; None: never"""
     answered: bool = True
     why: str = ""
-    """what it said instead of an answer"""
+    """its message instead of an answer"""
 
 
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:

@@ -139,7 +139,7 @@ class HostUse:
     disk: Space | None = None
     """of the file system of the run"""
     gpus: tuple[Gpu, ...] = ()
-    """asked for only where the run uses any"""
+    """empty unless the run uses GPUs"""
 
 
 UNKNOWN_USE = HostUse()
@@ -162,7 +162,7 @@ class Attempt:
     wrong_gpu: str = ""
     """`GPU:MiB,GPU:MiB` that its processes held, if some of it lay on a GPU that was not granted"""
     live: Counts = field(default_factory=Counts)
-    """what its result files show while it runs"""
+    """counts of its result files while it runs"""
     log_size: int = 0
     log_changed: float | None = None
     tail: bytes = b""
@@ -212,7 +212,7 @@ class RunFacts:
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""
     again: Mapping[str, int] = field(default_factory=dict)
-    """session -> the attempt after which a person asked for another one"""
+    """session -> the attempt after which a user requested another one"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +242,7 @@ class Fields:
         self.there = isinstance(value, dict)
 
     def as_a(self, kind: type[Value], **keys: str) -> Value:
-        """A dataclass whose fields have the names of the keys, or are renamed in `keys`; unknown ones are left out."""
+        """A dataclass whose fields are named like the keys; `keys` maps the others. Unknown values are left out."""
         readers = {
             "str": self.text,
             "bool": self.flag,

@@ -73,7 +73,7 @@ class SessionStatus:
     done: int | None = None
     """episodes (or steps) that its records or its log tell of, at most those planned; None when neither tells"""
     recorded: int | None = None
-    """those whose record has a verdict; None when the program leaves no records that can be counted yet"""
+    """those whose record has a verdict; None if the program leaves no records that can be counted yet"""
     successes: int | None = None
     """of those with a verdict"""
     first: int = 0
@@ -172,16 +172,16 @@ class RunStatus(RunFacts):
     hint: str = ""
     """what to do, for example when nothing starts any more"""
     notify_problem: str = ""
-    """told if the grid's notify command did not take the latest notice"""
+    """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""
     link: Link = UP
     server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """server -> what its start waits for"""
+    """server -> what delays its start"""
 
     @property
     def abandoned(self) -> bool:
-        """Whether its dispatcher is gone before the end, though nobody stopped or held the run."""
+        """Whether its dispatcher is gone before the end, though the run was not stopped or held."""
         held = self.stopped or self.hold is not None
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
@@ -227,7 +227,7 @@ class RunStatus(RunFacts):
 
     @property
     def recorded(self) -> int:
-        """Of those sessions whose successes are known."""
+        """Records of the sessions whose successes are known."""
         return sum(session.recorded or 0 for session in self.proper if session.successes is not None)
 
     @property

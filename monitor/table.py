@@ -296,7 +296,7 @@ def _sum(gpus: Sequence[Gpu]) -> Text:
 
 
 def server_line(server: Server, now: float | None, waits: str, width: int) -> Text:
-    """One model server; `waits` is what it waits for."""
+    """One model server; `waits` says what delays its start."""
     name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
     line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))
     line.append(f" {server_words(server, now)}")

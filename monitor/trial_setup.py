@@ -105,7 +105,7 @@ def uncut(grid: Grid) -> Grid:
 
 
 def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Plan:
-    """One session for each combo, as if there were a GPU for each that is asked for."""
+    """One session for each combo, as if the host had every requested GPU."""
     if grid.policy_glob:
         grid = with_policies(grid, connect(grid.host))
     most = max((combo.settings.gpus for combo in grid.combos), default=0)
@@ -114,7 +114,7 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
 
 
 def tidy(setup: TrialSetup) -> None:
-    """End and remove what nobody wants any more."""
+    """End and remove abandoned trial runs."""
     done = program.run_packed(setup.transport, "runs", "abandoned", setup.root, timeout=30)
     for directory in () if done.code else program.answer(setup.transport, done):
         try:
@@ -128,12 +128,12 @@ def tidy(setup: TrialSetup) -> None:
 
 
 def abandon(setup: TrialSetup, directory: str) -> None:
-    """Nobody wants this run any more: the next one of its kind removes it."""
+    """Mark this run as abandoned: the next one of its kind removes it."""
     _note(setup, directory, "abandon")
 
 
 def discard(setup: TrialSetup, directory: str) -> None:
-    """Remove a run, with what it has promised, when its dispatcher has left."""
+    """Remove a run and its leases once its dispatcher has left."""
     _note(setup, directory, "discard")
 
 
@@ -142,7 +142,7 @@ def _note(setup: TrialSetup, directory: str, verb: str) -> None:
 
 
 def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[str, History], None]) -> Done:
-    """Run `plan` to its end; `look` hears of each look. What is left of an interrupted run is ended."""
+    """Run `plan` to its end; `look` is called after each look. An interrupted run is stopped."""
     draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
     directory = publish(setup.transport, draft, "new").directory
     try:
@@ -185,7 +185,7 @@ class _Watch:
     plan: Plan
     directory: str
     idle_since: float | None = None
-    """on the clock's elapsed(); None: something runs, or nobody has looked"""
+    """on the clock's elapsed(); None: something runs, or no look was made"""
     told: set[str] = field(default_factory=set)
 
     def to_the_end(self, look: Callable[[str, History], None]) -> History:

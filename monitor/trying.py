@@ -116,7 +116,7 @@ def _names(combo: Combo) -> tuple[str, str, str]:
 
 
 def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> TryResult:
-    """Run the setup's only combo and look at what it left; `running` hears how long it has run, and its last line.
+    """Run the setup's only combo and look at its files; `running` gets its run time and its last line.
 
     A command that can't be told to do so few episodes does all of them.
     """

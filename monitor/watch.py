@@ -271,7 +271,7 @@ def pause(interval: float, calm: float, due: float | None) -> float:
 
 
 def backoff(interval: float, failures: int, chance: float) -> float:
-    """Seconds until a host that doesn't answer is asked again: soon, then less often.
+    """Seconds until the next try with a host that doesn't answer: few, then more.
 
     `chance` is a random number from 0 to 1; the pause is between a half and the whole of 2, 4, 8 ... seconds.
     """

@@ -50,14 +50,14 @@ class HostNeeds:
     python: str = ""
     """its `host_python`"""
     named: bytes = b""
-    """what it names, for comborun/host/preflight.py"""
+    """paths and programs that it names, for comborun/host/preflight.py"""
 
 
 NOTHING_MORE = HostNeeds()
 
 
 def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = NOTHING_MORE) -> Examination:
-    """Have a host look at itself. Raises HostError when it can't answer."""
+    """Let a host examine itself. Raises HostError if it can't answer."""
     asked = time.time()
     words = (root, ",".join(wanted.programs), *wanted.files)
     python = program.Python(named=wanted.python, roots=(root,))
@@ -79,7 +79,7 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
-    """How far the host's clock is off, as NTP computes it; the way there and back can't be told apart."""
+    """How far the host's clock is off, as NTP computes it: both directions are taken to be equally fast."""
     off = ((begin - asked) + (end - answered)) / 2
     doubt = max(0.0, (answered - asked) - (end - begin)) / 2
     beyond = abs(off) - doubt

@@ -39,7 +39,7 @@ _BLOCK = 4096
 _TIMEOUT_S = 300.0
 _TRIES = 3
 _WATCHED_S = 10.0
-"""after which a fetch for somebody who watches stops, with at least one file"""
+"""after which a fetch beside a live table stops, with at least one file"""
 _WATCHED_ANSWER_S = 20.0
 """the deadline of an answer to it: a host that is gone must not be noticed later than by a look"""
 _WATCHED_LIMIT = LIMIT // 32
@@ -72,7 +72,7 @@ class FetchOptions:
     limit: int = LIMIT
     most: int = MOST
     watched: bool = False
-    """somebody watches the run meanwhile: stop after seconds, and do not wait for another fetch into the same mirror"""
+    """a live table is shown meanwhile: stop after some seconds, and do not wait for another fetch into the mirror"""
     others: Collection[PurePosixPath] = ()
     """output files of attempts that are no results, such as videos"""
     progress: Callable[[int], object] = lambda _: None
@@ -130,7 +130,7 @@ class _Fetching:
         self._skipped: dict[Skipped, None] = {}
 
     def run(self) -> Fetched:
-        """Ask until the host has no more; for somebody who watches a few seconds, until a whole file is there."""
+        """Ask until the host has no more; beside a live table for a few seconds, but until one file is whole."""
         begun, more, late = time.monotonic(), True, False
         try:
             while more and not late:

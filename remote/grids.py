@@ -55,7 +55,7 @@ def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
 
 
 def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """What of a grid the host can't do, though it can do the rest."""
+    """Parts of a grid that the host can't do, though it can do the rest."""
     absent = absent_gpus(grid, host)
     if not absent:
         return ()
@@ -96,7 +96,7 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     return tuple(Match(pattern, path, folder) for pattern, path, folder in program.answer(transport, done))
 
 
-# What it needs there, as far as its text shows it
+# What the text of a grid shows that it needs there
 
 
 def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:

@@ -83,12 +83,12 @@ def _trouble(gpus: Mapping[str, Any]) -> str:
 
 
 def _mebibytes(text: str) -> int | None:
-    """`[N/A]` is not told."""
+    """None for `[N/A]`."""
     return int(text) if text.isdecimal() else None
 
 
 def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
-    """Raise HostError when sessions can't run on this host: programs are missing, or secrets that it was asked for.
+    """Raise HostError when sessions can't run on this host: programs are missing, or secrets that the grid needs.
 
     A login node of a cluster, whose sessions run elsewhere, needs no `windows`.
     """

@@ -49,7 +49,7 @@ def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
 
 
 def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """What a new run goes by that the grid doesn't say: a sentence, where something was measured."""
+    """A sentence about measured values that a new run uses because the grid gives none."""
     if plan.slurm:  # a login node may have no GPUs at all, so the grid is not laid out for it
         return ()
     known = known_of(grid, host)
@@ -63,7 +63,7 @@ def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
 
 
 def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None = None, *, slurm: bool) -> Plan:
-    """The plan for the engine that was asked for; without `known`, with all that is."""
+    """The plan for the wanted engine; without `known`, with everything that is known."""
     if slurm:
         return lay_out_on_slurm(grid, host, shipped)
     return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)
@@ -93,7 +93,7 @@ def _pace(ends: Sequence[End]) -> Pace:
 
 
 def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
-    """The latest ones whose records are here."""
+    """The latest runs whose records are on this machine."""
     launches = {one.run: one for one in reversed(remembered()) if (one.host, one.grid) == (host, grid)}
     count = 0
     for launch in launches.values():

@@ -304,7 +304,7 @@ _ANEW = "the grid has changed, and the records of these combos would no longer c
 
 
 def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
-    """What becomes of combos whose records would no longer count: as asked for, else as the user confirms."""
+    """What becomes of combos whose records would no longer count: the option's value, else the user's answer."""
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
@@ -337,7 +337,7 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
 
 
 def _slots(request: Request, launched: Launched) -> int | None:
-    """Sessions at once; None leaves them as they are, which may be as somebody set them meanwhile."""
+    """Sessions at once; None leaves the number as it is, since a user may have changed it."""
     found, parallel = launched.publication.found, launched.plan.limits.parallel
     if request.parallel or launched.plan.slurm:
         return request.parallel

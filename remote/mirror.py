@@ -135,7 +135,7 @@ def request(
     again: Mapping[PurePosixPath, Literal["whole", "skip"]],
     part: tuple[Piece, int] | None = None,
 ) -> bytes:
-    """Standard input for the host. `part` is what announced a file of which only so many bytes have come."""
+    """Standard input for the host. `part` is what announced an unfinished file, and how many bytes of it are here."""
     first, come = part or (None, 0)
     document = {
         "have": {str(path): at for path, at in held.items()},
@@ -244,7 +244,7 @@ class Mirror:
         return Draft(target, piece)
 
     def _make_way(self, folder: Path) -> None:
-        """A result that was a file may be a folder now: what it was stays, under a hidden name."""
+        """A result that was a file may be a folder now: the old file stays, under a hidden name."""
         for place in (folder, *folder.parents):
             if place == self.directory:
                 return

@@ -142,7 +142,7 @@ class Python:
     named: str = ""
     """`host_python` of the grid: no other one will do"""
     roots: tuple[str, ...] = ()
-    """folders whose runs remember one"""
+    """folders of runs that remember an interpreter"""
 
 
 ANY = Python()

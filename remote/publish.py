@@ -137,7 +137,7 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
 
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:
-    """Add sessions to a run whose newest plan, with its number, is `before`. False: it is another one by now."""
+    """Add sessions to a run whose newest plan, with its number, is `before`. False: the plan has changed since."""
     plan = replace(before[0], sessions=(*before[0].sessions, *added))
     found = ExistingRun(*before, before[0].digest, ended=False, whole=False, held=False)
     publication = Publication("resumed", PurePosixPath(directory).name, directory, found)

@@ -89,7 +89,7 @@ class Listing:
     seen: float | None = None
     """when, on this machine's clock: seconds since 1970; None: never"""
     complaint: str = ""
-    """why the host could not be asked now; empty if it answered"""
+    """why the host did not answer now; empty if it did"""
 
 
 def _number(text: str | None) -> float | None:
@@ -105,7 +105,7 @@ def _memory(name: str = "launches.jsonl") -> Path:
 
 
 def remember(launch: Launch) -> None:
-    """Keep in mind where a run is. A laptop that can't write its memory still launches."""
+    """Remember where a run is. A laptop that can't write its memory still launches."""
     import jsonlines  # slow to import, and only a launch writes
 
     path = _memory()
@@ -164,7 +164,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
 def list_everywhere(
     hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
 ) -> tuple[Listing, ...]:
-    """The runs on many hosts, all asked at once. What a host last answered is kept for when it does not."""
+    """The runs on many hosts, listed at the same time. The last list of a host is kept for when it does not answer."""
     from concurrent.futures import ThreadPoolExecutor
 
     kept = _last_listings()

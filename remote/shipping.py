@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
 _KEPT_MODE = 0o755
-"""nobody else may write what was shipped"""
+"""only the owner may write shipped files"""
 _SLOWEST = 50_000
 """bytes per second; a link that is slower than this counts as cut"""
 _NAMED = 5

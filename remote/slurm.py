@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 _MOST_TRIED = 20
-"""kinds of requests that Slurm is asked about before a launch; it refuses the others when they are submitted"""
+"""kinds of requests that are tested before a launch; Slurm refuses the others when they are submitted"""
 
 _CONSULT = r"""
 command -v sbatch >/dev/null || exit 69
@@ -50,7 +50,7 @@ class Answer:
     said: str
     """one line: when it would start, or why not"""
     away: str = ""
-    """what it could wait for, where `said` is true of now and perhaps not of later: `while 2 nodes take no jobs`"""
+    """why `said` may change later: `while 2 nodes take no jobs`"""
 
     @property
     def refused(self) -> bool:
@@ -158,7 +158,7 @@ def _answer(code: str, said: str, away: str) -> Answer:
 
 
 def _away(sinfo: str, options: Sequence[str]) -> str:
-    """What of the partitions that a job may go to takes no jobs now; empty when all of it does, or nobody knows."""
+    """Which partitions or nodes for a job take no jobs now; empty if all do, or if that is unknown."""
     rows = [row for line in sinfo.splitlines() if len(row := line.split("|")) == 4]
     wanted = {name for option in options if option.startswith("--partition=") for name in option[12:].split(",")}
     rows = [row for row in rows if (row[0].rstrip("*") in wanted if wanted else row[0].endswith("*"))]

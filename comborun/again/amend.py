@@ -1,4 +1,4 @@
-"""A changed grid and the run that it has: what stays, what is new, and what has to be asked. Pure, and by content.
+"""A changed grid and its run: what stays, what is new, and what the user has to decide. Pure, and by content.
 
 Sessions of the same combo and the same work belong together, whatever their names and places, and the union of their
 ranges is what the combo has. A session's row never leaves the plan: one that no longer counts is flagged `dropped`.
@@ -135,7 +135,7 @@ def check_rule(comparison: Comparison, choice: Choice | None) -> None:
 
 
 def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
-    """The plan of the run from now on; what has to be asked stays as the run has it unless `choice` is `rerun`."""
+    """The plan of the run from now on. What the user has to decide stays as it is unless `choice` is `rerun`."""
     before, now = comparison.before, comparison.now
     taken = comparison.taken(choice)
     back = {name for change in taken for name in change.back}
@@ -317,7 +317,7 @@ def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _check_servers(before: Plan, after: Plan) -> None:
-    """Raise UserError where a server is defined anew: what runs would not be what the sessions of the run asked."""
+    """Raise UserError if a server is defined anew: the run's sessions were planned with the old one."""
     had = {server.name: server.digest for server in before.servers}
     for server in after.servers:
         if had.get(server.name, server.digest) != server.digest:

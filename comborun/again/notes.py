@@ -144,7 +144,7 @@ def _shown(value: Any, key: str) -> str:
 
 @dataclass(frozen=True)
 class Rereading:
-    """One attempt whose end would say something else."""
+    """One attempt whose end record would change."""
 
     session: str
     attempt: int

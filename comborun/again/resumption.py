@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 _BY_REQUEST = frozenset({Outcome.LOST, Outcome.CANCELLED})
-"""how sessions end that nobody blames: they are simply started again"""
+"""outcomes that are no failure of the session: it is simply started again"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands. The only part of `comborun` that sees every package; nobody imports it."""
+"""The commands. The only part of `comborun` that may import every package; no package imports it."""
 
 from __future__ import annotations
 

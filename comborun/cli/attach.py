@@ -76,7 +76,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
 def _chosen(
     target: Target, source: Source, words: tuple[str, ...], *, write: bool
 ) -> tuple[str, SessionStatus | Server | None]:
-    """The session that is meant, of several the one that runs; and how it stands, None where nothing of it runs."""
+    """The named session (of several the one that runs), and its status; None if it does not run."""
     names = list(target.sessions(source, words, guess=not write))
     status = once(source)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}

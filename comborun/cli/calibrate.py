@@ -86,7 +86,7 @@ def _progress(*, quiet: bool) -> Progress:
 def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup:
     grid = chosen.read()
     warn(*map(str, grid.warnings))
-    read_calibrations(grid)  # a file that can't be read is told before anything runs
+    read_calibrations(grid)  # raises for a file that can't be read before anything runs
     setup = trial_setup(grid, where.connect, lambda whole: whole, progress, ".calibrate")
     if endless := next((one for one in setup.plan.sessions if not one.count), None):
         raise UserError(f"nothing says how many episodes `{endless.name}` has", "add them, such as `episodes: 100`")

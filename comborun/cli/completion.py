@@ -1,4 +1,4 @@
-"""combo completion, and the words that it offers: from what this machine remembers, so no host is asked."""
+"""combo completion, and the words that it offers: from this machine's memory, without asking a host."""
 
 from __future__ import annotations
 

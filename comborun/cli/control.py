@@ -124,7 +124,7 @@ def check_no_servers(view: RunView, names: Iterable[str]) -> None:
 
 
 def _go_on(source: Source) -> str:
-    """Start the dispatcher when it is gone and nobody wanted it so; what is to be said of it.
+    """Start the dispatcher if it is gone though the run was not stopped or held; returns a note for the user.
 
     Slurm has to be handed what is due anew, even while it has other tasks of the run.
     """

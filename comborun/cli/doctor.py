@@ -27,7 +27,7 @@ _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
 _COUNTED = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
 _UNBROKEN = 10_000
-"""columns where nobody looks at a terminal: a line then stays one"""
+"""columns without a terminal: a line is not broken"""
 
 
 @click.command()

@@ -121,7 +121,7 @@ class Started:
     target: Target
     launched: Launched
     waits: str = ""
-    """what the first session waits for, `waits for ...`; empty when one has begun, or nobody looked"""
+    """what the first session waits for, `waits for ...`; empty if one has begun, or no look was made"""
     lacks: str = ""
     """what a run that has finished has not done"""
 
@@ -171,7 +171,7 @@ def _rest(request: Request, run: str) -> str:
 
 
 def _confirm(changes: str) -> bool:
-    """Whether the run is to follow a changed grid. Raises UserError where nobody can be asked."""
+    """Whether the run is to follow a changed grid. Raises UserError without a terminal."""
     if not sys.stdin.isatty():
         raise UserError(
             changes,

@@ -57,7 +57,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> Log:
-    """Raises UserError where the log of a rank is not what is asked for, or is not there."""
+    """Raises UserError for options that don't name the log of one rank, and if there is none."""
     if rank is None:
         raise UserError("--stderr needs --rank", "name it: --rank 0; a session's own log holds both")
     if len(names) != 1:
@@ -68,7 +68,7 @@ def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: 
 
 
 def _check_begun(target: Target, name: str, *, wait: bool) -> None:
-    """Say that a session is waited for. Raises UserError where it has no log, and nobody waits."""
+    """Print that a session is waited for. Raises UserError if it has no log and `wait` is not set."""
     if latest(target.transport, RunLayout(target.directory), [name])[name].number:
         return
     why = f"`{target.command('explain', name)}` says what it waits for"

@@ -79,7 +79,7 @@ _HOST = (
 
 @dataclass(frozen=True)
 class GridChoice:
-    """A grid file, and the single values that the command line gives instead of its own."""
+    """A grid file, and single values of it that the command line replaces."""
 
     path: Path
     given: tuple[str, ...] = ()
@@ -149,11 +149,11 @@ class Target:
             click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
         copy = bring(self.transport, self.run, self.directory, options)
-        assert copy  # a fetch that nobody watches is whole
+        assert copy  # only a fetch beside a live table may stop early
         return copy
 
     def bring_some(self) -> Copy | None:
-        """The same while somebody watches the host: what comes in seconds; None where that is not all."""
+        """The same beside a live table: what comes in seconds; None if that is not all."""
         from comborun.remote.fetch import FetchOptions
 
         return bring(self.transport, self.run, self.directory, FetchOptions(watched=True))
@@ -183,7 +183,7 @@ class Where:
         return opened
 
     def way(self, host: str) -> str:
-        """ssh or openssh: as it was asked for, else as the latest launch on that host was made."""
+        """ssh or openssh: the option's value, else that of the latest launch on that host."""
         launches = [launch.transport for launch in remembered() if launch.host == host]
         return self.transport or (launches[-1] if launches else "ssh")
 

@@ -160,7 +160,7 @@ def _work(session: Session) -> str:
 
 def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     limited = f", limited by {seen.limited}" if seen.limited else ", all of them"
-    caps = seen.caps if seen.limited else seen.caps[:-1]  # without the slots, of which there are enough
+    caps = seen.caps if seen.limited else seen.caps[:-1]  # the slots are enough, so they are left out
     yield "at once", f"{seen.at_once}{limited}" + (f" ({'; '.join(caps)})" if caps else "")
     if seen.never:
         never = ", ".join(seen.never[:_MOST])
@@ -183,7 +183,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
 
 
 def _power(laid: Plan, gap: float | None) -> Mapping[str, Findable]:
-    """What the comparisons can find. Empty where the program has no scipy, unless that was asked for."""
+    """What the comparisons can find. Empty without scipy; with a wanted gap its absence is an error."""
     try:
         from comborun.reporter.comparing.power import answers
 
@@ -214,7 +214,7 @@ def _count(episodes: float | None) -> str:
 
 
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
-    """What Slurm would be asked, and what it says to that. Changes nothing. The error, where it refuses some of it."""
+    """Show the requests to Slurm, and its answers. Changes nothing. Returns the error if it refuses some of them."""
     assert plan.slurm
     of = Counter(kind_of(session, plan.slurm) for session in plan.sessions)
     limit = f", {plan.slurm.parallel} at once at most" if plan.slurm.parallel else ""
@@ -242,7 +242,7 @@ def _show_job_scripts(plan: Plan) -> None:
 
 
 def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
-    """What the cluster is, and what it says to each array; and the error where it refuses one of them.
+    """The cluster and its answer to each array, as rows; and the error if it refuses one of them.
 
     A laptop without Slurm still shows what would be asked.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
 _MIRROR_S = 60.0
-"""between two fetches while somebody watches"""
+"""between two fetches beside a live table"""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _saved_status(target: Target, away: HostError) -> RunStatus:
 
 
 def exit_code(seen: RunStatus) -> int:
-    """0 unless a session of an ended run did not succeed, or nobody goes on with the run.
+    """0 unless a session of an ended run did not succeed, or the run was abandoned.
 
     A smoke test is none of the plan's.
     """
@@ -171,7 +171,7 @@ def exit_code(seen: RunStatus) -> int:
 
 
 class Mirroring:
-    """Brings new records here while somebody watches, so that there is a report when the host is away."""
+    """Fetches new records beside a live table, so that a report is possible when the host is away."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -228,10 +228,10 @@ class StopEarly:
         return self._undecided
 
     def look(self) -> str:
-        """The same, but the host is told nothing."""
+        """The same, without telling the host."""
         try:
             self._decide()
-        except UserError:  # a look tells what it can
+        except UserError:  # a look shows what is known
             return ""
         return self._undecided
 

@@ -1,4 +1,4 @@
-"""combo try: one episode of one combo, and what counts of what it left."""
+"""combo try: one episode of one combo, and which of its results count."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
 
 
 def _nobody(*_: object) -> None:
-    """Hears nothing."""
+    """Does nothing."""
 
 
 def _running(seconds: float, line: str) -> None:

@@ -112,7 +112,7 @@ def episodes_for(measured: Measured, seconds: float, most: int) -> int:
 
 
 def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose: str) -> Plan:
-    """A run of these sessions alone, once each, that nobody hears of."""
+    """A run of these sessions alone, once each, without notices."""
     name = f"{plan.grid}_{purpose}"
     limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
     return replace(
@@ -230,7 +230,7 @@ def stops(steps: Sequence[Step]) -> str:
 
 
 def disturbed(steps: Sequence[Step]) -> bool:
-    """Whether the sessions alone were slower than they are beside others: somebody else was busy meanwhile."""
+    """Whether the sessions alone were slower than beside others: other users were busy meanwhile."""
     return any(one.speed > one.at_once * TOO_FAST for one in steps)
 
 

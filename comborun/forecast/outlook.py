@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PARALLEL = "limits.parallel"
 _FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": " (its share of the cores)"}
-"""what may be filled in, and how its amount is told"""
+"""resources that may be filled in, and their units"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Outlook:
     sequential: float | None
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
-    """combos of which it isn't known how long they take"""
+    """combos whose duration is unknown"""
     source: str
     told: str
     """where the times are from"""

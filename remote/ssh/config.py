@@ -56,12 +56,12 @@ class Options:
     accept_new: bool = False
     """trust a host that is not known yet, and write its key down"""
     ask: Callable[[str], str] | None = None
-    """asks a person at the terminal for a secret; None: nobody is there"""
+    """asks the user at the terminal for a secret; None: there is no terminal"""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to connect to, and with what."""
+    """Where to connect to, with which keys and settings."""
 
     name: str
     """as the user wrote it"""

@@ -317,7 +317,7 @@ def _start_proxy(command: str, connection: Connection) -> socket.socket:
 
 @contextmanager
 def bounded(connection: Connection, seconds: float) -> Iterator[None]:
-    """Close the connection when the block takes longer: paramiko waits for ever in exec_command and in write."""
+    """Close the connection when the block takes longer: paramiko has no deadline in exec_command and in write."""
     timer = threading.Timer(max(0.0, seconds), connection.close)
     timer.daemon = True
     timer.start()

@@ -63,7 +63,7 @@ class Agent(AgentSSH):
 
 
 class KeyFiles:
-    """Private keys by file, each read, and asked for, once in the life of a transport."""
+    """Private keys by file. Each is read, and its passphrase requested, once in the life of a transport."""
 
     def __init__(self, ask: Callable[[str], str] | None) -> None:
         self._ask = ask
@@ -141,7 +141,7 @@ def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, 
             continue
         label = f"{key.get_name()} {getattr(key, 'comment', '')}".strip() + " of the agent"
         if "-cert-" in key.get_name():
-            # paramiko offers the bare key of an RSA or ECDSA certificate unless it is told
+            # without this paramiko offers the bare key of an RSA or ECDSA certificate
             key.public_blob = PublicBlob(key.get_name(), cast("AgentKey", key).blob)
             yield Candidate(key, label)
         else:

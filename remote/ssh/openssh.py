@@ -23,14 +23,14 @@ from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
-"""How long somebody at the terminal may take for a second factor."""
+"""How long a user at the terminal may take for a second factor."""
 _CONTROL_S = 5.0
 _LONGEST_FOLDER = 60
-"""A socket's path may have about 100 bytes, and ssh adds 17 of its own for a moment."""
+"""A socket's path may have about 100 bytes, and ssh adds 17 for a moment."""
 
 
 class OpensshTransport(ShellTransport):
-    """The contract of SshTransport, kept through `ssh`. Somebody who can be asked is asked by ssh itself."""
+    """The contract of SshTransport, kept through `ssh`, which itself asks a user at the terminal."""
 
     def __init__(self, host: str, options: Options | None = None) -> None:
         super().__init__(host)
@@ -79,7 +79,7 @@ class OpensshTransport(ShellTransport):
         return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
 
     def _login_options(self) -> list[str]:
-        """What the user's config says of StrictHostKeyChecking is not taken: it may accept anybody."""
+        """StrictHostKeyChecking of the user's config is not used: it may accept any host."""
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
         settings = {

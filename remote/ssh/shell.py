@@ -125,7 +125,7 @@ class _Frame:
 
 
 ANSWER_S = 20.0
-"""How long a host may take to begin with a script: more than any start-up file, less than anybody waits."""
+"""How long a host may take to begin with a script: longer than any start-up file takes."""
 GRACE_S = 3.0
 """How much later than the host we give up on a script: the host ends it, and its word needs time to travel."""
 _OTHER_SHELL = re.compile(r".*(can't change option: -m|^(zsh|fish|t?csh|ksh|dash|sh)(:|\[)).*", re.MULTILINE)
@@ -212,7 +212,7 @@ class ShellTransport(ABC):
     foreign: tuple[type[Exception], ...] = (OSError, EOFError)
     """what may be raised on the way, to be explained"""
     warnings: tuple[str, ...] = ()
-    """sentences for people: what of the ssh config and of the known hosts was passed over, whose key was trusted"""
+    """sentences for people: skipped lines of the ssh config and of known hosts, keys that were trusted"""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -270,7 +270,7 @@ class ShellTransport(ABC):
             self._shell = shell
         exchange = _Exchange(shell, request, self.host, fresh=fresh)
         done = exchange.finish()
-        if exchange.pending:  # nobody read all of standard input: what is left would be taken for a request
+        if exchange.pending:  # the rest of standard input, which was not read, would be taken for a request
             self._forget_shell()
         if done.code == -9 and exchange.elapsed >= request.timeout:
             raise _late(self.host, request.timeout)
