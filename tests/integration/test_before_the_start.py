@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -167,6 +167,10 @@ class Counting(LocalTransport):
     ) -> Completed:
         Counting.trips += 1
         return super().run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
+
+    def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
+        Counting.trips += 1
+        return super().call(work, stdin, timeout, limit)
 
 
 def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
