@@ -12,7 +12,7 @@ from comborun.monitor.status import SMOKE
 from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.monitor.wording import server_words
-from comborun.remote.control import Beginning, await_first, first_s, said_by_dispatcher
+from comborun.remote.control import Beginning, await_first, dispatcher_output, first_s
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
 
@@ -48,7 +48,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
         return await_beginning(transport, directory, options)
     raise UserError(
         f"no session of {directory} has begun within {first_s():g} seconds",
-        said_by_dispatcher(transport, directory),
+        dispatcher_output(transport, directory),
     )
 
 

@@ -122,7 +122,7 @@ class _Memory:
     lost: float = 0.0
     """when the link was lost"""
     undecided: str = ""
-    """what `heed` had to say of the last look"""
+    """what `react` had to say of the last look"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now. Its time goes on between two looks, and stands still while the host does not answer."""
@@ -136,12 +136,16 @@ class _Memory:
 
 
 def watch(
-    source: Source, screen: Screen, clock: Clock, settings: Settings, heed: Callable[[RunStatus], str] | None = None
+    source: Source,
+    screen: Screen,
+    clock: Clock,
+    settings: Settings,
+    react: Callable[[RunStatus], str] | None = None,
 ) -> RunStatus:
     """Show the run until it has finished; the last status.
 
-    `heed` gets the status after each look that the host answered, and says why `stop_early` can decide nothing, if that
-    is so. It may talk to the host, for as long as a look may: after a HostError of it the next look does not wait.
+    `react` gets the status after each look that the host answered, and says why `stop_early` can decide nothing, if so.
+    It may talk to the host, for as long as a look may: after a HostError of it the next look does not wait.
     """
     memory, begun, at_once = _Memory(), clock.elapsed(), False
     try:
@@ -151,10 +155,10 @@ def watch(
             screen.show(status)
             was_at_once, at_once = at_once, False
             redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
-            if heed and status.link.reachable:
+            if react and status.link.reachable:
                 try:
                     with _ticking(redraw):
-                        memory = replace(memory, undecided=heed(status))
+                        memory = replace(memory, undecided=react(status))
                 except HostError:
                     at_once = not was_at_once
                 if memory.undecided != status.undecided:

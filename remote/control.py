@@ -132,7 +132,7 @@ def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -
     return done.code != Beginning.WAITS.value
 
 
-def said_by_dispatcher(transport: Transport, directory: str) -> str:
+def dispatcher_output(transport: Transport, directory: str) -> str:
     """The last lines of what the dispatcher of a run said and noted down."""
     done = transport.run(_SAID, directory, timeout=30)
     return done.text.strip() or done.complaint
@@ -168,7 +168,7 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Repl
     return Reply(lines, done=done.code == 0)
 
 
-def tell_decided(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
+def send_decisions(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
     """Write down what was decided, a line each, and end those sessions that have not begun.
 
     A line for each thing that was new. Raises HostError where the host can't be reached or can't write.

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.remote.mirror import WAIT_S, Draft, Held, Mirror, OccupiedError, Piece, Skipped, parse_answer, request
+from comborun.remote.mirror import (
+    WAIT_S,
+    Held,
+    Mirror,
+    OccupiedError,
+    PartialFile,
+    Piece,
+    Skipped,
+    parse_answer,
+    request,
+)
 from comborun.rules.names import RUN
 from comborun.text import GIB, MIB, clean
 
@@ -121,7 +131,7 @@ class _Fetching:
         """of the mirror, with the room that the smallest files take"""
         self._taken = 0
         """the same of all that came, however often"""
-        self._draft: Draft | None = None
+        self._draft: PartialFile | None = None
         self._doubts: Counter[PurePosixPath] = Counter()
         """how often a file did not arrive as it was announced"""
         self._files = 0

@@ -34,7 +34,7 @@ def known_of(grid: Grid, host: HostFacts) -> Knowledge:
     for calibration in reversed(read_calibrations(grid)):
         if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
             return found
-    return _earlier(host.host, grid.name, sessions)
+    return _from_earlier_runs(host.host, grid.name, sessions)
 
 
 def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
@@ -69,7 +69,7 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
     return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)
 
 
-def _earlier(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
+def _from_earlier_runs(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
     """What the grid's latest runs on `host` that were launched from here tell of the work of `sessions`."""
     wanted = {pace_key(session) for session in sessions}
     spent: defaultdict[str, list[End]] = defaultdict(list)

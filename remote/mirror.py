@@ -151,7 +151,7 @@ _CHUNK = 1 << 20
 WAIT_S = 600.0
 
 
-class Draft:
+class PartialFile:
     """A file in transfer: starts with the mirror's part of it, grows piece by piece, and is renamed when complete."""
 
     def __init__(self, target: Path, first: Piece) -> None:
@@ -232,7 +232,7 @@ class Mirror:
                     held[below / name] = Held(status.st_size, status.st_mtime_ns // 1000)
         return held
 
-    def draft(self, piece: Piece) -> Draft:
+    def draft(self, piece: Piece) -> PartialFile:
         target = self.directory / piece.path
         folder = target.parent
         if folder not in self._inside:
@@ -241,7 +241,7 @@ class Mirror:
             if not folder.resolve().is_relative_to(self.directory.resolve()):
                 raise UserError(f"{folder} leads out of {self.directory}", "remove that link")
             self._inside.add(folder)
-        return Draft(target, piece)
+        return PartialFile(target, piece)
 
     def _make_way(self, folder: Path) -> None:
         """A result that was a file may be a folder now: the old file stays, under a hidden name."""

@@ -166,7 +166,7 @@ def run(
     if here and _is_ours(directory, verb) and _has_python(directory):
         return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
     done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout)
-    return _told(transport, _checked(transport, done))
+    return _with_note_of_python(transport, _checked(transport, done))
 
 
 def run_packed(
@@ -267,7 +267,7 @@ def _checked(transport: Transport, done: Completed) -> Completed:
     )
 
 
-def _told(transport: Transport, done: Completed) -> Completed:
+def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
     """Hand on that another Python had to be found, as a warning of the transport; the answer is without it."""
     complaint = done.stderr.decode("utf-8", "surrogateescape")
     if changed := _CHANGED.search(complaint):

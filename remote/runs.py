@@ -208,15 +208,15 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     """Bytes that each run takes on its host."""
-    return tuple(map(int, _asked(transport, runs, "sizes", *(run.directory for run in runs))))
+    return tuple(map(int, _answer_of_runs(transport, runs, "sizes", *(run.directory for run in runs))))
 
 
 def remove(transport: Transport, run: Run) -> bool:
     """Remove a run from its host; False where it has not finished."""
-    return bool(_asked(transport, [run], "remove", run.directory))
+    return bool(_answer_of_runs(transport, [run], "remove", run.directory))
 
 
-def _asked(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
+def _answer_of_runs(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
     roots = tuple(dict.fromkeys(run.directory.rpartition("/")[0] for run in runs))
     done = program.run_packed(transport, "runs", *words, timeout=600, python=program.Python(roots=roots))
     if done.code:

@@ -123,13 +123,13 @@ def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str
     """
     if refused := refusal(transport, plan, cluster):
         raise refused
-    doubts = [(what, answer) for what, answer in _asked(plan, cluster) if not answer.taken]
+    doubts = [(what, answer) for what, answer in _requests(plan, cluster) if not answer.taken]
     return tuple(f"{what} can't start now, {answer.away}: {answer.said}" for what, answer in doubts)
 
 
 def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | None:
     """What Slurm would not take of the plan's jobs, with its own words for each; None where it takes all."""
-    refused = [f"\n  {what}: {answer.said}" for what, answer in _asked(plan, cluster) if answer.refused]
+    refused = [f"\n  {what}: {answer.said}" for what, answer in _requests(plan, cluster) if answer.refused]
     if not refused:
         return None
     return HostError(
@@ -138,7 +138,7 @@ def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | N
     )
 
 
-def _asked(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, Answer]]:
+def _requests(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, Answer]]:
     for kind, answer in zip(kinds(plan), cluster.arrays, strict=False):
         yield (
             f"a task with {kind}" if kind.asks else "a task that asks for nothing but a place in the partition",

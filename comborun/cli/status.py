@@ -20,7 +20,7 @@ from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
-from comborun.remote.control import tell_decided
+from comborun.remote.control import send_decisions
 from comborun.remote.runs import copy_of
 from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life, Outcome
@@ -218,7 +218,7 @@ class StopEarly:
             queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
             names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
             if names or lines != self._told:
-                tell_decided(self._target.transport, self._target.directory, lines, names)
+                send_decisions(self._target.transport, self._target.directory, lines, names)
                 self._told = lines
         except HostError:
             raise

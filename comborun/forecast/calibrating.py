@@ -137,9 +137,9 @@ def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
     count, lack = fits(requests, stage(plan, host))
     then, _ = fits(requests, stage(plan, before))
     if count < min(then, len(requests)):
-        now = f"{_told(lack)} allow {count} at once now, and allowed {then} when the calibration began"
+        now = f"{_in_words(lack)} allow {count} at once now, and allowed {then} when the calibration began"
         return f"the host has changed meanwhile: {now}; calibrate again when it is as it will be"
-    return "" if count >= len(requests) else f"{count} at once is what {_told(lack)} allow"
+    return "" if count >= len(requests) else f"{count} at once is what {_in_words(lack)} allow"
 
 
 def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
@@ -158,7 +158,7 @@ def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int)
     return f"{at_once} at once may want more cores than the {plan.cpus} that there are: {unknown}"
 
 
-def _told(lack: str) -> str:
+def _in_words(lack: str) -> str:
     return {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}.get(lack, lack)
 
 
