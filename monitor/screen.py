@@ -7,9 +7,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleDimensions
-from rich.live import Live
 from rich.text import Text
 
 from comborun.monitor.slurm import summary
@@ -18,6 +18,9 @@ from comborun.monitor.table import TableOptions, host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state, visible
 from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _PARTS = 10
 """how often the progress of the whole run is printed"""
@@ -58,6 +61,8 @@ class LiveScreen(Screen):
         live.update(render(status, TableOptions(size.width, size.height, self._zone)), refresh=True)
 
     def _start(self) -> Live:
+        from rich.live import Live
+
         self._live = live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
         live.start()
         return live

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, root_options
@@ -249,6 +248,8 @@ def _show_claims(summary: Summary) -> None:
 
 def _show_rates(summary: Summary) -> None:
     """A row for each combo that has a record, and what must be known of the data."""
+    from rich.table import Table
+
     from comborun.reporter.pages.terminal import findings, rates
 
     recorded = [combo for combo in summary.combos if combo.counts and combo.counts.recorded]
@@ -283,6 +284,8 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
+    from rich.table import Table
+
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:
