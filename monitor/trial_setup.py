@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from comborun import __version__
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
-from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
-from comborun.monitor.watch import Clock, Source, backoff
+from comborun.monitor.screen import Screen
+from comborun.monitor.watch import Clock, Settings, Source, watch
 from comborun.planner import lay_out
 from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
@@ -20,17 +20,20 @@ from comborun.remote.publish import Draft, publish
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.resources import HostFacts
+from comborun.rules.words import Life
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.grid import Grid
+    from comborun.monitor.status import RunStatus
     from comborun.plan import Plan
     from comborun.remote.transport import Transport
 
 _LOCAL_S, _FAR_S = 0.25, 1.0
-_MOST_MISSES = 20
-"""looks in a row that the host did not answer; then whoever is at the terminal has to decide"""
+"""between two looks"""
+_AWAY_S = 900.0
+"""how long a host may not answer; then the user has to decide"""
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,12 @@ class TrialSetup:
 
 @dataclass(frozen=True)
 class Done:
-    """A run that has ended, and everything that was seen of it."""
+    """A trial run that has ended."""
 
     directory: str
+    status: RunStatus
     history: History
+    """its attempts"""
 
 
 def trial_setup(
@@ -141,16 +146,19 @@ def _note(setup: TrialSetup, directory: str, verb: str) -> None:
     program.run_packed(setup.transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
 
 
-def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[str, History], None]) -> Done:
+def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) -> Done:
     """Run `plan` to its end; `look` is called after each look. An interrupted run is stopped."""
     draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
     directory = publish(setup.transport, draft, "new").directory
     try:
         setup.ready(directory.rpartition("/")[0])
         start(setup.transport, directory, StartOptions(secrets=setup.secrets))
-        watch = _Watch(setup, plan, directory)
-        watch.tell(await_beginning(setup.transport, directory))
-        return Done(directory, watch.to_the_end(look))
+        first = await_beginning(setup.transport, directory)
+        source = Source(setup.transport, load_run(setup.transport, directory))
+        trial = _Trial(setup, source, look)
+        trial.warn_of(first)
+        status = watch(source, trial, Clock(), Settings(_LOCAL_S if setup.transport.host == LOCAL else _FAR_S))
+        return Done(directory, status, source.fold(History()))
     except BaseException as error:
         _leave(setup, directory, keep=isinstance(error, UserError))
         raise
@@ -178,57 +186,44 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
 
 
 @dataclass
-class _Watch:
-    """A run that is watched to its end."""
+class _Trial(Screen):
+    """Follows a trial run: counts its ended sessions, and says what it waits for."""
 
     setup: TrialSetup
-    plan: Plan
-    directory: str
+    source: Source
+    look: Callable[[RunStatus], None]
+    ended: int = 0
     idle_since: float | None = None
-    """on the clock's elapsed(); None: something runs, or no look was made"""
-    told: set[str] = field(default_factory=set)
+    """on the host's clock; None while a session runs"""
+    warned: set[str] = field(default_factory=set)
 
-    def to_the_end(self, look: Callable[[str, History], None]) -> History:
-        transport, clock = self.setup.transport, Clock()
-        source = Source(transport, load_run(transport, self.directory))
-        history, misses, counted = History(), 0, -1
-        while True:
-            try:
-                history = source.fold(history)
-                misses = 0
-            except HostError:
-                misses += 1
-                if misses > _MOST_MISSES:
-                    raise
-                clock.sleep(backoff(60.0, misses, 1.0))
-                continue
-            look(self.directory, history)
-            latest = [history.of(one.name)[-1:] for one in self.plan.sessions]
-            ended = sum(bool(found and found[0].end) for found in latest)
-            if ended > counted:
-                self.setup.progress.count(ended, len(self.plan.sessions))
-                counted = ended
-            if history.snapshot and history.snapshot.done:
-                return history
-            if any(found and found[0].alive for found in latest):
-                self.idle_since = None
-            else:
-                self._look_idle(source, history, clock.elapsed())
-            clock.sleep(_LOCAL_S if transport.host == LOCAL else _FAR_S)
+    def show(self, status: RunStatus) -> None:
+        """Raises HostError when the host is away for long, and UserError when no session will run."""
+        if not status.link.reachable or status.now is None:
+            if status.link.lasting > _AWAY_S:
+                raise HostError(status.link.complaint, "the same command again, when the host answers")
+            return
+        self.look(status)
+        ended = sum(one.life is Life.ENDED for one in status.sessions)
+        if ended > self.ended:
+            self.setup.progress.count(ended, len(status.sessions))
+            self.ended = ended
+        if status.busy or ended == len(status.sessions):
+            self.idle_since = None
+        else:
+            self._idle(status, status.now)
 
-    def _look_idle(self, source: Source, history: History, now: float) -> None:
-        """Say what is waited for when no session has run for a while. Raises UserError when nothing will run."""
-        status = classify(source.view, history)
+    def _idle(self, status: RunStatus, now: float) -> None:
         if status.dispatcher is None:
             refuse_halted(status)
-            raise HostError(f"the dispatcher of {self.directory} is gone", "give the same command again")
+            raise HostError(f"the dispatcher of {status.directory} is gone", "give the same command again")
         self.idle_since = now if self.idle_since is None else self.idle_since
         if now - self.idle_since >= first_s():
-            self.tell(first_wait(source.view, history, status))
+            self.warn_of(first_wait(self.source.view, History(), status))
 
-    def tell(self, waits: str) -> None:
-        """Once for each thing that is waited for."""
-        what = waits.partition(":")[0].partition(", which")[0]  # numbers and times behind it change all the while
-        if what and what not in self.told:
-            self.told.add(what)
-            self.setup.progress.warn(f"  the first {waits}; Ctrl-C ends what was started")
+    def warn_of(self, wait: str) -> None:
+        """Warn once of each thing that is waited for."""
+        what = wait.partition(":")[0].partition(", which")[0]  # the rest has numbers and times, which change
+        if what and what not in self.warned:
+            self.warned.add(what)
+            self.setup.progress.warn(f"  the first {wait}; Ctrl-C ends what was started")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.forecast.calibration import Measured
-    from comborun.monitor.observe import History
-    from comborun.monitor.snapshot import Attempt
+    from comborun.monitor.snapshot import Attempt, Sample
+    from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Plan, Session
 
@@ -96,8 +96,9 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     """
     plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
-    done = carry_out(setup, plan, lambda directory, history: _sample(setup, directory, history, uses))
-    trials = [_trial(done.history.of(one.name)[-1:], one, uses) for one in plan.sessions]
+    done = carry_out(setup, plan, lambda status: _sample(setup, status, uses))
+    samples = {one.name: one.samples for one in done.status.sessions}
+    trials = [_trial(done.history.of(one.name)[-1:], samples[one.name], one, uses[one.name]) for one in plan.sessions]
     if all(trial.whole for trial in trials):
         discard(setup, done.directory)
     else:
@@ -118,24 +119,24 @@ class _Use:
     """when that was, on the host's clock"""
 
 
-def _sample(setup: TrialSetup, directory: str, history: History, uses: defaultdict[str, _Use]) -> None:
+def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
     """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""
     try:
-        answer = json.loads(program.run(setup.transport, directory, "sample", timeout=_SAMPLE_S).text)
+        answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():
             held = uses[marker.partition("/")[0]]
             held.memory_kib = max(held.memory_kib, use["kib"])
             held.cpu_s = max(held.cpu_s, use["ticks"] / answer["hertz"])
-            held.at = history.snapshot.now if history.snapshot else held.at
+            held.at = status.now or held.at
             held.gpu_mib = max(held.gpu_mib, *use["gpus"].values(), 0)
     except (HostError, ValueError, KeyError, TypeError, AttributeError):
         return
 
 
-def _trial(found: Sequence[Attempt], session: Session, uses: defaultdict[str, _Use]) -> Trial:
+def _trial(found: Sequence[Attempt], samples: Sequence[Sample], session: Session, use: _Use) -> Trial:
     if not found or found[0].end is None:
         return Trial(session.count, 0.0, 0.0, whole=False, how="it never began")
-    attempt, end, use = found[0], found[0].end, uses[session.name]
+    attempt, end = found[0], found[0].end
     started = (attempt.begin.started if attempt.begin else end.started) or end.ended
     elapsed = use.at - started
     return Trial(
@@ -144,7 +145,7 @@ def _trial(found: Sequence[Attempt], session: Session, uses: defaultdict[str, _U
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(one.time - started, one.done) for one in attempt.samples if one.time < end.ended),
+        seen=tuple(Seen(one.time - started, one.done) for one in samples if one.time < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,

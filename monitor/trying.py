@@ -11,7 +11,6 @@ from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
 from comborun.forecast.calibrating import trial_plan
 from comborun.monitor.trial_setup import abandon, carry_out
-from comborun.monitor.wording import last_line
 from comborun.planner import first_episodes
 from comborun.remote import program
 from comborun.rules.names import RunLayout
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from comborun.attempt import End
     from comborun.grid import Grid
     from comborun.grid.axes import Combo
-    from comborun.monitor.observe import History
+    from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Session
 
@@ -125,10 +124,9 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
         session = first_episodes(session, episodes, "try")
     plan = replace(trial_plan(setup.plan, (session,), 1, "try"), retry=())
 
-    def look(_: str, history: History) -> None:
-        latest = history.of(session.name)[-1:]
-        if history.snapshot and latest and latest[0].alive and latest[0].started:
-            running(history.snapshot.now - latest[0].started, last_line(latest[0].tail))
+    def look(status: RunStatus) -> None:
+        for one in status.busy:
+            running(one.seconds or 0.0, one.last_line)
 
     done = carry_out(setup, plan, look)
     abandon(setup, done.directory)
