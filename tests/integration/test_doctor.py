@@ -93,10 +93,9 @@ def test_a_root_that_is_not_there_yet_is_looked_at_where_it_would_be(tmp_path: P
 
 
 def test_programs_that_hang_cost_their_time_once_are_told_and_ended(tmp_path: Path, fake: Fake) -> None:
-    for name in ("nvidia-smi", "tmux", "screen", "loginctl", "systemctl", "df", "dmesg", "journalctl"):
+    for name in ("nvidia-smi", "tmux", "screen", "loginctl", "systemctl", "df"):
         fake(name, HANGS.format(tmp_path / "pids"))
     (tmp_path / "system/run/systemd/system").mkdir(parents=True)
-    (tmp_path / "home/.bash_profile").write_text("sleep 60\n")
     began = time.monotonic()
     seen = look(tmp_path)
     assert time.monotonic() - began < 12
@@ -104,7 +103,6 @@ def test_programs_that_hang_cost_their_time_once_are_told_and_ended(tmp_path: Pa
     assert told["driver"].found == "nvidia-smi hangs"
     assert told["tmux"].level is Level.ERROR
     assert told["logout"].found == "systemd does not answer"
-    assert "start-up" in told
     left = list(map(int, (tmp_path / "pids").read_text().split()))
     until(lambda: not any(map(alive, left)), "all of them are ended")
 
@@ -132,7 +130,6 @@ case $* in
 esac
 """,
     )
-    fake("modinfo", "#!/bin/bash\necho 550.90.07\n")
     folder = tmp_path / "system/proc/driver/nvidia"
     folder.mkdir(parents=True)
     version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 2024\n"
@@ -141,58 +138,13 @@ esac
     told = [finding for finding in seen.findings if finding.check == "GPU 0"]
     assert "11 GiB of 80 GiB free, used by " in told[0].found
     assert f"train ({os.getpid()}, 67 GiB)" in told[0].found
-    assert [finding.found for finding in seen.findings if finding.check == "driver"] == [
-        "driver 535.183.01 is loaded, and 550.90.07 is installed"
-    ]
+    assert [finding.found for finding in seen.findings if finding.check == "driver"] == ["535.183.01, 1 GPU"]
 
 
 def test_a_driver_that_was_upgraded_underneath_is_told(tmp_path: Path, fake: Fake) -> None:
     fake("nvidia-smi", "#!/bin/bash\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n")
     (finding,) = found(tmp_path, "driver")
     assert (finding.level, finding.fix) == (Level.ERROR, "sudo reboot")
-
-
-LOGIND = [
-    ({"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=yes\n"}, None),
-    ({"etc/systemd/logind.conf": "[Login]\n KillUserProcesses = yes \n"}, "etc/systemd/logind.conf"),
-    ({"usr/lib/systemd/logind.conf": "KillUserProcesses=yes"}, "usr/lib/systemd/logind.conf"),
-    ({"usr/lib/systemd/logind.conf": "KillUserProcesses=yes", "etc/systemd/logind.conf": "#\n"}, None),
-    (
-        {
-            "etc/systemd/logind.conf": "KillUserProcesses=no\n",
-            "run/systemd/logind.conf.d/9.conf": "KillUserProcesses=1\n",
-        },
-        "run/systemd/logind.conf.d/9.conf",
-    ),
-    (
-        {"usr/lib/systemd/logind.conf.d/5.conf": "KillUserProcesses=yes\n", "etc/systemd/logind.conf.d/5.conf": ""},
-        None,
-    ),
-    (
-        {
-            "etc/systemd/logind.conf.d/1.conf": "KillUserProcesses=yes\n",
-            "usr/lib/systemd/logind.conf.d/2.conf": "KillUserProcesses=no\n",
-        },
-        None,
-    ),
-]
-
-
-@pytest.mark.parametrize(("files", "culprit"), LOGIND)
-def test_logind_is_read_as_systemd_reads_it(
-    tmp_path: Path, files: dict[str, str], culprit: str | None, fake: Fake
-) -> None:
-    system = tmp_path / "system"
-    (system / "run/systemd/system").mkdir(parents=True)
-    fake("loginctl", "#!/bin/bash\nexit 1\n")
-    for name, text in files.items():
-        (system / name).parent.mkdir(parents=True, exist_ok=True)
-        (system / name).write_text(text + "\nKillExcludeUsers=nobody-here\n")
-    (finding,) = found(tmp_path, "logout")
-    if culprit is None:
-        assert finding.level is Level.OK
-    else:
-        assert (finding.level, culprit in finding.found) == (Level.ERROR, True)
 
 
 @pytest.mark.parametrize(("act", "word"), [("pass", "ignored"), ("raise OSError(37, 'No locks')", "refused")])
@@ -246,19 +198,6 @@ def test_a_temporary_folder_that_is_not_there_is_an_error(tmp_path: Path, monkey
     assert [finding.level for finding in found(tmp_path, "tmp")] == [Level.ERROR]
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "way"),
-    [
-        (".bash_profile", "echo Welcome, traveller", "bash -l"),
-        (".bashrc", "[[ $- == *i* ]] && echo Welcome, traveller", "an interactive bash"),
-    ],
-)
-def test_start_up_files_that_print_are_told(tmp_path: Path, file: str, text: str, way: str) -> None:
-    (tmp_path / "home" / file).write_text(f"{text}\n")
-    told = found(tmp_path, "start-up")
-    assert [finding.found for finding in told] == [f"{way} prints: Welcome, traveller"]
-
-
 def a_run(root: Path, name: str) -> Path:
     directory = root / f"{name}-20260101T000000Z-abcd"
     (directory / "dispatch").mkdir(parents=True)
@@ -266,21 +205,17 @@ def a_run(root: Path, name: str) -> Path:
     return directory
 
 
-def test_runs_without_a_dispatcher_and_broken_launches_are_told(tmp_path: Path) -> None:
+def test_runs_without_a_dispatcher_are_told(tmp_path: Path) -> None:
     a_run(tmp_path, "dead")
     (a_run(tmp_path, "ended") / "dispatch/done").write_text('{"at": 1}\n')
     (a_run(tmp_path, "stopped") / "dispatch/stopped").write_text("")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(record(pid=os.getpid(), start=start, boot=boot))
-    (tmp_path / ".incoming/old one").mkdir(parents=True)
-    (tmp_path / ".incoming/new").mkdir()
-    os.utime(tmp_path / ".incoming/old one", (0, 0))
     told = found(tmp_path, "runs")
-    assert [finding.level for finding in told] == [Level.WARNING, Level.NOTE, Level.NOTE]
+    assert [finding.level for finding in told] == [Level.WARNING, Level.NOTE]
     assert "dead-2026" in told[0].found
-    assert told[1].fix == f"rm -r '{tmp_path}/.incoming/old one'"
-    assert "live-2026" in told[2].found
+    assert "live-2026" in told[1].found
 
 
 def test_windows_line_ends_are_found_and_the_fix_mends_them(tmp_path: Path) -> None:

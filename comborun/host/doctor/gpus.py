@@ -1,10 +1,9 @@
-"""GPUs: the driver, who uses which, what a simulator may not find there, and EGL's numbers for them."""
+"""GPUs: the driver, who uses which, and what a simulator may not find there."""
 
 from __future__ import annotations
 
 import re
 
-from comborun.host import egl as numbering
 from comborun.host.doctor.box import Box, hangs, integer, several, size
 from comborun.host.facts import GPU_TABLE
 from comborun.host.process import owner
@@ -65,7 +64,7 @@ def gpus_of(rows: str) -> list[Gpu]:
 
 
 def driver(box: Box) -> Iterator[Finding]:
-    """The driver, its GPUs, who uses them, and what the kernel says of them."""
+    """The driver, its GPUs, and who uses them."""
     loaded = re.search(r"\s([0-9]+\.[0-9.]+)", box.read("/proc/driver/nvidia/version").partition("\n")[0])
     if not box.has("nvidia-smi"):
         if loaded or box.find("/proc/driver/nvidia/gpus/*/"):
@@ -80,19 +79,10 @@ def driver(box: Box) -> Iterator[Finding]:
         yield HANGS if hangs(code) else _fault(said[:120], code)
     else:
         gpus, users = gpus_of(said), _users(box)
-        yield _versions(box, loaded[1] if loaded else "", gpus)
+        version = loaded[1] if loaded else gpus[0].driver if gpus else "?"
+        yield fine("driver", f"{version}, {several(len(gpus), 'GPU')}")
         for gpu in gpus:
             yield from usage(gpu, users.get(gpu.uuid, []))
-    yield from _xids(box)
-
-
-def _xids(box: Box) -> Iterator[Finding]:
-    code, said = box.ask("dmesg")
-    if code:
-        _, said = box.ask("journalctl", "-k", "-q", "-n", "5000", "--no-pager")
-    if faults := [line for line in said.splitlines() if "NVRM: Xid" in line]:
-        found = f"the kernel log has {several(len(faults), 'fault')} of a GPU, the last: {faults[-1][-150:]}"
-        yield warning("xid", found, "what ran on it then was lost, and may be again", "sudo dmesg | grep -i xid")
 
 
 def _fault(said: str, code: int) -> Finding:
@@ -101,16 +91,6 @@ def _fault(said: str, code: int) -> Finding:
             return error("driver", f"{found}: {said}", cost, fix)
     found = f"nvidia-smi ends with code {code}: {said or 'it says nothing'}"
     return error("driver", found, "sessions that ask for GPUs can't start", "nvidia-smi")
-
-
-def _versions(box: Box, loaded: str, gpus: Sequence[Gpu]) -> Finding:
-    code, said = box.ask("modinfo", "-F", "version", "nvidia")
-    installed = said.splitlines()[-1] if code == 0 and said else ""
-    if loaded and installed and loaded != installed:
-        cost = 'after the next reload: "Driver/library version mismatch" for every new program'
-        found = f"driver {loaded} is loaded, and {installed} is installed"
-        return warning("driver", found, cost, "sudo reboot  # when nothing runs")
-    return fine("driver", f"{loaded or (gpus[0].driver if gpus else '?')}, {several(len(gpus), 'GPU')}")
 
 
 def _users(box: Box) -> dict[str, list[str]]:
@@ -144,27 +124,3 @@ def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
     if _WITHOUT_RAY_TRACING.search(gpu.name):
         cost = "Isaac Sim's cameras and other ray tracing don't start here; headless without cameras does"
         yield note(check, f"{gpu.name} has no ray tracing cores", cost)
-
-
-def egl(box: Box) -> Iterator[Finding]:
-    """Whether EGL numbers the GPUs as nvidia-smi does; only looked at where there are GPUs."""
-    if not box.has("nvidia-smi"):
-        return
-    code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
-    if code == 0 and (gpus := gpus_of(rows)):
-        code, said = box.ask(*numbering.COMMAND, slow=True)
-        yield numbers(gpus, said if code == 0 else "")
-
-
-def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
-    """`said`: what host/egl.py's program prints."""
-    found = {gpu.index: integer(numbering.device(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
-    other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
-    if all(device is None for device in found.values()):
-        why = "EGL has no device for any GPU" if said else "EGL can't be asked how it numbers the GPUs"
-        cost = "{egl_device} is taken to be the GPU's index; rendering may land on another GPU, or fail"
-        return note("EGL", why, cost, "python3 with ctypes, and libEGL of the driver (libnvidia-gl)")
-    if other:
-        cost = "programs that take CUDA's number for EGL's render on another GPU"
-        return note("EGL", ", ".join(other), cost, 'variables: {MUJOCO_EGL_DEVICE_ID: "{egl_device}"}')
-    return fine("EGL", "numbers the GPUs as nvidia-smi does")

@@ -16,7 +16,7 @@ import tempfile
 from comborun.host import asking, facts, process
 from comborun.host import machine as measured
 from comborun.host.doctor.box import Box, integer, several, size, version
-from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+from comborun.rules.findings import Finding, Level, error, fine, graded, warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,10 +182,6 @@ def memory(box: Box) -> Iterator[Finding]:
     little = free < 4 * _GIB or free < 0.05 * total
     level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
     yield graded("memory", level, text, "the kernel ends processes when it runs out: simulators first", fix)
-    swap, unused = kib.get("SwapTotal", 0), kib.get("SwapFree", 0)
-    if swap and unused < swap // 10:
-        found = f"{size(swap - unused)} of {size(swap)} swap in use"
-        yield warning("swap", found, "everything is slow while memory is swapped", fix)
 
 
 def _group_limits(box: Box, what: str) -> list[int]:
@@ -202,16 +198,12 @@ def _group_limits(box: Box, what: str) -> list[int]:
 
 def load(box: Box) -> Iterator[Finding]:
     now = re.match(r"[0-9.]+", box.read("/proc/loadavg"))
+    cpus = len(measured.cores())
     if now:
-        yield busy(float(now[0]), len(measured.cores()))
-
-
-def busy(now: float, cpus: int) -> Finding:
-    text = f"load {now:g} on {several(cpus, 'CPU')}"
-    if now > 1.5 * cpus:
+        level = Level.WARNING if float(now[0]) > 1.5 * cpus else Level.OK
         cost = "simulators share the CPUs with it: fewer episodes per hour"
-        return warning("load", text, cost, "ps -eo user,pid,pcpu,args --sort=-pcpu | head")
-    return graded("load", Level.NOTE if now > 0.7 * cpus else Level.OK, text, "little is left for simulators", "")
+        fix = "ps -eo user,pid,pcpu,args --sort=-pcpu | head"
+        yield graded("load", level, f"load {now[0]} on {several(cpus, 'CPU')}", cost, fix)
 
 
 def limits(box: Box) -> Iterator[Finding]:
@@ -249,26 +241,15 @@ def _threads(folder: str) -> int:
     return status.st_nlink - 2 if status.st_uid == os.getuid() else 0
 
 
-def proc(box: Box) -> Iterator[Finding]:
+def proc(_: Box) -> Iterator[Finding]:
     """Can what runs be found again? The sweep needs the environment of our own processes."""
-    mounts = re.search(r"(?m)^\S+ /proc \S+ \S*hidepid=([a-z0-9]+)", box.read("/proc/mounts"))
     marker = f"comborun-doctor/{os.getpid()}"
     child = subprocess.Popen(["sleep", "5"], env={**os.environ, "COMBORUN_SESSION": marker}, stdin=subprocess.DEVNULL)
     readable = process.wait(0.3, lambda: process.carries(child.pid, marker))
     child.kill()
     child.wait()
-    yield hidden(mounts[1] if mounts else "", readable=readable)
-
-
-def hidden(hidepid: str, *, readable: bool) -> Finding:
-    fix = "sudo mount -o remount,hidepid=0 /proc"
-    if not readable:
-        cost = "combo stop can't find what has left its session: GPU memory stays taken"
-        return error("proc", f"/proc/PID/environ can't be read{f' (hidepid={hidepid})' if hidepid else ''}", cost, fix)
-    if hidepid in ("4", "ptraceable"):
-        cost = "processes that may not be traced can't be found by combo stop"
-        return warning("proc", f"/proc hides processes (hidepid={hidepid})", cost, fix)
-    if hidepid not in ("", "0", "off"):
-        cost = "the owners of other people's GPU processes can't be named"
-        return note("proc", f"/proc shows only your own processes (hidepid={hidepid})", cost)
-    return fine("proc", "processes can be found by their environment")
+    if readable:
+        yield fine("proc", "processes can be found by their environment")
+        return
+    cost = "combo stop can't find what has left its session: GPU memory stays taken"
+    yield error("proc", "/proc/PID/environ can't be read", cost, "sudo mount -o remount,hidepid=0 /proc")
