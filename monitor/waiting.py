@@ -12,19 +12,18 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import brief, clock, duration, listed, server_words, sizes, visible
+from comborun.monitor.wording import brief, clock, duration, listed, server_words, visible
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
 from comborun.rules.retry import Budgets, Spent, spent
 from comborun.rules.words import Cause, Failure, Life, Outcome
 from comborun.text import several
 
-RETRY, MEMORY, ALONE = "retry", "memory", "alone"
+RETRY, ALONE = "retry", "alone"
 SMOKE_TEST, STAGGER, WARM_UP, SERVER = "smoke", "stagger", "warm_up", "server"
 AGAIN = {
     RETRY: "as soon as a slot is free",
-    MEMORY: "as soon as more memory is free than when it failed",
-    ALONE: "as soon as nothing else of the run is running",
+    ALONE: "as soon as a GPU is empty",
 }
 """waits of sessions that have failed and will be started again"""
 ROOM = {
@@ -239,13 +238,6 @@ def _again(question: Question, waiting: Waiting) -> Iterator[str]:
     ended = "was stopped" if end and end.cause is Cause.STOPPED else "failed"
     said = again(waiting, question.view.plan, question.attempts, question.now)
     yield f"its attempt {seen.attempt} {ended}; {said}"
-    if waiting.reason == MEMORY and (gpus := question.status.use.gpus):
-        yield "GPU memory in use now: " + ", ".join(
-            f"GPU {gpu.index} {sizes(gpu.memory_used, gpu.memory_total)}"
-            if gpu.memory_used is not None and gpu.memory_total
-            else f"GPU {gpu.index} unknown"
-            for gpu in gpus
-        )
     detail = visible(waiting.detail)
     if detail not in said and waiting.detail != f"{seen.failure}, after attempt {seen.attempt}":
         yield detail

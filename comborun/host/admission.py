@@ -113,8 +113,7 @@ class Admission:
         return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
 
     def serve(self) -> None:
-        if self.book.serve():
-            self.short.measured()
+        self.book.serve()
 
     def flush(self) -> None:
         """Now and then, and before the dispatcher leaves: tell the other runs."""
@@ -122,12 +121,11 @@ class Admission:
 
     # Who may start
 
-    def round(self, running: int) -> None:
-        """Begin a new look at the queue, while so many sessions have a slot."""
+    def round(self) -> None:
+        """Begin a new look at the queue."""
         if self.line.refused:
             self.book.look_at_others()
         self.line.round()
-        self.short.round(running)
         self._spaced = ""
         for name in self.warm.late(time.monotonic()):
             self._journal(f"warm {name} {self.warm.seconds:g} s are over")
@@ -151,8 +149,7 @@ class Admission:
             if not isinstance(gpus, Blocker):
                 self.line.started(request)
                 return Pick(name, gpus)
-            if not self.short.waits(name, gpus):
-                self.line.refuse(name, request, gpus, self.barred(name))
+            self.line.refuse(name, request, gpus, self.barred(name))
         return None
 
     def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
@@ -164,9 +161,8 @@ class Admission:
         return self.book.make(name, request, at, lambda: self._choose(name, request))
 
     def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
-        blocker = self.short.blocker(name)
-        if blocker or not request.asks:
-            return blocker or ()
+        if not request.asks:
+            return ()
         barred = self.barred(name)
 
         def bars(gpu: int) -> Blocker | None:
@@ -174,7 +170,7 @@ class Admission:
                 return Blocker("gpu", f"its server on GPU {gpu} is not ready", 3)
             if self.spacing.left(gpu, time.monotonic()):
                 return Blocker("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
-            return self.short.bars(name, gpu)
+            return None
 
         self.book.look_fresh()
         found = self._ledger.choose(request, name, bars)
@@ -207,8 +203,7 @@ class Admission:
         return lines
 
     def _blocker(self, name: str) -> Blocker | None:
-        _, refused = self.line.refused.get(self._request(name), ("", None))
-        return self.short.waiting.get(name) or refused
+        return self.line.refused.get(self._request(name), ("", None))[1]
 
     def keep(self, name: str, others: Collection[str]) -> None:
         """Keep GPUs for a model server, chosen as if only `others` of this run were running.
@@ -226,7 +221,10 @@ class Admission:
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant."""
-        fields = {"gpus": ",".join(map(str, gpus)), **self.short.grant(name, gpus), **self.book.grant(name, gpus)}
+        words = ",".join(map(str, gpus))
+        fields = {"gpus": words, **self.book.grant(name, gpus)}
+        if self._request(name).alone:
+            fields["alone"] = words
         return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
@@ -244,7 +242,6 @@ class Admission:
         """It lives, and a former dispatcher has leased to it what its grant says."""
         request = self._said(name)
         self._warms(name)
-        self.short.adopt(name, grant)
         if name in self.book.made or not (request.asks or gpus):
             return
         cores = grant.get("cores", "")
@@ -274,8 +271,6 @@ class Admission:
         Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
         """
         beside = self.short.ended(name, gpus, at, failure, self._said(name))
-        if self.short.needs_measurement:
-            self.book.want()
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")
         else:

@@ -53,7 +53,7 @@ class Launcher:
             return
         self._read_slots()
         if dispatcher.queue.busy < self.slots:
-            dispatcher.admission.round(dispatcher.queue.busy)
+            dispatcher.admission.round()
             dispatcher.servers.keep()
         while dispatcher.queue.busy < self.slots:
             pick = dispatcher.admission.pick((one.name for one in self.eligible(now)), self._folder)

@@ -176,7 +176,7 @@ class LeaseBook:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
         elif blocker.reason == "gpu_memory":
             self.want(pause * (_BUSY_TIMES if self.ledger.open(request) else 1))
-        elif blocker.reason in ("unknown", "host_memory", "memory"):
+        elif blocker.reason in ("unknown", "host_memory"):
             self.want(pause)
 
     def look_fresh(self) -> None:

@@ -55,7 +55,7 @@ class Blocker:
     """Why a request does not fit now."""
 
     reason: str
-    """gpu gpu_memory cpus host_memory token cap alone stagger memory lease unknown"""
+    """gpu gpu_memory cpus host_memory token cap alone stagger lease unknown"""
     why: str
     rank: int = 1
     """among the reasons of several GPUs, the one with the highest rank is reported"""

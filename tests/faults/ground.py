@@ -33,7 +33,6 @@ KNOBS = {
     "COMBORUN_STOP_INT_S": "1",
     "COMBORUN_STOP_TERM_S": "1",
     "COMBORUN_WATCH_S": "0.5",
-    "COMBORUN_MEMORY_WAIT_S": "1",
     "COMBORUN_MEMORY_ASK_MS": "200",
     "COMBORUN_VMSTAT": "/dev/null",
 }

@@ -62,7 +62,7 @@ class Host:
 
     def start(self, who: str) -> str:
         """`ok 0,1`, `never ...`, or what it waits for."""
-        self.admission.round(len(self.grants))
+        self.admission.round()
         pick = self.admission.pick([who], lambda name: f"/nowhere/sessions/{name}/attempt-1")
         if pick and pick.never:
             return f"never {pick.never}"

@@ -110,7 +110,7 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
 def test_an_answer_about_memory_that_stays_away_after_an_out_of_memory_is_waited_for(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(24576)
-    box.environment |= {"COMBORUN_MEMORY_WAIT_S": "1", "COMBORUN_GPU_S": "1"}
+    box.environment |= {"COMBORUN_GPU_S": "1"}
     box.plan({"env_one": bash(FIRST + HOLD + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
     box.start()
     box.begun("env_one")

@@ -257,7 +257,6 @@ class Desk:
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", 0): mib for who, mib in held.items()}
         self.admission.book.take_in(told)
-        self.admission.short.measured()
 
     def at(self, name: str) -> str:
         return f"{self.folder}/sessions/{name}/attempt-1"
@@ -266,8 +265,8 @@ class Desk:
         Path(self.at(name)).mkdir(parents=True, exist_ok=True)
         self.admission.ask(name, Request(gpus=gpus, gpu_memory=mib), program)
 
-    def pick(self, *names: str, running: int = 0) -> Pick | None:
-        self.admission.round(running)
+    def pick(self, *names: str) -> Pick | None:
+        self.admission.round()
         return self.admission.pick(names, self.at)
 
     def start(self, name: str) -> str:
@@ -280,8 +279,8 @@ class Desk:
         self.admission.give_back(name)
         return self.admission.ended(name, gpus, self.at(name), failure)
 
-    def waits(self, *names: str, running: int = 0) -> list[str]:
-        assert self.pick(*names, running=running) is None
+    def waits(self, *names: str) -> list[str]:
+        assert self.pick(*names) is None
         return [what for _, what, _, _ in self.admission.waits(names)]
 
 
@@ -345,58 +344,15 @@ def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) 
     assert desk.admission.book.capacity.most == {}, "lifted"
 
 
-def test_who_had_its_gpu_alone_waits_until_more_is_free(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.ask("a", 1, 3000)
-    desk.start("a")
-    desk.measure({"a": 3000}, others=4000)
-    assert not desk.fail("a", "gpu_memory"), "the breaker counts it"
-    assert desk.waits("a") == ["memory"]
-    desk.measure({}, others=4000)
-    assert desk.waits("a") == ["memory"], "as much as there was, and that was not enough"
-    assert files.read(f"{desk.at('a')}/short")["free"] == "6000"
-    desk.measure({}, others=3000)
-    assert desk.start("a") == "0"
-    desk.fail("a", "gpu_memory")
-    monkeypatch.setenv("COMBORUN_MEMORY_WAIT_S", "0")
-    desk.measure({}, others=3000)
-    assert desk.start("a") == "0", "a run must end"
-
-
-def test_without_a_word_of_how_it_ran_out_it_starts_alone_and_waits_for_nothing_else(desk: Desk) -> None:
+def test_without_a_record_of_how_it_ran_out_it_starts_alone(desk: Desk) -> None:
     desk.ask("a", 1, 3000)
     desk.ask("b", 1, 3000)
     desk.admission.again("a", desk.at("a"), "gpu_memory")
     desk.start("b")
-    assert desk.waits("a", running=1) == ["alone"]
+    assert desk.waits("a") == ["alone"]
     desk.admission.give_back("b")
     desk.measure({})
     assert desk.start("a") == "0"
-
-
-@pytest.mark.parametrize("failure", ["host_memory", "gpu_memory"])
-def test_who_ran_out_of_main_memory_or_of_a_gpu_that_it_was_not_granted_runs_alone(desk: Desk, failure: str) -> None:
-    for name in "ab":
-        desk.ask(name, 0, 0)
-    desk.start("a")
-    desk.fail("a", failure, ())
-    assert desk.waits("a", running=1) == ["alone"]
-    assert desk.start("a") == ""
-    assert desk.waits("b", running=1) == ["alone"], "nor does anything start beside it"
-    desk.admission.give_back("a")
-    assert desk.start("b") == ""
-
-
-def test_the_grant_tells_the_next_dispatcher_who_runs_alone(desk: Desk) -> None:
-    desk.ask("a", 0, 0)
-    desk.start("a")
-    desk.fail("a", "host_memory", ())
-    assert desk.pick("a")
-    assert desk.admission.grant("a", ()) == {"gpus": "", "alone": "run"}
-    desk.begin()
-    desk.ask("a", 0, 0)
-    desk.ask("b", 0, 0)
-    desk.admission.adopt("a", (), desk.at("a"), {"gpus": "", "alone": "run"})
-    assert desk.waits("b", running=1) == ["alone"]
 
 
 def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path, folder: Path) -> None:

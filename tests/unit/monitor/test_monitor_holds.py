@@ -48,13 +48,7 @@ FEWER = replace(PLAN, limits=replace(PLAN.limits, attempts=2))
 @pytest.mark.parametrize(
     ("seen", "waits", "plan", "note"),
     [
-        (
-            [FAILED],
-            wait("memory"),
-            PLAN,
-            "again as soon as more memory is free than when it failed: out of GPU",
-        ),
-        ([FAILED], wait("alone"), PLAN, "again as soon as nothing else of the run is running: out of GPU memory,"),
+        ([FAILED], wait("alone"), PLAN, "again as soon as a GPU is empty: out of GPU memory,"),
         ([FAILED], wait(), PLAN, "again as soon as a slot is free: out of GPU memory, attempt 2 of 3"),
         ([FAILED, STALLED], wait(until=NOW + 9), PLAN, "again in 9 s: stalled, attempt 3 of 3"),
         # a person asked for it: nobody knows of how many
