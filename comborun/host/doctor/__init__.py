@@ -29,6 +29,7 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (sessions.multiplexers, error("tmux", "tmux does not answer", sessions.NO_VIEW, "tmux -V")),
     (sessions.logout, warning("logout", *sessions.SYSTEMD_HANGS)),
     (gpus.driver, gpus.HANGS),
+    (gpus.egl, None),
     (machine.folders, error("root", *machine.DISK_HANGS)),
     (machine.memory, None),
     (machine.load, None),

@@ -1,9 +1,10 @@
-"""GPUs: the driver, who uses which, and what a simulator may not find there."""
+"""GPUs: the driver, who uses which, what a simulator may not find there, and EGL's numbers for them."""
 
 from __future__ import annotations
 
 import re
 
+from comborun.host import egl as numbering
 from comborun.host.doctor.box import Box, hangs, integer, several, size
 from comborun.host.facts import GPU_TABLE
 from comborun.host.process import owner
@@ -124,3 +125,27 @@ def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
     if _WITHOUT_RAY_TRACING.search(gpu.name):
         cost = "Isaac Sim's cameras and other ray tracing don't start here; headless without cameras does"
         yield note(check, f"{gpu.name} has no ray tracing cores", cost)
+
+
+def egl(box: Box) -> Iterator[Finding]:
+    """Whether EGL numbers the GPUs as nvidia-smi does; only looked at where there are GPUs."""
+    if not box.has("nvidia-smi"):
+        return
+    code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
+    if code == 0 and (gpus := gpus_of(rows)):
+        code, said = box.ask(*numbering.COMMAND, slow=True)
+        yield numbers(gpus, said if code == 0 else "")
+
+
+def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
+    """`said`: what host/egl.py's program prints."""
+    found = {gpu.index: integer(numbering.device(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
+    other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
+    if all(device is None for device in found.values()):
+        why = "EGL has no device for any GPU" if said else "EGL can't be asked how it numbers the GPUs"
+        cost = "{egl_device} is taken to be the GPU's index; rendering may land on another GPU, or fail"
+        return note("EGL", why, cost, "python3 with ctypes, and libEGL of the driver (libnvidia-gl)")
+    if other:
+        cost = "programs that take CUDA's number for EGL's render on another GPU"
+        return note("EGL", ", ".join(other), cost, 'variables: {MUJOCO_EGL_DEVICE_ID: "{egl_device}"}')
+    return fine("EGL", "numbers the GPUs as nvidia-smi does")

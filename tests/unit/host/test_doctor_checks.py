@@ -246,6 +246,7 @@ def test_a_driver_that_does_not_work_is_found(
 
 def test_no_gpu_is_no_trouble(pretend: Pretend) -> None:
     fine(gpus.driver(pretend({}, {})))
+    fine(list(gpus.egl(pretend({}, {}))))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +261,17 @@ def test_no_gpu_is_no_trouble(pretend: Pretend) -> None:
 def test_how_full_a_gpu_is_and_by_whom_is_told(row: str, users: Sequence[str], level: Level, words: str) -> None:
     (gpu,) = gpus.gpus_of(row)
     bad(gpus.usage(gpu, users), level, "GPU 0", words)
+
+
+TWO = gpus.gpus_of("0, GPU-aaaa, 24564, 12, 535, RTX 4090\n1, GPU-bbbb, 24564, 12, 535, RTX 4090\n")
+
+
+def test_egl_that_numbers_gpus_in_another_way_is_told() -> None:
+    fine(gpus.numbers(TWO, "0 0 -\n1 1 -\n2 - -\n"))
+    bad(gpus.numbers(TWO, ""), Level.NOTE, "EGL", "can't be asked")
+    bad(gpus.numbers(TWO, "0 - -\n"), Level.NOTE, "EGL", "no device for any GPU")
+    bad(gpus.numbers(TWO, "0 1 -\n1 0 -\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1, GPU 1 is EGL device 0")
+    bad(gpus.numbers(TWO, "0 0 GPU-bbbb\n1 1 GPU-aaaa\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1")
 
 
 @pytest.mark.parametrize("line", ["", "0", "x, GPU-a, 1, 2, 3, 4", "[Unknown Error]"])
