@@ -62,15 +62,12 @@ class Answer:
 class Cluster:
     name: str
     version: str
-    accounting: bool
-    """whether it keeps a record of jobs that are over; without one the run's own records have to do"""
     arrays: tuple[Answer, ...]
     """for each kind of request of the plan, in their order; not for all where there are many"""
     settle: Answer
 
     def __str__(self) -> str:
-        kept = "with accounting" if self.accounting else "without accounting"
-        return f"{self.name}, Slurm {self.version}, {kept}"
+        return f"{self.name}, Slurm {self.version}"
 
 
 def consult(transport: Transport, plan: Plan) -> Cluster:
@@ -103,7 +100,6 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
     return Cluster(
         name=settings.get("ClusterName", "a cluster"),
         version=settings.get("SLURM_VERSION", "of unknown version"),
-        accounting=settings.get("AccountingStorageType", "").endswith("slurmdbd"),
         arrays=tuple(arrays),
         settle=settle,
     )

@@ -296,8 +296,8 @@ def _lock(path: str) -> int:
 
 def _killed(begin: Mapping[str, str]) -> str:
     """How many processes the kernel has killed for lack of memory since it began, perhaps its own."""
-    from comborun.host import pressure
+    from comborun.host import machine
 
     group, _, host = begin.get("kills", "").partition(",")
-    count, where = pressure.since(f",{host}") if host else (0, "")
+    count, where = machine.kills_since(f",{host}") if host else (0, "")
     return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""

@@ -1,21 +1,20 @@
 """Why an incomplete attempt failed: by what its supervisor saw, then by the host, then by its log.
 
-It is imported only after a failure. It may wait some seconds for dmesg, nvidia-smi and a model server.
+It is imported only after a failure. It may wait some seconds for a model server.
 """
 
 from __future__ import annotations
 
-import re
 import signal
 
-from comborun.host import machine, pressure, served
+from comborun.host import machine, served
 from comborun.host.process import setting
 from comborun.host.watch import log_lines
 from comborun.rules import counting, patterns, records, signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn, Sequence
+    from typing import NoReturn
 
     from comborun.host.attempt import Attempt
     from comborun.host.judging import Ending
@@ -26,19 +25,13 @@ _ENDED_BY_ITSELF = {"exited", "signal"}
 _SEARCH_S = 2.0
 """of CPU time: a pattern of the grid's may take for ever"""
 _LEAST_FREE_KIB = 64
-_CLEANED_UP = 45
-"""the Xid of a process that was killed"""
-_XID = re.compile(r"\[ *([0-9]+)\.[0-9]+\] (.*NVRM: Xid \(PCI:([0-9A-Fa-f:]+)[^)]*\): ([0-9]+).*)")
 _NOTE_MOST = 160
 
 
-def explain(of: Attempt, ending: Ending, began: float = 0.0, records_made: int = 0) -> None:
-    """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note.
-
-    `began`: seconds since the machine started, as the kernel's log counts them.
-    """
+def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
+    """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note."""
     (failure, line), flaws = told_by_log(of, records_made)
-    if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending, began):
+    if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending):
         ending.signature = failure
         ending.cause = failure if failure in _IN_A_LOG else ending.cause
     if of.grant.get("served_by"):
@@ -83,14 +76,14 @@ class CpuLimit:
         raise TimeoutError
 
 
-def _host_knows(of: Attempt, ending: Ending, began: float) -> bool:
+def _host_knows(of: Attempt, ending: Ending) -> bool:
     """Whether the host knows what explains it."""
-    return _killed_for_memory(of, ending) or _disk_full(of, ending) or _gpu_fault(of, ending, began)
+    return _killed_for_memory(of, ending) or _disk_full(of, ending)
 
 
 def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
     """The kernel counts whom it kills; that it was this one shows in the signal."""
-    killed, where = pressure.since(of.kills)
+    killed, where = machine.kills_since(of.kills)
     if not killed:
         return False
     available = machine.memory_kib()[1]
@@ -108,39 +101,6 @@ def _disk_full(of: Attempt, ending: Ending) -> bool:
     ending.cause = "disk_full"
     ending.add(f"{free} KiB are free on the file system of its output")
     return True
-
-
-def _gpu_fault(of: Attempt, ending: Ending, began: float) -> bool:
-    """An Xid of a GPU of its own, where the kernel log can be read."""
-    for line in _kernel_log() if of.gpus else ():
-        match = _XID.match(line)
-        if not match or int(match[1]) < int(began) or int(match[4]) == _CLEANED_UP:
-            continue
-        if _its_bus(of.granted, match[3].lower()):
-            ending.cause = "gpu_fault"
-            ending.add(match[2][:_NOTE_MOST])
-            return True
-    return False
-
-
-def _kernel_log() -> list[str]:
-    import subprocess
-
-    try:
-        done = subprocess.run(["dmesg"], stdin=subprocess.DEVNULL, capture_output=True, timeout=3, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    return [line for line in lines if "NVRM: Xid" in line][-50:]
-
-
-def _its_bus(gpus: Sequence[str], bus: str) -> bool:
-    """Whether a bus address, as the kernel writes it, is of a granted GPU; a GPU that is lost may not answer."""
-    from comborun.host.driver import Question, hear
-
-    rows = [line.split(",") for line in hear(Question(["--format=csv,noheader", "--query-gpu=index,pci.bus_id"]))]
-    own = [row[1].lower() for row in rows if len(row) == 2 and row[0].strip() in gpus]
-    return not own or any(bus.partition(":")[2] in one for one in own)
 
 
 def _server(of: Attempt, ending: Ending) -> None:

@@ -92,7 +92,7 @@ class _Finishing:
 
             if self._behind and self._grace:
                 end.add(f"processes that it left behind were ended after {self._grace:g} s: {self._behind}")
-            causes.explain(of, end, of.began, judged.counts.records)
+            causes.explain(of, end, judged.counts.records)
         end.add(files.read(self._at.wrong_gpu).get("why", ""))
         end.peak_memory_kib = of.watch.peak_kib if of.watch else 0
         if judging.write_end(self._at, end, judged):

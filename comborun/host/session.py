@@ -16,7 +16,7 @@ import os
 import signal
 import time
 
-from comborun.host import container, files, pressure, process
+from comborun.host import container, files, machine, process
 from comborun.host.attempt import Attempt, LocalPlace, StopSequence
 from comborun.host.ending import finish
 from comborun.host.environment import CommandEnvironment, MissingResource, bind
@@ -94,8 +94,6 @@ class Supervisor(Attempt):
         self.verdict: Verdict | None = None
         self.place = self._place()
         self.ladder: StopSequence
-        self.began = 0.0
-        """seconds since the machine started, without what it slept: no clock that is set moves it"""
         self.started = 0.0
         """seconds since 1970"""
         self.claimed = self.begun = False
@@ -191,11 +189,10 @@ class Supervisor(Attempt):
             refusal = f"can't write in {self.at.directory}"
         if refusal:
             files.write_text(self.at.failure, refusal + "\n")
-        self.began = time.monotonic()
         self.started = time.time()
         self.pid = self._start(self._environment(), refusal)
         files.append(_OOM_SCORE, self._own_turn)
-        self.kills = pressure.kills()
+        self.kills = machine.kills()
         look = process.look(self.pid)
         self.start = look.start if look else ""
         self.begin()

@@ -171,9 +171,7 @@ class Settling(Overseer):
         time.sleep(settle_s())
         if not self.look():
             raise self._silent()
-        lost = [session for session in self.sessions.values() if session.life == LOST]
-        self.cluster.account_for(session.task for session in lost)
-        for session in lost:
+        for session in [session for session in self.sessions.values() if session.life == LOST]:
             self.journal(f"lost {session.name} {session.attempt}")
             self.attempts.finalize_lost(session.name, session.attempt)
             self._ended(session)

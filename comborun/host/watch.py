@@ -20,22 +20,19 @@ from comborun.rules import counting, globs, progress, records, repetition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Sequence, Tuple
+    from typing import Iterable, Iterator, Tuple
 
     from comborun.host.attempt import Attempt
-    from comborun.host.driver import Question
     from comborun.host.health import Health
     from comborun.rules.names import AttemptLayout
 
     Verdict = Tuple[str, str]
     """cause and note: why a command is ended"""
 
-_ASK_GPU_EVERY, _FIND_EVERY = 6, 12
+_FIND_EVERY = 12
 """looks"""
 _SHARE = 1000
 """a search may take one part in so many of the time"""
-_BUSY_PERCENT = 2
-"""of a GPU: what a context takes that does nothing"""
 
 
 class Pace:
@@ -171,41 +168,35 @@ class Watch(PollingWatch):
         """of main memory that it may hold; 0: no limit"""
         self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
         self._served_by = of.grant.get("served_by", "")
-        self._question: Question | None = None
-        self._answered = False
-        """the driver was asked about its GPUs when it had been silent for too long"""
         self._lost_for = 0.0
         self._told = ""
         """why it looks stalled, as on record"""
 
     def due(self) -> float:
         """When to look again, in time.monotonic()."""
-        questions = [one.due() for one in (self._memory_check.question, self._question) if one]
-        return math.inf if self.over else min(self.next, *questions, math.inf)
+        if self.over:
+            return math.inf
+        question = self._memory_check.question
+        return min(self.next, question.due()) if question else self.next
 
     def descriptors(self) -> list[int]:
         """Those that are worth an earlier look when they are readable."""
-        questions = [] if self.over else [self._memory_check.question, self._question]
-        return [fd for one in questions if one for fd in one.descriptors()]
+        question = None if self.over else self._memory_check.question
+        return question.descriptors() if question else []
 
     def look(self) -> Verdict | None:
         """Why the command is to be ended; None while it goes on."""
         if self.over:
             return None
         self._memory_check.look(self._course.awake)
-        due = time.monotonic() >= self.next
-        if not (self._hear_gpu() or due) or not self.of.lives:
+        if time.monotonic() < self.next or not self.of.lives:
             return None
-        if due:
-            self._look()
+        self._look()
         return self.end(self._judge())
 
     def close(self) -> None:
         super().close()
         self._memory_check.close()
-        if self._question:
-            self._question.close()
-            self._question = None
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()
@@ -213,7 +204,7 @@ class Watch(PollingWatch):
         if limit_is_near:
             self.activity.find(now=True)
         else:
-            self.find(always=course.asks_gpu or self._memory_mib > 0)
+            self.find(always=self._memory_mib > 0)
         results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
@@ -222,8 +213,6 @@ class Watch(PollingWatch):
         if self._awaited and (results or news):
             self._first_sign()
         self._lost_for = self._lost_for + elapsed if self._unserved() else 0.0
-        if self.of.gpus and course.asks_gpu and self.looks % _ASK_GPU_EVERY == 0:
-            self._ask_gpu()
 
     def _first_sign(self) -> None:
         """That the program is past its start: a result, or a line of its log that tells progress."""
@@ -235,27 +224,7 @@ class Watch(PollingWatch):
             self._awaited = False
             self.of.tell("progressed")
 
-    def _ask_gpu(self) -> None:
-        if not self._question:
-            from comborun.host.driver import Question
-
-            self._question = Question(["pmon", "-c", "1", "-s", "u"])
-
-    def _hear_gpu(self) -> bool:
-        """Whether an answer has come."""
-        if not (self._question and self._question.look()):
-            return False
-        lines, self._question = self._question.lines, None
-        self._answered = self._course.stalled
-        if works(lines, self.activity.pids):
-            self._course.used_gpu()
-            self._goes_on()
-        return True
-
     def _goes_on(self) -> None:
-        if self._course.silent:  # its GPU works, and its log complains in a loop
-            return
-        self._answered = False
         if self._told:
             files.remove(self.of.at.stalled)
             self._told = ""
@@ -286,9 +255,6 @@ class Watch(PollingWatch):
         if not course.stalled:
             return None
         if not self._told:
-            if self.of.gpus and course.asks_gpu and not self._answered:
-                self._ask_gpu()
-                return None
             self._told = records.clean(course.why_stalled(self.activity.stopped))
             since = int(time.time() - course.silent)
             files.write(self.of.at.stalled, [("since", since), ("why", self._told)])
@@ -362,15 +328,6 @@ def log_lines(at: AttemptLayout, longest: int = counting.LONGEST_LINE) -> list[s
     """The lines at the end of an attempt's log."""
     end, cut = files.tail(at.log, int(setting("COMBORUN_LOG_TAIL", counting.TAIL)))
     return list(counting.lines(end, cut=cut, longest=longest))
-
-
-def works(lines: Iterable[str], pids: Sequence[int]) -> bool:
-    """Whether a GPU works for one of these processes, by the rows of `pmon`: index, pid, type, percent."""
-    for index, pid, _, percent in (line.split()[:4] for line in lines if len(line.split()) > 3):
-        numbers = index.isdecimal() and pid.isdecimal() and percent.isdecimal()
-        if numbers and int(pid) in pids and int(percent) > _BUSY_PERCENT:
-            return True
-    return False
 
 
 def over(of: Attempt) -> Watch | Health:

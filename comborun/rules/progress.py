@@ -72,13 +72,8 @@ class ProgressWatch:
         self._worked = 0.0 if self.complains else self._worked + cpu
         progress = written or self._worked > BUSY * self.silent + _START
         if progress:
-            self._forgive()
+            self.silent = self._worked = 0.0
         return progress
-
-    def used_gpu(self) -> None:
-        """A GPU works for it; that speaks for a silent program, and for none that complains in a loop."""
-        if not self.complains:
-            self._forgive()
 
     def judged(self, *, complete: bool) -> None:
         self._complete = complete
@@ -97,11 +92,6 @@ class ProgressWatch:
     def asks_evidence(self) -> bool:
         """It may have done its work: its evidence is to be judged."""
         return bool(self.limits.hang) and self._complete is None and self.quiet * 2 >= self.limits.hang
-
-    @property
-    def asks_gpu(self) -> bool:
-        """Silent for half of the limit: its GPU may work for it. A single answer tells of a second only."""
-        return self.silent * 2 >= self.limits.silence and not self.complains
 
     def limit_is_near(self, elapsed: float) -> bool:
         """After so many seconds more without anything new it hangs, or is stalled: nothing may be overlooked now."""
@@ -130,6 +120,3 @@ class ProgressWatch:
             share = int(100 * self._worked / self.silent) if self.silent else 0
             why = f"no new result, no new line and {share} % of a core for {seconds} s"
         return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
-
-    def _forgive(self) -> None:
-        self.silent = self._worked = 0.0

@@ -133,21 +133,6 @@ def _meaning(line: str) -> str | None:
     return None
 
 
-_ACCOUNTS = {
-    **dict.fromkeys(("TIMEOUT", "DEADLINE"), "timed_out"),
-    **dict.fromkeys(("PREEMPTED", "REQUEUED"), "preempted"),
-    **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL"), "lost"),
-    "OUT_OF_MEMORY": "host_memory",
-    "CANCELLED": "stopped",
-}
-
-
-def accounts(answer: str) -> dict[str, tuple[str, str]]:
-    """Task -> cause and note, from the lines `12_7|NODE_FAIL` of sacct; without those whose state says nothing."""
-    found = re.findall(r"^([0-9]+_[0-9]+)\|([A-Z_]+)", answer, re.MULTILINE)
-    return {task: (_ACCOUNTS[state], f"Slurm: {state}") for task, state in found if state in _ACCOUNTS}
-
-
 _NO_REFUSAL = ("already finished", "already completing", "transitional state", "No error", "Invalid job id")
 
 

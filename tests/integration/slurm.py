@@ -22,7 +22,6 @@ from pathlib import Path
 import pytest
 
 SETUP = Path(__file__).parents[1] / "testbed/slurm_setup.sh"
-ACCOUNTING = SETUP.with_name("slurmdbd_setup.sh")
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 PLACES = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 GPUS = 4
@@ -93,19 +92,12 @@ class Slurm:
         told = self.command(*words)
         assert told.returncode == 0, told.stderr
 
-    def account(self) -> None:
-        """Give it accounting, before it has had any job; skips where MariaDB and slurmdbd are not installed."""
-        if not all(shutil.which(program, path=PLACES) for program in ("mariadbd", "slurmdbd")):
-            pytest.skip("no accounting here: apt-get install -y --no-install-recommends mariadb-server slurmdbd")
-        told = self.command("bash", ACCOUNTING, self.folder, free_ports(2), seconds=60)
-        assert told.returncode == 0, told.stderr
-
     def log(self, daemon: str = "slurmctld") -> str:
         return (self.folder / "log" / f"{daemon}.log").read_text(errors="replace")
 
     def close(self) -> None:
         """End all daemons and whatever their jobs left; a finalizer never raises."""
-        for daemon in ("slurmctld", *(f"slurmd-n{n}" for n in range(1, self.nodes + 1)), "slurmdbd", "munged"):
+        for daemon in ("slurmctld", *(f"slurmd-n{n}" for n in range(1, self.nodes + 1)), "munged"):
             self.kill(daemon)
         for _ in range(3):
             for pid in self.processes():

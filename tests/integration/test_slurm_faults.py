@@ -289,22 +289,3 @@ def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box:
     assert box.settle().returncode == 0
     assert box.await_end()["succeeded"] == "1"
     assert box.ends("env_one") == [("exited", "complete")]
-
-
-@pytest.mark.slow
-@only_slow
-def test_what_vanished_without_a_word_is_told_by_the_accounting(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.slurm.account()
-    box.lay_out({"env_one": steps(2)}, policy={"retry_lost": 3})
-    box.submit()
-    go(box, 1, 0)
-    await_records(box, "env_one", 1, 0)
-    task, begun = box.task("env_one"), box.begun("env_one")
-    (box.directory / f"slurm/out/{task}").unlink()
-    kill(begun.supervisor, signal.SIGSTOP)  # scancel sends CONT first, which may wake it in time
-    assert box.slurm.command("scancel", task).returncode == 0
-    assert box.await_end()["cancelled"] == "1"
-    assert box.ends("env_one") == [("stopped", "partial")]
-    note = box.field("sessions/env_one/attempt-1/end", "note")
-    assert "CANCELLED" in note or note == "its supervisor was told to end"

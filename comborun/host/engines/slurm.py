@@ -48,7 +48,6 @@ class Slurm:
         """why it does not answer; empty while it does"""
         self.gave_up = ""
         """what this process heard instead of an answer: each further order would wait for it anew"""
-        self._accounts: dict[str, tuple[str, str]] = {}
         self._clock: float | None = None
         self.load()
 
@@ -115,14 +114,6 @@ class Slurm:
             return False
         return self.ask()
 
-    def account_for(self, tasks: Iterable[str]) -> None:
-        """Ask how tasks ended that are gone, where there is accounting; one question for all."""
-        wanted = ",".join(sorted(set(filter(None, tasks))))
-        if wanted and shutil.which("sacct"):
-            self._accounts = slurm.accounts(
-                self.command("sacct", "-X", "-n", "-P", "-j", wanted, "-o", "JobID,State")[1]
-            )
-
     def command(
         self, *words: str, patience_s: float = 0, environment: Mapping[str, str] | None = None
     ) -> tuple[int, str, str]:
@@ -162,11 +153,7 @@ class Slurm:
 
     def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
         """Cause and note of a lost attempt."""
-        return (
-            self.words(claim)
-            or self._accounts.get(task_of(claim))
-            or ("lost", "its task is gone, and its end was not recorded")
-        )
+        return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
         """What Slurm said in the task's own output about how it ended; not what it said of an earlier start."""

@@ -67,14 +67,6 @@ def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) ->
     assert seen.why(cluster.claimed(said=str(len(said)))) == ("lost", "its task is gone, and its end was not recorded")
 
 
-def test_accounting_tells_what_the_output_does_not(cluster: Cluster) -> None:
-    cluster.says("sacct", "7_0|CANCELLED by 0\n")
-    seen = cluster.answer()
-    seen.account_for(["7_0", "", "7_1"])
-    assert seen.why(cluster.claimed()) == ("stopped", "Slurm: CANCELLED")
-    assert cluster.told() == ["sacct -X -n -P -j 7_0,7_1 -o JobID,State"]
-
-
 def test_an_answer_that_is_young_is_not_asked_for_again_unless_more_was_submitted_since(cluster: Cluster) -> None:
     cluster.says("squeue")
     (cluster.run / "slurm/jobs").write_text("7\t1\t1\t2\t0\n")

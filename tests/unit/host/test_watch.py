@@ -17,7 +17,7 @@ import pytest
 
 from comborun.host import files, process
 from comborun.host.attempt import Attempt
-from comborun.host.watch import Activity, Watch, works
+from comborun.host.watch import Activity, Watch
 
 RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})
@@ -171,68 +171,6 @@ def test_the_first_sign_of_progress_is_told_once_to_who_waits_for_it(supervise):
     one.until(lambda: one.said)
     assert Path(one.at.progressed).exists()
     assert one.said == ["progressed"]
-
-
-PMON = """#!/bin/sh
-read -r asked <{folder}/asked
-echo $((asked + 1)) >{folder}/asked
-{then}
-echo '# gpu         pid   type     sm    mem    enc    dec    command'
-printf '    0 %11s     C     {busy}      0      -      -    python\\n' "$(cat {folder}/pid)"
-"""
-
-
-@pytest.fixture
-def pmon(tmp_path, monkeypatch):
-    """A stand-in for nvidia-smi that tells how busy a process keeps its GPU."""
-
-    def make(busy, then=""):
-        tool = tmp_path / "bin" / "nvidia-smi"
-        tool.parent.mkdir()
-        tool.write_text(PMON.format(folder=tmp_path, busy=busy, then=then))
-        tool.chmod(0o755)
-        (tmp_path / "asked").write_text("0\n")
-        (tmp_path / "pid").write_text("1\n")
-        monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
-        return tmp_path
-
-    return make
-
-
-def test_a_gpu_that_works_for_a_silent_program_is_progress(supervise, pmon):
-    folder = pmon(40)
-    one = supervise("time.sleep(4)", gpus="0", stall_s=1)
-    (folder / "pid").write_text(f"{one.child.pid}\n")
-    assert one.verdict() is None
-
-
-def test_a_gpu_that_does_nothing_saves_nobody_and_is_asked_before_the_end(supervise, pmon):
-    folder = pmon(0)
-    one = supervise("time.sleep(60)", gpus="0", stall_s=1)
-    (folder / "pid").write_text(f"{one.child.pid}\n")
-    assert one.verdict()[0] == "stalled"
-    assert int((folder / "asked").read_text()) >= 1
-
-
-def test_an_nvidia_smi_that_hangs_holds_nobody_up(supervise, pmon):
-    pmon(40, then="exec sleep 60")
-    one = supervise("time.sleep(60)", {"COMBORUN_GPU_S": "3"}, gpus="0", stall_s=1)
-    began, longest = time.monotonic(), 0.0
-    while one.watch.due() != math.inf:
-        before = time.monotonic()
-        one.watch.look()
-        longest = max(longest, time.monotonic() - before)
-        assert before - began < 30
-        time.sleep(0.02)
-    assert longest < 2
-    assert files.read(one.at.verdict)["cause"] == "stalled"
-
-
-def test_whose_gpu_works_is_read_off_the_rows_of_pmon():
-    rows = ["# gpu pid type sm mem", "    0          17     C      3      0", "    1           8     C      -      -"]
-    assert works(rows, [17])
-    assert not works(rows, [8, 99])
-    assert not works(["    0          17     C      2      0"], [17])
 
 
 def test_a_running_session_costs_a_thousandth_of_a_core_at_most(supervise):

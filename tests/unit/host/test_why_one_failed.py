@@ -17,14 +17,14 @@ from comborun.host.judging import Ending
 def failed(tmp_path):
     """Says why an attempt with this log failed."""
 
-    def explained(*log, cause="exited", code=1, note="", gpus="", count=0, served_by="", began=0.0, **data):
+    def explained(*log, cause="exited", code=1, note="", gpus="", count=0, served_by="", **data):
         (tmp_path / "id").write_text("grid-1\n")
         of = Attempt(str(tmp_path), "env_one", "1")
         Path(of.at.output).mkdir(parents=True, exist_ok=True)
         Path(of.at.log).write_text("".join(f"{line}\n" for line in log))
         of.data, of.gpus, of.count, of.grant = data, gpus, count, {"served_by": served_by}
         ending = Ending(cause, note, code)
-        explain(of, ending, began)
+        explain(of, ending)
         return ending
 
     return explained
@@ -84,7 +84,7 @@ def work(seconds):
 
 
 def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeypatch):
-    monkeypatch.setattr(causes.pressure, "since", lambda before: (2, "on this machine"))
+    monkeypatch.setattr(causes.machine, "kills_since", lambda before: (2, "on this machine"))
     one = failed(cause="signal", code=137)
     assert (one.cause, "killed for memory on this machine since it began: 2" in one.note) == ("host_memory", True)
     other = failed("CUDA out of memory", cause="signal", code=139)
@@ -92,35 +92,13 @@ def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeyp
 
 
 def test_a_full_file_system_is_the_cause(failed, monkeypatch):
-    monkeypatch.setattr(causes.pressure, "since", lambda before: (0, ""))
+    monkeypatch.setattr(causes.machine, "kills_since", lambda before: (0, ""))
     monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (1000, 12))
     why = failed("CUDA out of memory")
     assert (why.cause, why.signature) == ("disk_full", "")
     assert why.note.startswith("12 KiB are free on the file system of its output")
     monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (None, None))
     assert told(failed("fine")) == ("exited", "")
-
-
-XID = "NVRM: Xid (PCI:0000:65:00): {kind}, pid=1, name=x, GPU has fallen off the bus."
-
-
-@pytest.mark.parametrize(
-    ("gpus", "at", "kind", "cause"),
-    [
-        ("1", 100, 79, "gpu_fault"),
-        ("0", 100, 79, "exited"),
-        ("1", 98, 79, "exited"),
-        ("1", 100, 45, "exited"),
-        ("", 100, 79, "exited"),
-    ],
-    ids=["its own", "of another GPU", "before it began", "the clean-up of a killed one", "without a GPU"],
-)
-def test_an_xid_since_it_began_of_a_gpu_that_it_had_is_the_cause(failed, monkeypatch, gpus, at, kind, cause):
-    monkeypatch.setattr(causes, "_kernel_log", lambda: [f"[{at:5d}.123456] {XID.format(kind=kind)}"])
-    monkeypatch.setattr(causes, "_its_bus", lambda gpus, bus: gpus == ["1"] and bus == "0000:65:00")
-    why = failed(gpus=gpus, began=99.7)
-    assert why.cause == cause
-    assert ("fallen off" in why.note) == (cause == "gpu_fault")
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,7 @@ from comborun.resources import HostFacts, Slurm
 TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
 PLAN = lay_out_on_slurm(parse_grid(TEXT, Path("grid.yaml")), LOGIN)
-CONFIG = (
-    "AccountingStorageType   = accounting_storage/none\nClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
-)
+CONFIG = "ClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
 STARTS = "sbatch: Job 7 to start at 2026-11-22T06:09:56 using 2 processors on nodes n1 in partition main"
 UNKNOWN = "sbatch: error: invalid partition specified: nope\nallocation failure: Invalid partition name specified"
 TOO_MUCH = "allocation failure: Requested node configuration is not available"
@@ -37,11 +35,8 @@ def host(*answers: tuple[int, str], config: str = CONFIG, nodes: str = UP) -> St
     return StagedHost([Completed(0, "".join(f"{word}\0" for word in words).encode(), b"")], "login1")
 
 
-def test_a_cluster_is_known_by_name_version_and_whether_it_keeps_accounts() -> None:
-    cluster = consult(host((0, STARTS), (0, STARTS)), PLAN)
-    assert str(cluster) == "robots, Slurm 22.05.8, without accounting"
-    kept = CONFIG.replace("/none", "/slurmdbd")
-    assert str(consult(host((0, STARTS), (0, STARTS), config=kept), PLAN)).endswith(", with accounting")
+def test_a_cluster_is_known_by_name_and_version() -> None:
+    assert str(consult(host((0, STARTS), (0, STARTS)), PLAN)) == "robots, Slurm 22.05.8"
 
 
 def test_what_slurm_would_do_is_told_without_the_number_of_a_job_that_is_none() -> None:

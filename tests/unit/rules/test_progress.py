@@ -51,13 +51,12 @@ def test_a_log_that_grows_and_says_nothing_new_is_no_progress() -> None:
     assert one.stalled
 
 
-def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_or_gpu_until_it_is_silent() -> None:
+def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_until_it_is_silent() -> None:
     one = course(stall=10)
     assert one.look(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False))
     assert one.complains
     for _ in range(10):
         assert not one.look(1.0, news=False, cpu=1.0)
-    one.used_gpu()
     assert one.stalled
     assert one.why_stalled() == "no new result for 10 s, and the same line at least 30 times: connection refused"
     live(one, 5, cpu=1.0)
@@ -70,17 +69,6 @@ def test_a_result_ends_what_looked_like_a_loop() -> None:
     one.look(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False))
     one.look(1.0, results=True)
     assert not one.complains
-
-
-def test_a_gpu_that_works_is_asked_for_when_half_of_the_silence_has_passed_and_speaks_for_it() -> None:
-    one = course(stall=10)
-    live(one, 4)
-    assert not one.asks_gpu
-    live(one, 6)
-    assert one.asks_gpu
-    assert one.stalled
-    one.used_gpu()
-    assert not one.stalled
 
 
 def test_a_program_that_is_done_and_writes_nothing_more_hangs() -> None:

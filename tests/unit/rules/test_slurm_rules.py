@@ -6,7 +6,6 @@ import pytest
 
 from comborun.rules import slurm
 from comborun.rules.slurm import (
-    accounts,
     is_held,
     is_silence,
     refusal,
@@ -42,11 +41,6 @@ def test_why_slurm_ended_a_task_is_told_in_its_own_words(output: list[str], caus
     told = why(output)
     assert (told and told[0]) == cause
     assert not told or told[1].startswith("Slurm: ")
-
-
-def test_an_account_tells_what_its_state_says_and_nothing_of_others() -> None:
-    answer = "7_0|NODE_FAIL\n7_1|CANCELLED by 1000\n7_2|RUNNING\n7.batch|FAILED\nsacct: error\n"
-    assert accounts(answer) == {"7_0": ("lost", "Slurm: NODE_FAIL"), "7_1": ("stopped", "Slurm: CANCELLED")}
 
 
 def test_tasks_are_those_of_the_run_with_the_session_that_their_batch_has_for_them() -> None:
