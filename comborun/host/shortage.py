@@ -104,6 +104,7 @@ class Shortages:
         most = max(map(self._ledger.most, self._ledger.capacity.candidates(said)), default=0)
         again = left.request.gpu_memory > said.gpu_memory
         request = said.but(said.gpu_memory, alone=True) if again else ask_for_more(said, left.held, most)
+        self._requests[name] = request
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
         files.write(AttemptLayout(at).short, record)
         for gpu in fewer:

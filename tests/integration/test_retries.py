@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from box import Box, bash, kill, until
-from nvidia import Gpus
 from recorded import record
 
 from comborun.rules.words import Cause, Outcome
@@ -102,24 +100,6 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
     box.run({"env_one": script}, policy={"retry_killed": 1})
     assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == '{"gpus": "", "first": 12, "count": 3}\n'
     assert box.ended("env_one", 2).outcome is Outcome.SUCCEEDED
-
-
-# Out of memory
-
-
-def test_an_answer_about_memory_that_stays_away_after_an_out_of_memory_is_waited_for(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(24576)
-    box.environment |= {"COMBORUN_GPU_S": "1"}
-    box.plan({"env_one": bash(FIRST + HOLD + OUT_OF_GPU_MEMORY, gpus=1)}, gpus="0", policy={"retry_gpu_memory": 1})
-    box.start()
-    box.begun("env_one")
-    gpus.fault("fail")
-    box.write("go", "")
-    until(lambda: waiting(box).get("env_one", [""])[0] == "unknown", "it waits for an answer")
-    gpus.fault("")
-    box.await_done()
-    assert box.ended("env_one", 2).clean
 
 
 # The breaker and fail-fast

@@ -415,11 +415,11 @@ def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: 
         desk.ask(name, 1, mib)
     desk.start("there")
     assert isinstance(desk.admission.take("server", desk.at("server")), Blocker)
-    desk.admission.round(1)
+    desk.admission.round()
     desk.admission.keep("server", [])
     assert desk.admission.pick(["small"], desk.at) is None
     assert desk.admission.waits(["small"])[0][3] == "GPU 0 is kept for server, which has waited longer"
-    desk.admission.round(1)
+    desk.admission.round()
     desk.admission.keep("server", ["there"])
     assert desk.admission.pick(["small"], desk.at), "that one ends when its clients have"
 
