@@ -12,12 +12,14 @@ counts only while the server's process lives.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import threading
 import time
 
 from comborun.host import files
-from comborun.host.ask import Ask, taken_by_another
+from comborun.host.ask import ask, taken_by_another, well
 from comborun.host.judging import LogLine
 from comborun.host.process import setting
 from comborun.host.watch import PollingWatch
@@ -33,11 +35,11 @@ _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 
 
 class Health(PollingWatch):
-    """The watch over one model server."""
+    """The watch over one model server. A thread asks the server, so that nobody else waits for its answers."""
 
     def __init__(self, of: Attempt) -> None:
         super().__init__(of)
-        data, at = of.data, of.at
+        data = of.data
         self._port = int(of.port or 0)
         self._checks: Sequence[str] = data["ready"]
         self._lines = {check: LogLine(check[5:]) for check in self._checks if check.startswith("line ")}
@@ -51,141 +53,130 @@ class Health(PollingWatch):
         self._path = next((check.split(" ")[2] for check in self._checks if check.startswith("http ")), "")
         """what a look at its health asks for"""
         self._awake = 0.0
-        self._check = 0
-        """the first that does not hold yet"""
-        self._ask: Ask | None = None
-        self._pause = _FIRST_PAUSE_S
-        self._misses = 0
-        self._since = 0.0
-        ready = os.path.exists(at.ready)  # an orphan's watch comes to one that has been ready
-        self._stage = self._healthy if ready else self._loading
-        self._again = time.monotonic() + (self._every if ready else 0.0)
-        if not ready:
-            files.remove(self._url_file)
+        self._missing = self._checks[0]
+        """the first check that does not hold yet"""
+        self._loaded = os.path.exists(of.at.ready)  # an orphan's watch comes to one that has been ready
+        self._reached: Verdict | None = None
+        self._closed = threading.Event()
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def due(self) -> float:
+        """When to look again, in time.monotonic()."""
+        return math.inf if self.over else self.next
+
+    def descriptors(self) -> list[int]:
+        return [] if self.over else [self._woken]
+
+    def look(self) -> Verdict | None:
+        """Why the server is to be ended; None while it goes on."""
+        if self.over or not self.of.lives:
+            return None
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 64)
+        if time.monotonic() >= self.next:
+            self._awake += self.elapse()
+            self.find()
+            self.see()
+        reached = self._reached
+        if not reached and not self._loaded and 0 < self._within <= self._awake:
+            reached = "timed_out", f"it was not ready within {self._within:g} s; still missing: {self._missing}"
+        return self.end(reached)
+
+    def close(self) -> None:
+        super().close()
+        self._closed.set()
+
+    # In the thread
+
+    def _work(self) -> None:
+        """Until there is a verdict, or it is closed; without memory or descriptors it tries again."""
+        while not self._pause(0.0):
+            try:
+                self._reached = self._serve()
+                os.write(self._wake, b".")
+            except (OSError, MemoryError):
+                self._pause(_MOST_PAUSE_S)
+            else:
+                return
+
+    def _pause(self, seconds: float) -> bool:
+        """Whether nothing is asked any more; what answers when the server is dead is another program."""
+        return self._closed.wait(seconds) or not self.of.lives
+
+    def _serve(self) -> Verdict | None:
+        if not self._loaded and (reached := self._load()):
+            return reached
+        return self._follow() if self._every else None
+
+    def _load(self) -> Verdict | None:
+        """Until all checks hold; from the first again after a pause when one does not."""
+        pause = _FIRST_PAUSE_S
+        files.remove(self._url_file)
+        while missing := next((check for check in self._checks if not self._holds(check)), ""):
+            self._missing = missing
+            if self._pause(pause):
+                return None
+            pause = min(_MOST_PAUSE_S, pause * 2)
+        self.activity.find(now=True)
+        if taken_by_another(self._port, self.activity.pids):
+            return "launch_failed", f"another program listens on its port {self._port}"
+        if self._warm_up and (reached := self._warm()):
+            return reached
+        while not self._ready():  # a full disk
+            if self._pause(_MOST_PAUSE_S):
+                return None
+        return None
+
+    def _holds(self, check: str) -> bool:
+        if check in self._lines:
+            return self._lines[check].look(self.of.at.log)
+        kind, _, rest = check.partition(" ")
+        status, path, text = [*rest.split(" ", 2), "", ""][:3] if kind == "http" else ("", "", "")
+        answer = ask(self._port, setting("COMBORUN_ANSWER_S", 5.0), path)
+        if kind != "http":
+            return answer.connected
+        return str(answer.status) == status and text in answer.body.decode("utf-8", "surrogateescape")
+
+    def _warm(self) -> Verdict | None:
+        """The warm-up request, which spares the first client a slow answer."""
+        method, path, media, within, body = self._warm_up
+        answer = ask(self._port, float(within), path, method=method, media=media, body=body)
+        if not answer.status:
+            return "timed_out", f"it did not answer the warm-up request within {within} s"
+        if not 200 <= answer.status < 300:
+            said = f"{answer.status} {answer.reason[:100]}"
+            files.append(self.of.at.log, f"comborun: the warm-up request was answered with: {said}\n")
+        return None
 
     @property
     def _url_file(self) -> str:
         return f"{self.of.folder}/url"
 
-    def due(self) -> float:
-        """When to look again, in time.monotonic()."""
-        return math.inf if self.over else min(self.next, self._ask.due if self._ask else self._again)
-
-    def descriptors(self) -> list[int]:
-        return self._ask.descriptors() if self._ask else []
-
-    def look(self) -> Verdict | None:
-        """Why the server is to be ended; None while it goes on."""
-        if self.over or not self.of.lives:  # what answers is another program
-            return None
-        if time.monotonic() >= self.next:
-            self._awake += self.elapse()
-            self.find()
-            self.see()
-        reached = self._stage() if self._ask is None or self._ask.look() else None
-        if self._stage == self._loading and reached is None and 0 < self._within <= self._awake:
-            missing = self._checks[min(self._check, len(self._checks) - 1)]
-            reached = "timed_out", f"it was not ready within {self._within:g} s; still missing: {missing}"
-        return self.end(reached)
-
-    def close(self) -> None:
-        super().close()
-        if self._ask:
-            self._ask.close()
-            self._ask = None
-
-    def _start(self, path: str, within: float, **more: str) -> None:
-        self._ask = Ask(self._port, within, path=path, **more)
-
-    def _answer(self) -> Ask:
-        assert self._ask
-        ask, self._ask = self._ask, None
-        return ask
-
-    def _loading(self) -> Verdict | None:
-        """Go through the checks; from the first again after a pause when one does not hold."""
-        if self._ask is None:
-            if time.monotonic() < self._again:
-                return None
-            self._check = 0
-        while self._check < len(self._checks):
-            holds = self._holds(self._checks[self._check])
-            if holds is None:
-                return None  # it is asked
-            if not holds:
-                self._again = time.monotonic() + self._pause
-                self._pause = min(_MOST_PAUSE_S, self._pause * 2)
-                return None
-            self._check += 1
-        self.activity.find(now=True)
-        if taken_by_another(self._port, self.activity.pids):
-            return "launch_failed", f"another program listens on its port {self._port}"
-        if not self._warm_up:
-            self._ready()
-            return None
-        method, path, media, within, body = self._warm_up
-        self._start(path, float(within), method=method, media=media, body=body)
-        self._stage = self._warm
-        return None
-
-    def _holds(self, check: str) -> bool | None:
-        """Whether a check does; None: it is asked."""
-        if check in self._lines:
-            return self._lines[check].look(self.of.at.log)
-        kind, _, rest = check.partition(" ")
-        status, path, text = [*rest.split(" ", 2), "", ""][:3] if kind == "http" else ("", "", "")
-        if self._ask is None:
-            self._start(path, setting("COMBORUN_ANSWER_S", 5.0))
-            return None
-        ask = self._answer()
-        if kind != "http":
-            return ask.connected
-        body = ask.answer.partition(b"\r\n\r\n")[2].decode("utf-8", "surrogateescape")
-        return str(ask.status) == status and text in body
-
-    def _warm(self) -> Verdict | None:
-        """The answer to the warm-up request, which spares the first client a slow one."""
-        ask = self._answer()
-        first = ask.answer.partition(b"\r")[0].decode("utf-8", "replace")
-        if not first:
-            return "timed_out", f"it did not answer the warm-up request within {self._warm_up[3]} s"
-        if not 200 <= ask.status < 300:
-            files.append(self.of.at.log, f"comborun: the warm-up request was answered with: {first[:100]}\n")
-        self._ready()
-        return None
-
-    def _ready(self) -> None:
+    def _ready(self) -> bool:
+        """Write that it is ready; False on a full disk."""
         url = f"http://127.0.0.1:{self._port}"
-        files.write_text(self._url_file, f"{url}\n")
         fields = [("at", round(time.time(), 6)), ("url", url), ("port", self._port), ("path", self._path)]
-        if files.write(self.of.at.ready, fields):
+        self._loaded = files.write_text(self._url_file, f"{url}\n") and files.write(self.of.at.ready, fields)
+        if self._loaded:
             self.of.tell("ready")
-            self._stage = self._healthy
-        else:  # a full disk: once more, later
-            self._stage = self._loading
-        self._again = time.monotonic() + (self._every or _MOST_PAUSE_S)
+        return self._loaded
 
-    def _healthy(self) -> Verdict | None:
-        """An HTTP error counts as a miss."""
-        if not self._every:
-            self._again = math.inf
-            return None
-        if self._ask is None:
-            if time.monotonic() >= self._again:
-                self._start(self._path, setting("COMBORUN_ANSWER_S", 5.0))
-            return None
-        ask = self._answer()
-        self._again = time.monotonic() + self._every
-        if ask.well:
-            if self._misses:
-                files.remove(self.of.at.unhealthy)
-                self.of.tell("ready")
-            self._misses = 0
-            return None
-        self._since = self._since if self._misses else time.time()
-        self._misses += 1
-        files.write(self.of.at.unhealthy, [("since", round(self._since, 6)), ("misses", self._misses)])
-        if self._misses < self._most_misses:
-            return None
+    def _follow(self) -> Verdict | None:
+        """Look at its health until it misses too often in a row. An HTTP error is a miss."""
+        misses, since = 0, 0.0
+        while misses < self._most_misses:
+            if self._pause(self._every):
+                return None
+            if well(self._port, self._path, setting("COMBORUN_ANSWER_S", 5.0)):
+                if misses:
+                    files.remove(self.of.at.unhealthy)
+                    self.of.tell("ready")
+                misses = 0
+                continue
+            since = since if misses else time.time()
+            misses += 1
+            files.write(self.of.at.unhealthy, [("since", round(since, 6)), ("misses", misses)])
         what = self._path or "on its port"
-        return "stalled", f"it did not answer {what}: {self._misses} looks in a row, {self._every:g} s apart"
+        return "stalled", f"it did not answer {what}: {misses} looks in a row, {self._every:g} s apart"
