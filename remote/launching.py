@@ -159,7 +159,7 @@ def settle(
         publication = publish(prepared.transport, whole, mode)
         found = publication.found
         if found is None:
-            notes = (*publication.notes, *notes, *measured_notes(prepared.plan, grid, prepared.facts))
+            notes = (*notes, *measured_notes(prepared.plan, grid, prepared.facts))
             return Launched(whole.plan, publication, changes=notes)
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed
@@ -167,7 +167,7 @@ def settle(
             mode = f"after:{publication.run}"
             notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
         elif launched := _bring_up(prepared, publication, draft, confirm, tell):
-            return replace(launched, changes=(*publication.notes, *kept, *launched.changes))
+            return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
 
 

@@ -67,8 +67,6 @@ class Publication:
     directory: str
     found: ExistingRun | None = None
     """None for a new one"""
-    notes: tuple[str, ...] = ()
-    """what became of a run that was there and can't be read"""
 
     @property
     def root(self) -> str:
@@ -97,10 +95,7 @@ def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publica
     order = {"root": draft.root, "grid": draft.plan.grid, "digest": draft.plan.digest, "mode": mode}
     answer = _send(transport, "publish", order, files, draft.python)
     found = _found(answer) if answer["state"] != "new" else None
-    notes: tuple[str, ...] = ()
-    if aside := answer.get("set_aside"):
-        notes = (f"the run that this grid had can't be read ({answer['flaw']}) and was set aside as {aside}",)
-    return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found, notes)
+    return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found)
 
 
 def amend(transport: Transport, publication: Publication, amended: Amended, draft: Draft) -> tuple[str, ...] | None:

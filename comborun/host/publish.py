@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 STAMP = re.compile(r"-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
-_UNREADABLE = ".unreadable"
 _LAST = 999_999_999
 
 
@@ -37,16 +36,13 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
     """Under the root's lock: tell of the grid's run, or rename the new one into place."""
     with Staging(order["root"]) as staging:
         staging.lock()
-        answer = {}
         newest = newest_run(staging.root, order["grid"])
-        if newest and (flaw := unreadable(newest)):
-            answer["set_aside"] = _set_aside(newest, flaw)
-            answer["flaw"] = flaw
-            newest = newest_run(staging.root, order["grid"])
         if newest and order["mode"] not in ("new", f"after:{os.path.basename(newest)}"):
-            return {**answer, **describe(newest, order["digest"])}
+            if flaw := unreadable(newest):
+                raise Refusal(70, f"the run {newest} can't be read ({flaw}): --new makes another one")
+            return describe(newest, order["digest"])
         staging.fill(order["files"])
-        return {**answer, **_place(staging, order)}
+        return _place(staging, order)
 
 
 def runs_below(root: str, grid: str = "") -> list[str]:
@@ -77,9 +73,9 @@ def newest_run(root: str, grid: str) -> str:
 
 
 def unreadable(directory: str) -> str:
-    """What a run lacks that it needs to continue, as after a power loss; empty if it is complete."""
+    """What a run lacks that it needs to continue; empty if it is complete."""
     wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
-    for path in (*wanted, *_programs(directory)):
+    for path in wanted:
         try:
             with open(f"{directory}/{path}", "rb") as file:
                 text = file.read() if path.endswith(".json") else file.read(1)
@@ -92,32 +88,6 @@ def unreadable(directory: str) -> str:
         except (ValueError, RecursionError):
             return f"{path} is no JSON"
     return ""
-
-
-def _programs(directory: str) -> list[str]:
-    """The scripts of the sessions, and the program that starts them."""
-    found = ["run_parallel.sh"]
-    queue = files.read_rows(f"{directory}/{RUN.queue}")
-    found += [RUN.script(row["name"]) for row in queue if "name" in row]
-    for folder, _, names in os.walk(f"{directory}/lib"):
-        found += [
-            os.path.relpath(f"{folder}/{name}", directory)
-            for name in names
-            if name.endswith((".sh", ".py")) and name != "__init__.py"
-        ]
-    return found
-
-
-def _set_aside(directory: str, flaw: str) -> str:
-    """Give an unreadable run another name, so that it is no run. Raises Refusal while something runs in it."""
-    locks = [f"{directory}/dispatch/lock"]
-    sessions = f"{directory}/sessions"
-    locks += [f"{sessions}/{name}/lock" for name in (os.listdir(sessions) if os.path.isdir(sessions) else ())]
-    if any(files.held(path) for path in locks):
-        raise Refusal(70, f"the run {directory} can't be read ({flaw}), and sessions of it run")
-    os.rename(directory, directory + _UNREADABLE)
-    to_disk([os.path.dirname(directory)])
-    return directory + _UNREADABLE
 
 
 def newest_plan(directory: str) -> int:
