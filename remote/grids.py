@@ -106,7 +106,6 @@ def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
     asked = {
         "windows": windows,
         "root": grid.root,
-        "grid": grid.name,
         "checkpoints": {one: path for one, path in files if path},
     }
     return json.dumps({**asked, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()

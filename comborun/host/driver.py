@@ -27,8 +27,7 @@ _KILLED_S = 0.2
 """in which what was killed is gone, unless it hangs where no signal reaches it"""
 _FREED_LOOK_S = 0.25
 _ROWS = "--format=csv,noheader,nounits"
-GPU_ROWS = (_ROWS, "--query-gpu=index,memory.used,memory.total,utilization.gpu")
-CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total")
+CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total,utilization.gpu")
 _HOLDERS = (_ROWS, "--query-compute-apps=pid,used_memory")
 PROCESSES = ("-q", "-d", "PIDS")
 """its list has those that only draw, too"""
@@ -162,53 +161,40 @@ def hear(question: Question) -> list[str]:
     return question.lines
 
 
-class Gpu:
+class Card:
     """A GPU as nvidia-smi reports it, in MiB and percent. Unknown values are None, never 0."""
 
-    def __init__(self, index: int, used: int | None, total: int | None, utilization: int | None) -> None:
+    def __init__(
+        self,
+        index: int,
+        uuid: str = "",
+        bus: str = "",
+        used: int | None = None,
+        total: int | None = None,
+        utilization: int | None = None,
+    ) -> None:
         self.index = index
+        self.uuid = uuid
+        self.bus = bus
         self.used = used
         self.total = total
         self.utilization = utilization
 
 
-def gpu_rows(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Gpu]:
-    """The answer to GPU_ROWS; each of `missed` that no row names is there with nothing known of it.
+def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
+    """The answer to CARDS; each of `missed` that no row names is there with nothing known of it.
 
     A GPU that fell off the bus is named by no row and fails the question for all: what is told counts.
     """
     found = {}
     for line in lines:
         words = [word.strip() for word in line.split(",")]
-        if len(words) == 4 and re.fullmatch("[0-9]{1,4}", words[0]):
-            found[int(words[0])] = Gpu(int(words[0]), *map(_number, words[1:]))
+        if len(words) == 6 and re.fullmatch("[0-9]{1,4}", words[0]):
+            used, total, utilization = (int(word) if re.fullmatch("[0-9]{1,9}", word) else None for word in words[3:])
+            found[int(words[0])] = Card(int(words[0]), words[1], words[2], used, total, utilization)
     for index in missed:
-        found.setdefault(index, Gpu(index, None, None, None))
+        found.setdefault(index, Card(index))
     return list(found.values())
-
-
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
-
-
-class Card:
-    """A GPU without unknown values, in MiB."""
-
-    def __init__(self, index: str, uuid: str, bus: str, used: str, total: str) -> None:
-        self.index = int(index)
-        self.uuid = uuid
-        self.bus = bus
-        self.used = int(used)
-        self.total = int(total)
-
-
-_CARD = re.compile("([0-9]{1,4}),([A-Za-z0-9-]+),([0-9A-Fa-f:.]+),([0-9]{1,9}),([0-9]{1,9})")
-
-
-def cards(lines: Iterable[str]) -> list[Card]:
-    """The answer to CARDS."""
-    found = (_CARD.fullmatch("".join(line.split())) for line in lines)
-    return [Card(*match.groups()) for match in found if match]
 
 
 class Processes:

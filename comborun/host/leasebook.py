@@ -207,7 +207,7 @@ class LeaseBook:
         measured, capacity = self._measured, self.capacity
         capacity.gpu_memory, capacity.memory = {}, None
         for card in measured.cards.values():
-            if card.index in capacity.gpus:
+            if card.index in capacity.gpus and card.total is not None and card.used is not None:
                 capacity.measure_gpu(card.index, card.total, self._others(card.index, card.used))
         if measured.memory:
             total, available = measured.memory

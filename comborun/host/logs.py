@@ -36,15 +36,8 @@ def main(arguments: list[str]) -> int:
 
 def newest(folder: str, file: str) -> int:
     """The highest attempt in a session's folder that has a file; 0 for none."""
-    names = (re.fullmatch("attempt-([1-9][0-9]{0,8})", name) for name in _names(folder))
+    names = (re.fullmatch("attempt-([1-9][0-9]{0,8})", name) for name in files.entries(folder))
     return max((int(name[1]) for name in names if name and os.path.exists(f"{folder}/{name[0]}/{file}")), default=0)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def latest(run: str, *names: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import time
 
 from comborun.host import files, machine
 from comborun.host.incoming import home
-from comborun.host.publish import newest_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ _HARMLESS = re.compile(
 """lines of setup of which it is known what they do to PATH"""
 _LEAST_KIB = 1 << 10
 """for a few logs and records; with less nothing can be started"""
-_WALK_MOST = 20000
-"""files of an earlier run that are looked at"""
 _FOLDERS_MOST = 4
 _END = 1 << 20
 """bytes of a checkpoint's beginning and end that are read"""
@@ -38,7 +35,7 @@ _END = 1 << 20
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each thing that is not there, each once."""
     found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
-    return [*found, *_disk(home(wanted["root"]), wanted["grid"])]
+    return [*found, *_disk(home(wanted["root"]))]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
@@ -141,24 +138,10 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
     return f"program: {program} is not on the PATH{other}"
 
 
-def _disk(root: str, grid: str) -> Iterator[str]:
-    """Whether there is room for as much as the grid's last run has written."""
+def _disk(root: str) -> Iterator[str]:
+    """Whether there is room for anything at all."""
     while not os.path.isdir(root) and root != "/":
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)
     if free is not None and free < _LEAST_KIB:
         yield f"disk: {root}: the disk is full, {free} KiB are free"
-        return
-    run = newest_run(root, grid)
-    if free is None or not run:
-        return
-    written = 0
-    for number, path in enumerate(f"{folder}/{name}" for folder, _, names in os.walk(run) for name in names):
-        if number >= _WALK_MOST:
-            break
-        try:
-            written += os.lstat(path).st_blocks // 2
-        except OSError:
-            continue
-    if written > free:
-        yield f"disk: {free >> 10} MiB are free at {root}, and the last run wrote {written >> 10} MiB"

@@ -242,7 +242,7 @@ class Probe:
         if not _GPUS.fullmatch(gpus):
             return None
         self.granted = gpus
-        return driver.Question(driver.GPU_ROWS, self.layout.policy)
+        return driver.Question(driver.CARDS, self.layout.policy)
 
     def _machine(self, question: driver.Question | None) -> Document:
         load = machine.load()
@@ -256,10 +256,9 @@ class Probe:
 
     def _gpus(self, question: driver.Question) -> list[Document]:
         """A GPU that fell off the bus is in no row: it is listed as unknown."""
-        rows = {gpu.index: gpu for gpu in driver.gpu_rows(driver.hear(question))}
-        gpu_rows = [[gpu.index, gpu.used, gpu.total, gpu.utilization] for gpu in rows.values()]
-        gpu_rows += [[index, None, None, None] for index in map(int, self.granted.split(",")) if index not in rows]
-        return [dict(zip(("index", "used_mib", "total_mib", "utilization"), row)) for row in gpu_rows]
+        cards = driver.cards(driver.hear(question), map(int, self.granted.split(",")))
+        names = ("index", "used_mib", "total_mib", "utilization")
+        return [dict(zip(names, (card.index, card.used, card.total, card.utilization))) for card in cards]
 
 
 def _hold(hold: Hold) -> Document | None:

@@ -117,7 +117,7 @@ class Stopping:
                 files.append(self.layout.stopped)
             self._end_dispatcher()
             dismiss(self.layout.dispatch)
-            names = _folders(self.layout.sessions)
+            names = files.entries(self.layout.sessions)
         if self.cluster and self.cluster.silence:
             complain("stop: Slurm does not answer")
         elif self.cluster:  # what waits in its queue goes first
@@ -125,7 +125,7 @@ class Stopping:
         clean = self._round(names, named=not everything)
         if everything:
             self.family = SERVERS
-            clean = self._round(_folders(self.layout.servers), named=False) and clean
+            clean = self._round(files.entries(self.layout.servers), named=False) and clean
             secrets.forget(self.layout)
             engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
         clean = self._sweep(everything) and clean
@@ -266,13 +266,6 @@ class Stopping:
         for pid in left:
             _name(pid)
         return not left
-
-
-def _folders(directory: str) -> list[str]:
-    try:
-        return sorted(one.name for one in os.scandir(directory) if one.is_dir())
-    except OSError:
-        return []
 
 
 def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:

@@ -61,10 +61,10 @@ class Usage:
             self._write("\t".join(values))  # the last answer has yet to come
         else:
             self._values = "\t".join(values)
-            self._question = driver.Question(driver.GPU_ROWS, self._lock)
+            self._question = driver.Question(driver.CARDS, self._lock)
 
     def _answer(self, question: driver.Question) -> str:
-        rows = {gpu.index: gpu for gpu in driver.gpu_rows(question.lines, self.gpus)}
+        rows = {card.index: card for card in driver.cards(question.lines, self.gpus)}
         gpus = [(rows[index].used, rows[index].total, rows[index].utilization) for index in self.gpus]
         return "".join(f"\t{index}:" + ":".join(map(_told, values)) for index, values in zip(self.gpus, gpus))
 

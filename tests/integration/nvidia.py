@@ -18,7 +18,7 @@ apart, and holds it for so long, until there is such a file, or until it is kill
 torch does: a line with `CUDA out of memory` and code 1. Type G is a graphics process, which --query-compute-apps leaves
 out, as the real one does.
 
-It answers --query-gpu (any of the fields below), --query-compute-apps, -q -d PIDS, pmon and -L, as driver 550 does.
+It answers --query-gpu (any of the fields below), --query-compute-apps, -q -d PIDS and -L, as driver 550 does.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Host:
         told = Measured(self.number)
         for gpu in gpus or range(len(self.totals)):
             used = self.others[gpu] + sum(mib for (_, at), mib in self.holds.items() if at == gpu)
-            told.cards[gpu] = Card(str(gpu), f"GPU-{gpu}", f"bus:{gpu}", str(used), str(self.totals[gpu]))
+            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", f"bus:{gpu}", used, self.totals[gpu])
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", gpu): mib for (who, gpu), mib in self.holds.items()}
         told.memory = 64000, 60000

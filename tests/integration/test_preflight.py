@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from desk import Desk, desk
@@ -77,19 +76,6 @@ def test_what_is_not_there_is_said_and_what_is_not_known_is_not(
 ) -> None:
     assert home
     assert lines(text, ckpt) == said
-
-
-def test_less_room_than_the_last_run_took_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from comborun.host import machine, preflight
-
-    run = home / "comborun/g-20260101T000000Z-0001"
-    (run / "sessions").mkdir(parents=True)
-    (run / "run.json").write_text("{}")
-    (run / "sessions/log").write_bytes(b"x" * (30 << 20))
-    wanted: dict[str, Any] = {"combos": [], "windows": True, "root": "~/comborun", "grid": "g"}
-    assert preflight.lacks(wanted) == []
-    monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 25 << 10))
-    assert preflight.lacks(wanted) == [f"disk: 25 MiB are free at {home}/comborun, and the last run wrote 30 MiB"]
 
 
 def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:

@@ -129,13 +129,6 @@ case "$*" in
     apps "${fields%% *}"
     ;;
   *PIDS*) pids ;;
-  *pmon*)
-    printf '# gpu         pid   type     sm    mem    enc    dec    command\n'
-    for row in "${rows[@]}"; do
-      read -r index pid kind mib <<<"$row"
-      printf '%5s %11s %6s %6s %6s %6s %6s    %s\n' "$index" "$pid" "$kind" - - - - program
-    done
-    ;;
   -L)
     for index in "${indexes[@]}"; do
       name "$index"

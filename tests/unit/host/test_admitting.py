@@ -69,14 +69,14 @@ def test_without_nvidia_smi_there_is_no_answer(tmp_path: Path, monkeypatch: pyte
 
 
 def test_rows_are_read_as_far_as_they_tell_something() -> None:
-    rows = driver.gpu_rows(["0, 1234, 80000, 5", "1, [N/A], 80000, 7", "segfault at 0", "0, 12 MiB?, ,,"], missed=[2])
-    assert [(row.index, row.used, row.total, row.utilization) for row in rows] == [
+    rows = ["0, GPU-1, 00:01, 1234, 80000, 5", "1, GPU-2, 00:02, [N/A], 80000, 7", "segfault at 0", "0, 12 MiB?, ,,"]
+    told = driver.cards(rows, missed=[2])
+    assert [(row.index, row.used, row.total, row.utilization) for row in told] == [
         (0, 1234, 80000, 5),
         (1, None, 80000, 7),
         (2, None, None, None),
     ]
-    (card,) = driver.cards(["0, GPU-1, 00000000:01:00.0, 5, 80000", "1, GPU-2, 00000000:02:00.0, [N/A], 80000"])
-    assert (card.index, card.uuid, card.bus, card.used, card.total) == (0, "GPU-1", "00000000:01:00.0", 5, 80000)
+    assert (told[0].uuid, told[0].bus) == ("GPU-1", "00:01")
 
 
 PIDS = """
@@ -110,7 +110,7 @@ def test_a_measurement_knows_whose_memory_it_is(tmp_path: Path, monkeypatch: pyt
     holder = subprocess.Popen(["sleep", "60"], env={"COMBORUN_SESSION": "run/one/1", "PATH": os.environ["PATH"]})
     pids = "GPU 00:01\\n        Process ID : %s\\n            Used GPU Memory : 500 MiB\\nGPU 00:02\\n"
     pids += "        Process ID : 999999999\\n            Used GPU Memory : 5 MiB\\n"
-    cards = "0, GPU-a, 00:01, 700, 8000\\n1, GPU-b, 00:02, 9, 8000\\n"
+    cards = "0, GPU-a, 00:01, 700, 8000, 1\\n1, GPU-b, 00:02, 9, 8000, 1\\n"
     text = f'[[ $* == *PIDS* ]] && printf "{pids}" {holder.pid} || printf "{cards}"'
     measuring = Measuring(3, stand_in(tmp_path, monkeypatch, text), gpus=True, memory=True)
     told = None
@@ -253,7 +253,7 @@ class Desk:
         told = Measured(self.number)
         for gpu, total in enumerate(self.total):
             used = others + (sum(held.values()) if gpu == 0 else 0)
-            told.cards[gpu] = Card(str(gpu), f"GPU-{gpu}", f"bus:{gpu}", str(used), str(total))
+            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", f"bus:{gpu}", used, total)
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", 0): mib for who, mib in held.items()}
         self.admission.book.take_in(told)
