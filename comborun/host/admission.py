@@ -13,8 +13,9 @@ import time
 from dataclasses import dataclass
 
 from comborun.host import leases
-from comborun.host.leasebook import LeaseBook, number
+from comborun.host.leasebook import LeaseBook
 from comborun.host.shortage import Shortages
+from comborun.rules import records
 from comborun.rules.order import Stagger, WaitingLine, WarmUp
 from comborun.rules.placement import Blocker, Request, never
 
@@ -64,8 +65,8 @@ class Admission:
     def configure(self, policy: Mapping[str, str]) -> None:
         """By dispatch/policy.json; again after an amendment."""
         self.book.configure(policy)
-        self.spacing.seconds = number(policy, "stagger_ms") / 1000
-        self.warm.seconds = number(policy, "warm_up_ms") / 1000
+        self.spacing.seconds = (records.integer(policy, "stagger_ms") or 0) / 1000
+        self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
 
     def ask(self, who: str, request: Request, program: str = "") -> None:
         """What it asks for, by its table; again after an amendment. A model server has no program."""

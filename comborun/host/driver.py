@@ -6,8 +6,6 @@ descriptors but the run's lock. While one call hangs, that lock keeps the next c
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import re
 import select
@@ -15,7 +13,7 @@ import signal
 import subprocess
 import time
 
-from comborun.host import process
+from comborun.host import files, process
 from comborun.host.process import setting
 
 TYPE_CHECKING = False
@@ -83,10 +81,11 @@ class Question:
         """Start nvidia-smi unless another call is running."""
         holder = -1
         try:
-            holder = self._locked()
-            if self._lock and holder < 0:
-                self.over = time.monotonic() >= self._until
-                return
+            if self._lock:
+                holder = files.lock(self._lock)
+                if holder < 0:
+                    self.over = time.monotonic() >= self._until
+                    return
             self._child = subprocess.Popen(
                 ("nvidia-smi", *self._arguments),
                 stdin=subprocess.DEVNULL,
@@ -106,20 +105,6 @@ class Question:
         self._child.stdout.close()
         os.set_blocking(self._pipe, False)
         self._until = time.monotonic() + setting("COMBORUN_GPU_S", 5.0)
-
-    def _locked(self) -> int:
-        """A descriptor that holds the lock; -1 when another one does. Raises OSError."""
-        if not self._lock:
-            return -1
-        holder = os.open(self._lock, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(holder)
-            if error.errno in {errno.EWOULDBLOCK, errno.EINTR}:
-                return -1
-            raise
-        return holder
 
     def _read(self) -> None:
         while not self.over:

@@ -19,9 +19,10 @@ import sys
 import zlib
 
 from comborun.host import files, refusal
+from comborun.host.queue import names
 from comborun.host.refusal import Refusal
 from comborun.rules import globs, records
-from comborun.rules.names import AFTER, FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Answer:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
         self._add(*FETCHED, *sorted(name for name in os.listdir(".") if re.fullmatch(r"plan-[0-9]{1,9}\.json", name)))
-        for name in _sessions():
+        for name in names(RUN):
             self._attempts(name)
         for path, how in self._again.items():
             if how == "whole" and _ASKED.fullmatch(path) and ".." not in path.split("/"):
@@ -176,13 +177,6 @@ def _tells_of_a_failure(at: str) -> bool:
 def changed_at(status: os.stat_result) -> int:
     """Microseconds since 1970: file systems on laptops keep no finer times."""
     return status.st_mtime_ns // 1000
-
-
-def _sessions() -> list[str]:
-    """In queue order; `after` last."""
-    names = (str(row.get("name")) for row in files.read_rows(RUN.queue))
-    found = [name for name in names if re.fullmatch("[A-Za-z0-9_-]+", name)]
-    return found + ([AFTER] if os.path.isdir(RUN.session(AFTER)) else [])
 
 
 def _read(path: str, start: int, length: int) -> bytes:

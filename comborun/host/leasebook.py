@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from comborun.host import machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.leases import Lease, Leases
 from comborun.host.process import setting
+from comborun.rules import records
 from comborun.rules.ledger import Ledger
 from comborun.rules.names import RunLayout
 from comborun.rules.placement import Blocker, Capacity, Request, others_use
@@ -128,10 +128,10 @@ class LeaseBook:
         """By dispatch/policy.json; again after an amendment."""
         capacity, gpus = self.capacity, policy.get("gpus", "").split(",")
         capacity.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
-        capacity.per_gpu = number(policy, "per_gpu")
-        capacity.cpus = number(policy, "cpus") or None
-        capacity.reserve = number(policy, "reserve_gpu_mib")
-        capacity.memory_reserve = number(policy, "reserve_memory_mib")
+        capacity.per_gpu = records.integer(policy, "per_gpu") or 0
+        capacity.cpus = records.integer(policy, "cpus") or None
+        capacity.reserve = records.integer(policy, "reserve_gpu_mib") or 0
+        capacity.memory_reserve = records.integer(policy, "reserve_memory_mib") or 0
         self._measured_capacity()
 
     def open(self, requests: Iterable[Request]) -> None:
@@ -316,9 +316,3 @@ class LeaseBook:
         if gpus and all(gpu in known for gpu in gpus):
             fields["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
         return fields
-
-
-def number(policy: Mapping[str, str], key: str) -> int:
-    """A value of policy.json."""
-    text = policy.get(key, "")
-    return int(text) if re.fullmatch("[0-9]{1,12}", text) else 0

@@ -30,12 +30,12 @@ def disk_kib(path: str) -> tuple[int | None, int | None]:
     return found.f_blocks * found.f_frsize // 1024, found.f_bavail * found.f_frsize // 1024
 
 
-def load() -> str:
-    """The load of the last minute; empty: unknown."""
+def load() -> float | None:
+    """The load of the last minute."""
     try:
-        return f"{os.getloadavg()[0]:.2f}"
+        return round(os.getloadavg()[0], 2)
     except OSError:
-        return ""
+        return None
 
 
 def cores() -> list[int]:

@@ -12,7 +12,7 @@ from comborun.host.attempts import Due, word_of
 from comborun.host.holds import HALTED, Hold, Holds
 from comborun.host.notices import Notices
 from comborun.host.queue import DROPPED, SMOKE
-from comborun.rules import notices
+from comborun.rules import notices, records
 from comborun.rules.breaker import FAILED, HOST, Breaker, too_many
 from comborun.rules.names import AFTER
 from comborun.rules.tally import proven
@@ -62,8 +62,7 @@ class Overseer:
         self.notices.open()
 
     def policy(self, key: str) -> int:
-        value = self.attempts.policy.get(key, "")
-        return int(value) if value.isdecimal() else 0
+        return records.integer(self.attempts.policy, key) or 0
 
     def journal(self, words: str) -> None:
         with contextlib.suppress(OSError):  # on a full disk; nothing is decided by the journal

@@ -19,10 +19,9 @@ import time
 from comborun.host import attempts, driver, files, judging, machine, process
 from comborun.host.engines import slurm_of
 from comborun.host.holds import Hold, Holds
-from comborun.host.queue import rows
+from comborun.host.queue import names
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
-from comborun.rules.names import AFTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,27 +65,25 @@ class Probe:
         self.until = time.monotonic() + _READING_S
         """later, counts are those that the supervisors wrote"""
         self.cluster = slurm_of(self.attempts)
+        self.names = names(self.layout)
+        self.gpus: list[int] = []
+        """those that the run may use"""
         self.documents: list[Document] = []
         self.logs: list[tuple[Document, str]] = []
         """the log of each attempt that has one: the document of the attempt, and the path"""
-        self.granted = ""
-        """GPUs of a session that lives, where the run names none"""
 
     def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
         """The document, and the ends of logs in the order of its attempts."""
-        question = self._ask_driver(self.attempts.policy["gpus"])
-        for place, name in enumerate(self._sessions()):
+        gpus = self.attempts.policy["gpus"]
+        self.gpus = list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else []
+        # Asked while other things are looked at.
+        question = driver.Question(driver.CARDS, self.layout.policy) if self.gpus else None
+        for place, name in enumerate(self.names):
             self._find(name, known[place] if place < len(known) else 0)
-        if question is None:
-            question = self._ask_driver(self.granted)
         tails = self._tails()
         return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
 
     # Attempts
-
-    def _sessions(self) -> list[str]:
-        names = [row.name for row in rows(self.layout.queue)]
-        return [*names, AFTER] if os.path.exists(self.layout.script(AFTER)) else names
 
     def _find(self, name: str, known: int) -> None:
         """Every attempt that is newer than the one whose end is known."""
@@ -124,9 +121,6 @@ class Probe:
         if document["claimed"]:
             counts = judging.counts(at, anew=time.monotonic() < self.until)
             document["counts"] = {key: str(value) for key, value in counts.pairs()}
-        if not self.granted:
-            gpus = files.read(at.grant).get("gpus", "")
-            self.granted = gpus if _GPUS.fullmatch(gpus) else ""
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs; each kind has a share of the answer, and each log an equal part of that."""
@@ -159,7 +153,7 @@ class Probe:
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": files.read(layout.done) if os.path.exists(layout.done) else None,
-            "again": {name: str(number) for name in self._sessions() if (number := self.attempts.retried_after(name))},
+            "again": {name: str(number) for name in self.names if (number := self.attempts.retried_after(name))},
         }
         if self.cluster:
             document["slurm"] = self.cluster.document(self.attempts)
@@ -237,17 +231,9 @@ class Probe:
 
     # The machine
 
-    def _ask_driver(self, gpus: str) -> driver.Question | None:
-        """Asked while other things are looked at; only where the run uses GPUs."""
-        if not _GPUS.fullmatch(gpus):
-            return None
-        self.granted = gpus
-        return driver.Question(driver.CARDS, self.layout.policy)
-
     def _machine(self, question: driver.Question | None) -> Document:
-        load = machine.load()
         return {
-            "load": float(load) if load else None,
+            "load": machine.load(),
             "cpus": len(machine.cores()),
             "memory_kib": machine.memory_kib(),
             "disk_kib": machine.disk_kib(self.layout.directory),
@@ -256,9 +242,9 @@ class Probe:
 
     def _gpus(self, question: driver.Question) -> list[Document]:
         """A GPU that fell off the bus is in no row: it is listed as unknown."""
-        cards = driver.cards(driver.hear(question), map(int, self.granted.split(",")))
-        names = ("index", "used_mib", "total_mib", "utilization")
-        return [dict(zip(names, (card.index, card.used, card.total, card.utilization))) for card in cards]
+        cards = driver.cards(driver.hear(question), self.gpus)
+        keys = ("index", "used_mib", "total_mib", "utilization")
+        return [dict(zip(keys, (card.index, card.used, card.total, card.utilization))) for card in cards]
 
 
 def _hold(hold: Hold) -> Document | None:

@@ -151,13 +151,8 @@ def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(root: str, grid: str) -> str:
-    """One that is free, behind that of a run of the same second, so that names sort too while the clock is right."""
-    before = os.path.basename(newest_run(root, grid))
+    """One that is free."""
     while True:
-        start = f"{grid}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"
-        least = int(before[len(start) :], 16) + 1 if before.startswith(start) else 0
-        if least < 65536:
-            run = f"{start}{random.randrange(least, 65536):04x}"
-            if not os.path.exists(f"{root}/{run}"):
-                return run
-        time.sleep(0.05)
+        run = f"{grid}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{random.randrange(65536):04x}"
+        if not os.path.exists(f"{root}/{run}"):
+            return run

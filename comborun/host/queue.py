@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 
 from comborun.host import files
 from comborun.rules import records
+from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping, Tuple
 
     from comborun.host.engines import Opening
+    from comborun.rules.names import RunLayout
 
     Gpus = Tuple[int, ...]
 
@@ -49,6 +52,12 @@ def rows(path: str) -> Iterator[Row]:
         if _NAME.fullmatch(name):
             flag = flag if flag in (SMOKE, DROPPED) else ""
             yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all")
+
+
+def names(run: RunLayout) -> list[str]:
+    """The sessions of a run in order, `after` last."""
+    found = [row.name for row in rows(run.queue)]
+    return [*found, AFTER] if os.path.exists(run.script(AFTER)) else found
 
 
 def text(fields: Mapping[str, Any], key: str) -> str:

@@ -23,6 +23,7 @@ from comborun.host.engines import engine, slurm_of
 from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
 from comborun.host.windows import dismiss
+from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class Stopping:
                 if not self.active:
                     return
                 seconds = setting(f"COMBORUN_STOP_{word}_S", default)
-                complain(f"stop: {word} to {_several(len(self.active), kind)}, up to {seconds:g} s")
+                complain(f"stop: {word} to {several(len(self.active), kind)}, up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
             for name, attempt in {} if self.cluster else self.active.items():
@@ -256,7 +257,7 @@ class Stopping:
             _say(f"the server {name}: stopped")
             return
         records = int(end.get("records") or 0)
-        _say(f"{name}: {attempts.outcome_of(end)}, {_several(records, 'record')}")
+        _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
 
     def _sweep(self, everything: bool) -> bool:
         """End what carries a marker even now; whether nothing does any more."""
@@ -279,10 +280,6 @@ def _name(pid: int) -> None:
     seen = process.look(pid)
     comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
     _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")
-
-
-def _several(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _say(line: str) -> None:

@@ -56,7 +56,7 @@ class Usage:
             return
         self._next = now + self._first_s * (1 << min(self._lines // _DOUBLES_EVERY, _DOUBLES_MOST))
         self._lines += 1
-        values = [machine.load(), str(len(machine.cores())), *map(_told, machine.memory_kib())]
+        values = [*map(_told, (machine.load(), len(machine.cores()), *machine.memory_kib()))]
         if not self.gpus or self._question:
             self._write("\t".join(values))  # the last answer has yet to come
         else:
@@ -73,5 +73,5 @@ class Usage:
         files.append(self._file, f"{time.time():.6f}\t{values}\n")
 
 
-def _told(number: int | None) -> str:
+def _told(number: float | None) -> str:
     return "" if number is None else str(number)

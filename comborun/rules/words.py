@@ -131,3 +131,8 @@ def failure_of(completeness: Completeness, cause: Cause, code: int | None, signa
     if cause is Cause.HUNG:  # its evidence was there, and is gone
         return Failure.STALLED
     return _NAMESAKES.get(cause.value, Failure.ERROR)
+
+
+def several(count: int, noun: str, many: str = "") -> str:
+    """`1 session`, `3 sessions`; `many` is the plural of a noun that takes more than an s."""
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"

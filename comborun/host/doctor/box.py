@@ -64,11 +64,6 @@ def integer(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else None
 
 
-def several(count: int, noun: str, many: str = "") -> str:
-    """`1 GPU`, `2 GPUs`."""
-    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
-
-
 def size(kib: float) -> str:
     """KiB as people read it."""
     for unit in ("KiB", "MiB", "GiB"):

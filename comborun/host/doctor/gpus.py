@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from comborun.host import egl as numbering
-from comborun.host.doctor.box import Box, hangs, integer, several, size
+from comborun.host.doctor.box import Box, hangs, integer, size
 from comborun.host.facts import GPU_TABLE
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import tempfile
 
 from comborun.host import asking, facts, process
 from comborun.host import machine as measured
-from comborun.host.doctor.box import Box, integer, several, size, version
+from comborun.host.doctor.box import Box, integer, size, version
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
+from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
