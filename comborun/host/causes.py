@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 
-from comborun.host import machine, served
+from comborun.host import clients, machine
 from comborun.host.process import setting
 from comborun.host.watch import log_lines
 from comborun.rules import counting, patterns, records, signatures
@@ -108,9 +108,9 @@ def _server(of: Attempt, ending: Ending) -> None:
     run, served_by = of.run_layout.directory, of.grant["served_by"]
     if ending.cause not in {*_ENDED_BY_ITSELF, "server_lost", "stalled", "hung"}:
         return
-    lost = served.lost(run, served_by)
+    lost = clients.lost(run, served_by)
     if not lost and ending.cause not in {"stalled", "hung"} and ending.signature in {"", "server_lost"}:
-        lost = served.silent(run, served_by, setting("COMBORUN_ANSWER_S", 5.0))
+        lost = clients.silent(run, served_by, setting("COMBORUN_ANSWER_S", 5.0))
     if lost:
         ending.cause = ending.signature = "server_lost"
         ending.add("" if lost in ending.note else lost)

@@ -38,9 +38,9 @@ def end(at: AttemptLayout) -> None:
     name = record.get("name", "")
     if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):
         return
-    from comborun.host import asking
+    from comborun.host import commands
 
-    asking.ask(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
+    commands.run(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
 
 
 def why(log: str, runtime: str, code: int) -> str:

@@ -21,7 +21,7 @@ from comborun.host.attempts import RunDirectory
 from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
 from comborun.host.lifecycle import Lifecycle
-from comborun.host.news import Fifo, Message, Signals
+from comborun.host.messages import Fifo, Message, Signals
 from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, rows
 from comborun.host.servers import Servers
 from comborun.host.usage import Usage

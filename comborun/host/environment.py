@@ -150,10 +150,10 @@ def bind(cores: str) -> str:
 
 def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
     """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`."""
-    from comborun.host import asking, egl
+    from comborun.host import commands, egl
 
     gpu = gpus.partition(",")[0]
     if not gpu:
         return "", "assumed"
-    found = egl.device(asking.ask(setting("COMBORUN_EGL_S", 10.0), *egl.COMMAND)[1], gpu, uuid)
+    found = egl.device(commands.run(setting("COMBORUN_EGL_S", 10.0), *egl.COMMAND)[1], gpu, uuid)
     return (found, "asked") if found else (gpu, "assumed")

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 
-from comborun.host import asking, machine, preflight, secrets
+from comborun.host import commands, machine, preflight, secrets
 from comborun.host.incoming import answered
 
 TYPE_CHECKING = False
@@ -36,13 +36,13 @@ def facts(wanted: list[str]) -> dict[str, Any]:
     return {
         "python": os.path.realpath(sys.executable),
         "hostname": os.uname().nodename,
-        "bash": asking.bash(),
-        "tmux": asking.said("tmux", "-V"),
-        "screen": asking.said("screen", "-v"),
+        "bash": commands.bash_version(),
+        "tmux": commands.first_line("tmux", "-V"),
+        "screen": commands.first_line("screen", "-v"),
         "cpus": len(machine.cores()),
         "memory_kib": memory or 0,
         "available_kib": available,
-        "missing": [flaw for name in NEEDED if (flaw := asking.lack(name))],
+        "missing": [flaw for name in NEEDED if (flaw := commands.lack(name))],
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
         "absent": preflight.lacks(named) if named else [],
@@ -54,10 +54,10 @@ def facts(wanted: list[str]) -> dict[str, Any]:
 def code(folder: str) -> dict[str, Any]:
     """The commit of a folder, and whether its files differ from it; empty outside a repository."""
     git = ("git", "-c", "core.fsmonitor=false", "-C", folder)
-    failed, commit = asking.ask(asking.PATIENCE_S, *git, "rev-parse", "HEAD")
+    failed, commit = commands.run(commands.PATIENCE_S, *git, "rev-parse", "HEAD")
     if failed:
         return {}
-    failed, changes = asking.ask(asking.PATIENCE_S, *git, "status", "--porcelain", "--untracked-files=no")
+    failed, changes = commands.run(commands.PATIENCE_S, *git, "status", "--porcelain", "--untracked-files=no")
     return {"folder": folder, "commit": commit, "uncommitted": None if failed else bool(changes)}
 
 
@@ -66,5 +66,5 @@ def gpus() -> dict[str, Any]:
     if not shutil.which("nvidia-smi"):
         return {}
     query = "--query-gpu=index,uuid,memory.total,memory.used,driver_version,name"
-    code, output = asking.ask(asking.PATIENCE_S, *GPU_TABLE, query)
+    code, output = commands.run(commands.PATIENCE_S, *GPU_TABLE, query)
     return {"code": code, "rows": output.splitlines()}

@@ -19,7 +19,7 @@ import threading
 import time
 
 from comborun.host import files
-from comborun.host.ask import ask, taken_by_another, well
+from comborun.host.endpoint import healthy, request, taken_by_another
 from comborun.host.judging import LogLine
 from comborun.host.process import setting
 from comborun.host.watch import PollingWatch
@@ -134,7 +134,7 @@ class Health(PollingWatch):
             return self._lines[check].look(self.of.at.log)
         kind, _, rest = check.partition(" ")
         status, path, text = [*rest.split(" ", 2), "", ""][:3] if kind == "http" else ("", "", "")
-        answer = ask(self._port, setting("COMBORUN_ANSWER_S", 5.0), path)
+        answer = request(self._port, setting("COMBORUN_ANSWER_S", 5.0), path)
         if kind != "http":
             return answer.connected
         return str(answer.status) == status and text in answer.body.decode("utf-8", "surrogateescape")
@@ -142,7 +142,7 @@ class Health(PollingWatch):
     def _warm(self) -> Verdict | None:
         """The warm-up request, which spares the first client a slow answer."""
         method, path, media, within, body = self._warm_up
-        answer = ask(self._port, float(within), path, method=method, media=media, body=body)
+        answer = request(self._port, float(within), path, method=method, media=media, body=body)
         if not answer.status:
             return "timed_out", f"it did not answer the warm-up request within {within} s"
         if not 200 <= answer.status < 300:
@@ -169,7 +169,7 @@ class Health(PollingWatch):
         while misses < self._most_misses:
             if self._pause(self._every):
                 return None
-            if well(self._port, self._path, setting("COMBORUN_ANSWER_S", 5.0)):
+            if healthy(self._port, self._path, setting("COMBORUN_ANSWER_S", 5.0)):
                 if misses:
                     files.remove(self.of.at.unhealthy)
                     self.of.tell("ready")

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from comborun.host import asking, chain, children, files
+from comborun.host import chain, children, commands, files
 from comborun.host.attempts import word_of
 from comborun.host.process import setting
 from comborun.rules import notices
@@ -80,7 +80,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     notice = _build(attempts, kind, who, note, held)
     longest = setting("COMBORUN_NOTIFY_S", 60.0)
     words, text = ("bash", attempts.layout.notify), (json.dumps(notice) + "\n").encode()
-    code, printed = asking.ask(longest, *words, errors=True, stdin=text)
+    code, printed = commands.run(longest, *words, errors=True, stdin=text)
     with contextlib.suppress(OSError):  # who asked for a test may be gone
         sys.stdout.write(f"{printed}\n" if printed else "")
         sys.stdout.flush()
@@ -90,7 +90,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
         files.remove(failed)
         return code
     files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # until one is taken
-    said = f"was ended: it took longer than {longest:g} s" if code == asking.NO_ANSWER else f"ended with code {code}"
+    said = f"was ended: it took longer than {longest:g} s" if code == commands.NO_ANSWER else f"ended with code {code}"
     sys.stderr.write(f"notify: the command {said}\n")
     sys.stderr.flush()
     return code

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 
-from comborun.host import asking, files, process
+from comborun.host import commands, files, process
 from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.names import RunLayout
@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> int:
 def _answer(program: str, *words: str) -> list[str]:
     """What tmux (the user's own server) or screen says; nothing where it is not there or does not answer."""
     server = ("-L", "default") if program == "tmux" else ()
-    return asking.ask(5.0, program, *server, *words, most=1 << 22)[1].split("\n")
+    return commands.run(5.0, program, *server, *words, most=1 << 22)[1].split("\n")
 
 
 def _idle(pid: int) -> bool:

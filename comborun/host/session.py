@@ -134,11 +134,11 @@ class Supervisor(Attempt):
         self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
         self.gpus = self.given.gpus.indexes
         if self.data.get("servers"):
-            from comborun.host import served
+            from comborun.host import clients
 
             words = (self.run_layout.directory, self.data["servers"], self.grant.get("gpus", ""), self.grant)
             try:
-                self.given.environment.update(served.environment(*words))
+                self.given.environment.update(clients.environment(*words))
             except LookupError as error:
                 raise Refusal(LACKING, str(error.args[0])) from None
 

@@ -23,7 +23,7 @@ from comborun.host.attempts import RunDirectory
 from comborun.host.engines.arrays import Arrays, Due
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.files import TABLE_MOST
-from comborun.host.link import Lock
+from comborun.host.hard_links import Lock
 from comborun.host.overseer import Overseer, failure_of
 from comborun.host.process import setting
 from comborun.host.queue import DROPPED, Known, rows

@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from comborun.host import chain, files, judging, link
+from comborun.host import chain, files, hard_links, judging
 from comborun.host.attempt import Place
 from comborun.host.attempts import ENDED, RunDirectory, outcome_of
 from comborun.host.engines.slurm import Slurm
@@ -64,7 +64,7 @@ class SlurmPlace(Place):
         """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
-        if not link.publish_text(self.at.claim, records.render([*fields, *facts])):
+        if not hard_links.publish_text(self.at.claim, records.render([*fields, *facts])):
             return False
         if self._make_room():
             return True

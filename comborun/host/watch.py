@@ -12,7 +12,7 @@ import math
 import os
 import time
 
-from comborun.host import files, judging, process, served
+from comborun.host import clients, files, judging, process
 from comborun.host.attempts import stopping
 from comborun.host.process import setting
 from comborun.host.wrong_gpu import GpuMemoryCheck
@@ -247,7 +247,7 @@ class Watch(PollingWatch):
 
     def _unserved(self) -> str:
         """Why its work is lost: a model server that it started with is gone."""
-        return served.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
+        return clients.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
 
     def _stalled(self) -> Verdict | None:
         """Report a stall; end the command only if a limit says so."""

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from comborun.host import asking
+from comborun.host import commands
 from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.box import Box
 from comborun.rules.findings import Finding, Level, error, warning
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     document = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
     sys.stdout.buffer.write(json.dumps({**document, "clock": [begin, time.time()]}).encode())
     sys.stdout.flush()
-    asking.end_asked()
+    commands.end_running()
     os._exit(0)
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from comborun.host import asking, files, machine
+from comborun.host import commands, files, machine
 from comborun.host.incoming import home
 
 TYPE_CHECKING = False
@@ -30,11 +30,11 @@ class Box:
         self._system = os.environ.get("COMBORUN_SYSTEM_ROOT", "")
 
     def ask(self, *command: str, slow: bool = False) -> tuple[int, str]:
-        """As asking.ask, of a program that should answer at once, unless it is `slow`."""
-        return asking.ask(self.slow_s if slow else min(self.slow_s, 5.0), *command, errors=True)
+        """As commands.run, of a program that should answer at once, unless it is `slow`."""
+        return commands.run(self.slow_s if slow else min(self.slow_s, 5.0), *command, errors=True)
 
     def has(self, program: str) -> bool:
-        return not asking.lack(program)
+        return not commands.lack(program)
 
     def read(self, path: str) -> str:
         return files.read_text(f"{self._system}{path}", 1 << 24)

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import tempfile
 
-from comborun.host import asking, facts, process
+from comborun.host import commands, facts, process
 from comborun.host import machine as measured
 from comborun.host.doctor.box import Box, integer, size, version
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
@@ -38,7 +38,7 @@ DISK_HANGS = ("a file system does not answer: the root's or that of TMPDIR", "wh
 
 
 def bash(_: Box) -> Iterator[Finding]:
-    found = asking.bash()
+    found = commands.bash_version()
     if version(found) >= (4, 4):
         yield fine("bash", found)
         return
@@ -47,7 +47,7 @@ def bash(_: Box) -> Iterator[Finding]:
 
 
 def programs(box: Box) -> Iterator[Finding]:
-    flaws = {name: asking.lack(name) for name in (*PROGRAMS, *box.programs)}
+    flaws = {name: commands.lack(name) for name in (*PROGRAMS, *box.programs)}
     missing = [name for name, flaw in flaws.items() if flaw == name]
     poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
     if _XVFB in missing:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.host.engines.slurm import Slurm
-    from comborun.host.link import Lock
+    from comborun.host.hard_links import Lock
 
 _PATIENCE_S = 120.0
 _MOST_TASKS = 5000

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, link, process
-from comborun.host.link import STALE_S, Lock
+from comborun.host import files, hard_links, process
+from comborun.host.hard_links import STALE_S, Lock
 
 HOUR = 3600.0
 
@@ -25,8 +25,8 @@ def hold(place: Path, boot: str, pid: str = "4194304") -> None:
 
 def test_the_first_end_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "end")
-    assert link.publish_text(path, "first\n")
-    assert not link.publish_text(path, "second\n")
+    assert hard_links.publish_text(path, "first\n")
+    assert not hard_links.publish_text(path, "second\n")
     assert files.read_text(path) == "first\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "end"]
 
@@ -35,7 +35,7 @@ def test_a_repeated_publication_finds_what_the_first_one_made(tmp_path: Path) ->
     draft, path = tmp_path / ".end", tmp_path / "end"
     draft.write_text("")
     os.link(draft, path)
-    assert link.publish(str(draft), str(path))
+    assert hard_links.publish(str(draft), str(path))
 
 
 def test_the_lock_is_had_once(place: Path) -> None:

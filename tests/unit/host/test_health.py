@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, process, served
-from comborun.host.ask import ask, port_of, taken_by_another, well
+from comborun.host import clients, files, process
 from comborun.host.attempt import Attempt
+from comborun.host.endpoint import healthy, port_of, request, taken_by_another
 from comborun.host.health import Health
 from comborun.rules import records
 
@@ -188,14 +188,14 @@ def test_a_connection_that_stays_open_ends_with_its_time_and_was_an_answer(serve
     (tmp_path / "open").touch()
     one = serve("tcp")
     one.until(lambda: one.said)
-    answer = ask(one.port, 2, "/health")
+    answer = request(one.port, 2, "/health")
     assert (answer.status, answer.body) == (200, b'{"data": [{"id": "tiny"}]}')
 
 
 def test_where_nobody_listens_the_answer_comes_at_once():
     began = time.monotonic()
-    assert not ask(free_port(), 5, "/health").connected
-    assert not well(free_port(), "", 5)
+    assert not request(free_port(), 5, "/health").connected
+    assert not healthy(free_port(), "", 5)
     assert time.monotonic() - began < 2
 
 
@@ -213,19 +213,19 @@ def record(path, **fields):
 
 def test_a_session_is_told_where_its_servers_are(tmp_path):
     grant = {"server_tiny-vla": "http://127.0.0.1:8001"}
-    assert served.environment(str(tmp_path), ["tiny-vla"], "0", grant) == {
+    assert clients.environment(str(tmp_path), ["tiny-vla"], "0", grant) == {
         "COMBORUN_SERVER_TINY_VLA_URL": "http://127.0.0.1:8001",
         "COMBORUN_SERVER_TINY_VLA_HOST": "127.0.0.1",
         "COMBORUN_SERVER_TINY_VLA_PORT": "8001",
     }
     with pytest.raises(LookupError, match="it needs the server tiny, and none is ready"):
-        served.environment(str(tmp_path), ["tiny"], "0", {})
+        clients.environment(str(tmp_path), ["tiny"], "0", {})
     for gpu in (0, 1):
         url = tmp_path / f"servers/tiny-gpu{gpu}/url"
         url.parent.mkdir(parents=True)
         url.write_text(f"http://127.0.0.1:800{gpu}\n")
-    assert served.environment(str(tmp_path), ["tiny"], "1,0", {})["COMBORUN_SERVER_TINY_PORT"] == "8001"
-    assert served.environment(str(tmp_path), ["tiny"], "7", {})["COMBORUN_SERVER_TINY_PORT"] == "8000"
+    assert clients.environment(str(tmp_path), ["tiny"], "1,0", {})["COMBORUN_SERVER_TINY_PORT"] == "8001"
+    assert clients.environment(str(tmp_path), ["tiny"], "7", {})["COMBORUN_SERVER_TINY_PORT"] == "8000"
 
 
 def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
@@ -233,23 +233,23 @@ def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
     pid, start, boot = process.identity()
     record(at / "claim", supervisor=pid, supervisor_start=start, boot=boot)
     (tmp_path / "id").write_text("grid-1\n")
-    assert served.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") == ""
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start=start, boot=boot)
-    assert served.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") == ""
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start="1", boot=boot)
-    assert served.lost(str(tmp_path), "tiny/2") == "its server tiny ended"
+    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended"
     record(at / "end", cause="signal", code=137)
-    assert served.lost(str(tmp_path), "tiny/2") == "its server tiny ended (signal, code 137)"
-    assert served.lost(str(tmp_path), "") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended (signal, code 137)"
+    assert clients.lost(str(tmp_path), "") == ""
 
 
 def test_a_server_that_answers_with_an_error_or_not_at_all_is_silent(serve, tmp_path):
     one = serve("http 200 /health")
     one.until(lambda: one.said)
     run = str(tmp_path / "run")
-    assert served.silent(run, "tiny/1", 1.0) == ""
+    assert clients.silent(run, "tiny/1", 1.0) == ""
     (tmp_path / "broken").touch()
-    assert served.silent(run, "tiny/1", 1.0) == "its server tiny does not answer"
+    assert clients.silent(run, "tiny/1", 1.0) == "its server tiny does not answer"
     os.kill(one.child.pid, signal.SIGSTOP)
-    assert served.silent(run, "tiny/1", 0.2) == "its server tiny does not answer"
-    assert served.silent(run, "tiny/7", 0.2) == "", "one that was never ready has nothing to be asked"
+    assert clients.silent(run, "tiny/1", 0.2) == "its server tiny does not answer"
+    assert clients.silent(run, "tiny/7", 0.2) == "", "one that was never ready has nothing to be asked"

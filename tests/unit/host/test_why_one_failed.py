@@ -114,8 +114,8 @@ def test_a_full_file_system_is_the_cause(failed, monkeypatch):
     ],
 )
 def test_without_its_model_server_it_could_not_work(failed, monkeypatch, cause, log, lost, silent, expected):
-    monkeypatch.setattr(causes.served, "lost", lambda run, by: lost)
-    monkeypatch.setattr(causes.served, "silent", lambda run, by, within: silent)
+    monkeypatch.setattr(causes.clients, "lost", lambda run, by: lost)
+    monkeypatch.setattr(causes.clients, "silent", lambda run, by, within: silent)
     why = failed(log, cause=cause, served_by="tiny/1")
     assert why.cause == expected
     if expected == "server_lost" and (lost or silent):

@@ -15,14 +15,14 @@ NO_ANSWER = 124
 PATIENCE_S = 10
 _MOST = 16384
 """bytes that are kept of what a program says"""
-_ASKED: set[int] = set()
+_RUNNING: set[int] = set()
 """pids of the programs that have not answered yet"""
-_ASKING = threading.Lock()
+_STARTING = threading.Lock()
 _OVER = threading.Event()
 """this process leaves: no further program is started"""
 
 
-def ask(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"", most: int = _MOST) -> tuple[int, str]:
+def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"", most: int = _MOST) -> tuple[int, str]:
     """Exit code and the last bytes that a program says, with `errors` on both streams; 124: no answer in time.
 
     Output goes to a file, because a process that outlives the program could hold a pipe open for ever.
@@ -32,7 +32,7 @@ def ask(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
         given.write(stdin)
         given.seek(0)
         try:
-            with _ASKING:
+            with _STARTING:
                 if _OVER.is_set():
                     return NO_ANSWER, ""
                 child = subprocess.Popen(
@@ -42,7 +42,7 @@ def ask(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
                     stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                     start_new_session=True,
                 )
-                _ASKED.add(child.pid)
+                _RUNNING.add(child.pid)
         except OSError as error:
             return 127, str(error)
         try:
@@ -50,29 +50,29 @@ def ask(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
         except subprocess.TimeoutExpired:
             code = child.returncode = NO_ANSWER  # not waited for: in the kernel nothing ends it
             process.send_group(child.pid, signal.SIGKILL)
-        _ASKED.discard(child.pid)
+        _RUNNING.discard(child.pid)
         output.seek(max(0, output.seek(0, os.SEEK_END) - most))
         return code, output.read().decode("utf-8", "replace").strip()
 
 
-def end_asked() -> None:
+def end_running() -> None:
     """End the programs that have not answered yet; for a process that leaves before its threads do."""
     _OVER.set()
-    held = _ASKING.acquire(timeout=1.0)  # a program that a dead file system holds may never have been started
-    for pid in tuple(_ASKED):
+    held = _STARTING.acquire(timeout=1.0)  # a program that a dead file system holds may never have been started
+    for pid in tuple(_RUNNING):
         process.send_group(pid, signal.SIGKILL)
     if held:
-        _ASKING.release()
+        _STARTING.release()
 
 
-def said(*command: str) -> str:
+def first_line(*command: str) -> str:
     """The first line that a program prints; nothing where there is none. Some end with 1 although all is well."""
-    return ask(PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
+    return run(PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
 
 
-def bash() -> str:
+def bash_version() -> str:
     """Its version."""
-    return said("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"')
+    return first_line("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"')
 
 
 def lack(name: str) -> str:

@@ -24,7 +24,9 @@ class Answer:
         self.body = b""
 
 
-def ask(port: int, within: float, path: str = "", *, method: str = "GET", media: str = "", body: str = "") -> Answer:
+def request(
+    port: int, within: float, path: str = "", *, method: str = "GET", media: str = "", body: str = ""
+) -> Answer:
     """Ask for a path, or only connect without one. Returns when it has answered, refused, or `within` seconds later."""
     answer, deadline = Answer(), time.monotonic() + within
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=within)
@@ -42,9 +44,9 @@ def ask(port: int, within: float, path: str = "", *, method: str = "GET", media:
     return answer
 
 
-def well(port: int, path: str, within: float) -> bool:
+def healthy(port: int, path: str, within: float) -> bool:
     """Whether it answers, and not with an error; without a path, whether it takes the connection."""
-    answer = ask(port, within, path)
+    answer = request(port, within, path)
     return 200 <= answer.status < 400 if path else answer.connected
 
 

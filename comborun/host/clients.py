@@ -61,12 +61,12 @@ def silent(run: str, served_by: str, within: float) -> str:
 
     An error is no answer here either: vLLM's front lives on with 503 once its engine has died.
     """
-    from comborun.host.ask import port_of, well
+    from comborun.host.endpoint import healthy, port_of
 
     for name, attempt in _given(served_by):
         ready = files.read(RunLayout(run).server_attempt(name, attempt).ready)
         port = port_of(ready.get("port", ""))
-        if port and not well(port, ready.get("path", ""), within):
+        if port and not healthy(port, ready.get("path", ""), within):
             return f"its server {name} does not answer"
     return ""
 
