@@ -20,14 +20,13 @@ LEAVING = frozenset((DRAINING, HALTED))
 
 
 class Hold:
-    """A hold; `kind` is empty without one. `halted` is the reason of a halt, also under a user's own hold."""
+    """A hold; `kind` is empty without one."""
 
-    __slots__ = ("at", "halted", "kind", "why")
+    __slots__ = ("at", "kind", "why")
 
-    def __init__(self, kind: str = "", why: str = "", halted: str = "", at: str = "") -> None:
+    def __init__(self, kind: str = "", why: str = "", at: str = "") -> None:
         self.kind = kind
         self.why = why
-        self.halted = why if kind == HALTED else halted
         self.at = at
 
 
@@ -42,29 +41,11 @@ class Holds:
         kind = record.get("kind", "")
         if kind not in (PAUSED, DRAINING, HALTED):
             return Hold()
-        return Hold(kind, record.get("why", ""), record.get("halted", ""), record.get("at", ""))
+        return Hold(kind, record.get("why", ""), record.get("at", ""))
 
     def order(self, kind: str, why: str) -> bool:
-        """A person's hold; that the run is halted besides stays known. False when it can't be written."""
-        return self._write(kind, "", why, self.look().halted)
-
-    def halt(self, why: str) -> bool:
-        """The dispatcher's own; False when it can't be written.
-
-        What a person has ordered stays as well: a launch of the same grid lifts the one and not the other.
-        """
-        hold = self.look()
-        if not hold.kind:
-            return self._write(HALTED, "", why, "")
-        return self._write(hold.kind, hold.at, hold.why, why)
-
-    def _write(self, kind: str, at: str, why: str, halted: str) -> bool:
-        why, halted = records.clean(why), "" if kind == HALTED else records.clean(halted)
-        fields = [("kind", kind), ("at", at or round(time.time(), 6))]
-        fields.append(("why", f"{why or 'by hand'}; halted besides: {halted}" if halted else why))
-        if halted:
-            fields.append(("halted", halted))
-        return files.write(self._hold, fields)
+        """Hold the run; False when that can't be written."""
+        return files.write(self._hold, [("kind", kind), ("at", round(time.time(), 6)), ("why", records.clean(why))])
 
     def read_resumed(self) -> None:
         self.resumed = records.seconds(files.read(self._resumed), "at") or 0.0

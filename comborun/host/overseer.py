@@ -73,7 +73,7 @@ class Overseer:
     def look_at_hold(self) -> Hold:
         self.hold = self.holds.look()
         if self.halted_why and not self.hold.kind:  # on a full disk it is in memory only, until there is room
-            if self.holds.halt(self.halted_why):
+            if self.holds.order(HALTED, self.halted_why):
                 self.halted_why = ""
             self.hold = Hold(HALTED, self.halted_why)
         return self.hold
@@ -83,16 +83,14 @@ class Overseer:
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
 
     def halt(self, why: str) -> None:
-        """Nothing new starts until a person says `resume`; the first reason stays."""
-        hold = self.holds.look()
-        if self.halted_why or hold.halted:
+        """Nothing new starts until a person says `resume`; the first reason stays, and a hold that a person ordered."""
+        if self.halted_why or self.holds.look().kind:
             return
-        if not self.holds.halt(why) and not hold.kind:
+        if not self.holds.order(HALTED, why):
             self.halted_why = why
-        self.hold = hold if hold.kind else Hold(HALTED, why)
+        self.hold = Hold(HALTED, why)
         self.journal(f"halted {why}")
-        ordered = f"{hold.kind}, and " if hold.kind else ""
-        self.notices.tell("host", "", f"the run is {ordered}halted: {why}")
+        self.notices.tell("host", "", f"the run is halted: {why}")
 
     # One end
 

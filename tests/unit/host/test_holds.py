@@ -25,30 +25,9 @@ def test_a_hold_is_told_by_its_kind_and_why_and_anything_else_holds_nothing(run:
     assert holds.look().kind == ""
 
 
-def told(holds: Holds) -> tuple[str, str, str]:
-    hold = holds.look()
-    return hold.kind, hold.why, hold.halted
-
-
-def test_a_run_that_is_halted_stays_what_a_person_has_ordered_with_both_reasons(run: RunLayout) -> None:
-    holds = Holds(run)
-    holds.order("paused", "our turn later")
-    at = holds.look().at
-    assert holds.halt("two failed")
-    assert told(holds) == ("paused", "our turn later; halted besides: two failed", "two failed")
-    assert holds.look().at == at
-    holds.order("draining", "tonight")
-    assert told(holds) == ("draining", "tonight; halted besides: two failed", "two failed")
-    Path(run.hold).unlink()
-    holds.halt("two failed")
-    assert told(holds) == ("halted", "two failed", "two failed")
-    holds.order("paused", "our turn later")
-    assert told(holds) == ("paused", "our turn later; halted besides: two failed", "two failed")
-
-
 def test_a_hold_that_can_not_be_written_says_so(run: RunLayout) -> None:
     Path(run.dispatch).rmdir()
-    assert not Holds(run).halt("why")
+    assert not Holds(run).order("halted", "why")
 
 
 @pytest.mark.parametrize(
