@@ -13,7 +13,6 @@ counts only while the server's process lives.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 import time
@@ -61,10 +60,6 @@ class Health(PollingWatch):
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         threading.Thread(target=self._work, daemon=True).start()
-
-    def due(self) -> float:
-        """When to look again, in time.monotonic()."""
-        return math.inf if self.over else self.next
 
     def descriptors(self) -> list[int]:
         return [] if self.over else [self._woken]

@@ -119,6 +119,14 @@ class PollingWatch:
     def peak_kib(self) -> int:
         return self.activity.peak_kib
 
+    def due(self) -> float:
+        """When to look again, in time.monotonic()."""
+        return math.inf if self.over else self.next
+
+    def descriptors(self) -> list[int]:
+        """Those that are worth an earlier look when they are readable."""
+        return []
+
     def elapse(self) -> float:
         """Seconds since the last look, at most twice what it should be."""
         now = time.monotonic()
@@ -172,24 +180,9 @@ class Watch(PollingWatch):
         self._told = ""
         """why it looks stalled, as on record"""
 
-    def due(self) -> float:
-        """When to look again, in time.monotonic()."""
-        if self.over:
-            return math.inf
-        question = self._memory_check.question
-        return min(self.next, question.due()) if question else self.next
-
-    def descriptors(self) -> list[int]:
-        """Those that are worth an earlier look when they are readable."""
-        question = None if self.over else self._memory_check.question
-        return question.descriptors() if question else []
-
     def look(self) -> Verdict | None:
         """Why the command is to be ended; None while it goes on."""
-        if self.over:
-            return None
-        self._memory_check.look(self._course.awake)
-        if time.monotonic() < self.next or not self.of.lives:
+        if self.over or time.monotonic() < self.next or not self.of.lives:
             return None
         self._look()
         return self.end(self._judge())
