@@ -8,13 +8,14 @@ import time
 
 from comborun.host import files, process, reap
 from comborun.host.process import setting
+from comborun.host.refusal import USAGE, Refusal
 from comborun.rules import records, retry
 from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Protocol
+    from typing import Any, Iterable, Mapping, Protocol
 
     from comborun.host import judging
     from comborun.rules.names import AttemptLayout
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
 SESSIONS = "sessions"
-_NUMBER = re.compile("[1-9][0-9]{0,8}")
+_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile("[A-Za-z0-9_-]+")
 NAMELESS_S = 900.0
 """a stop that a full disk left without a name counts for as long"""
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
@@ -91,6 +92,12 @@ class RunDirectory:
     def at(self, name: str, number: int, family: str = SESSIONS) -> AttemptLayout:
         layout = self.layout
         return layout.attempt(name, number) if family == SESSIONS else layout.server_attempt(name, number)
+
+    def check_names(self, names: Iterable[str], family: str = SESSIONS) -> None:
+        """Raises Refusal where one is no session."""
+        for name in names:
+            if not _SESSION.fullmatch(name) or not os.path.isdir(f"{self.path}/{family}/{name}"):
+                raise Refusal(USAGE, f"there is no session {name}")
 
     def latest(self, name: str, family: str = SESSIONS) -> int:
         """The highest attempt that was granted, claimed or ended; 0 when there is none."""

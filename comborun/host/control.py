@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Callable
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
-_SESSION = re.compile("[A-Za-z0-9_-]+")
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
 """files below dispatch/ that a resume takes away"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
@@ -134,12 +133,6 @@ class Steering:
             self._say(self.id, "the command took a test notice, and ended with 0")
         return code
 
-    def _known(self, names: list[str]) -> list[str]:
-        for name in names:
-            if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
-                raise Refusal(USAGE, f"there is no session {name}")
-        return names
-
     # Another attempt
 
     def _retry(self, words: list[str]) -> int:
@@ -151,7 +144,8 @@ class Steering:
         elif not word or word.startswith("-"):
             raise Refusal(USAGE, "retry needs names of sessions, --failed or --stalled")
         else:
-            names = self._known(words)
+            self.attempts.check_names(words)
+            names = words
         again = [self._retry_one(name) for name in names]
         return 0 if any(again) else 1
 
@@ -193,7 +187,7 @@ class Steering:
 
     def _decided(self, names: list[str]) -> int:
         """Safe to repeat, by several at once, and after being killed anywhere."""
-        self._known(names)
+        self.attempts.check_names(names)
         self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         for name in names:
             self._not_needed(name)

@@ -100,7 +100,9 @@ def take_port() -> tuple[int, int]:
 
     Raises MissingResource.
     """
-    folder = _ports_folder()
+    folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
+    if flaw := files.own_folder(folder, 0o700):
+        raise MissingResource(f"no port can be taken: {flaw}")
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS
@@ -115,20 +117,6 @@ def take_port() -> tuple[int, int]:
         if lock >= 0:
             return port, lock
     raise MissingResource("no port is free")
-
-
-def _ports_folder() -> str:
-    """Where locks of ports are: a folder of this user, and no link that another one has laid there."""
-    folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
-    try:
-        if not os.path.lexists(folder):
-            os.makedirs(folder, 0o700, exist_ok=True)  # another start may make it just now
-        found = os.lstat(folder)
-    except OSError as error:
-        raise MissingResource(f"no port can be taken: {error}") from None
-    if found.st_uid != os.getuid() or (found.st_mode & 0o170000) != 0o040000:
-        raise MissingResource(f"no port can be taken: {folder} is not a folder of this user")
-    return folder
 
 
 def _ports_in_use() -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 
 from comborun.rules import records
@@ -166,6 +167,22 @@ def remove(*paths: str) -> None:
             os.unlink(path)
         except OSError:
             continue
+
+
+def own_folder(path: str, mode: int = 0o755) -> str:
+    """Make a folder of this user's, which nobody else may write; why that can't be, empty when it is there."""
+    try:
+        if not os.path.lexists(path):
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, mode)
+        found = os.lstat(path)
+    except OSError as error:
+        return f"there is no folder {path}, and none can be made: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{path} is no folder"
+    if found.st_uid != os.getuid():
+        return f"{path} belongs to somebody else"
+    return f"others may write in {path} (mode {found.st_mode & 0o777:o})" if found.st_mode & 0o022 else ""
 
 
 def sync(path: str) -> None:

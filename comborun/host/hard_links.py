@@ -13,11 +13,14 @@ STALE_S = 300.0
 _PAUSE_S = 0.2
 
 
-def publish(draft: str, path: str) -> bool:
-    """Give a draft its name; False if there is such a file already. The draft is removed.
+def publish(path: str, text: str) -> bool:
+    """Make a file; False if there is such a file already. Raises OSError when it can't be written.
 
     A server that repeats the call may say that the name exists when it was this draft that got it.
     """
+    draft = files.draft(path)
+    if not files.write_text(draft, text):
+        raise OSError(f"can't write {draft}")
     try:
         os.link(draft, path)
     except OSError:
@@ -26,14 +29,6 @@ def publish(draft: str, path: str) -> bool:
         return True
     finally:
         files.remove(draft)
-
-
-def publish_text(path: str, text: str) -> bool:
-    """The same with a text. Raises OSError when it can't be written."""
-    draft = files.draft(path)
-    if not files.write_text(draft, text):
-        raise OSError(f"can't write {draft}")
-    return publish(draft, path)
 
 
 def _same(one: str, other: str) -> bool:

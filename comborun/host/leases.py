@@ -73,8 +73,7 @@ class Leases:
 
     def enter(self) -> str:
         """Take the lock and read, to decide alone; why that can't be, empty when it can."""
-        trouble = "" if self._opened else self._open()
-        if trouble:
+        if trouble := self._open():
             return trouble
         busy = f"another run holds {self.folder}/lock"
         if time.monotonic() - self._locked_at <= _LOCKED_PAUSE_S:
@@ -103,27 +102,14 @@ class Leases:
 
     def _open(self) -> str:
         """Why the folder is not there, or not ours alone to write; empty: it is."""
-        before = os.umask(0o022)
-        try:
-            os.makedirs(self.folder, exist_ok=True)
-            found = os.lstat(self.folder)
-        except OSError:
-            found = None
-        finally:
-            os.umask(before)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            return f"there is no folder {self.folder}, and none can be made"
-        if found.st_uid != os.getuid():
-            return f"{self.folder} belongs to somebody else"
-        if found.st_mode & 0o022:
-            return f"others may write in {self.folder} (mode {found.st_mode & 0o777:o})"
-        self._opened = True
-        return ""
+        trouble = "" if self._opened else files.own_folder(self.folder)
+        self._opened = not trouble
+        return trouble
 
     def read(self) -> None:
         """The leases of the other runs."""
         before, self.others = self.others, []
-        if self._opened or not self._open():
+        if not self._open():
             for name in files.entries(self.folder):
                 if name.endswith(".lease") and name != f"{self.run_id}.lease":
                     self._read(f"{self.folder}/{name}", name[: -len(".lease")])

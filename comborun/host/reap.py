@@ -104,10 +104,6 @@ class Leftovers:
 
 def _ours() -> set[int]:
     """The descendants of this process that live, without its own questions to the driver."""
-    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # this kernel keeps no such list
-        seen = process.table()
-        first = [pid for pid, one in seen.items() if one.parent == os.getpid()]
-        return process.descendants((pid for pid in first if not _question(pid)), seen)
     found, queue = set(), [pid for pid in _children(os.getpid()) if not _question(pid)]
     while queue:
         pid = queue.pop()

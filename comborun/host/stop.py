@@ -10,7 +10,6 @@ Ctrl-C ends only the output: the stop goes on.
 from __future__ import annotations
 
 import os
-import re
 import select
 import signal
 import sys
@@ -21,7 +20,7 @@ from comborun.host.changes import Changes
 from comborun.host.driver import MemoryRelease
 from comborun.host.engines import engine, slurm_of
 from comborun.host.process import setting
-from comborun.host.refusal import USAGE, Refusal, answer, complain, run_directory
+from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
 from comborun.rules.words import several
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 SESSIONS, SERVERS = "sessions", "servers"
 _LADDER = ((signal.SIGINT, "INT", 15.0), (signal.SIGTERM, "TERM", 10.0), (signal.SIGKILL, "KILL", 20.0))
 """signals and seconds; after KILL comes the supervisor's own sweep and its evidence"""
-_SESSION = re.compile("[A-Za-z0-9_-]+")
 _LOOK_S = 0.25
 """between two looks at what nobody supervises: its end is no change of a file"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
@@ -52,9 +50,7 @@ def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
     family = SERVERS if words[:1] == ["--server"] else SESSIONS
     names = words[1:] if family == SERVERS else words
-    for name in names:
-        if not _SESSION.fullmatch(name) or not os.path.isdir(f"{run}/{family}/{name}"):
-            raise Refusal(USAGE, f"there is no session {name}")
+    attempts.RunDirectory(run).check_names(names, family)
     return _outliving(lambda: Stopping(run, family).stop(names))
 
 

@@ -64,7 +64,7 @@ class SlurmPlace(Place):
         """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
-        if not hard_links.publish_text(self.at.claim, records.render([*fields, *facts])):
+        if not hard_links.publish(self.at.claim, records.render([*fields, *facts])):
             return False
         if self._make_room():
             return True

@@ -25,17 +25,10 @@ def hold(place: Path, boot: str, pid: str = "4194304") -> None:
 
 def test_the_first_end_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "end")
-    assert hard_links.publish_text(path, "first\n")
-    assert not hard_links.publish_text(path, "second\n")
+    assert hard_links.publish(path, "first\n")
+    assert not hard_links.publish(path, "second\n")
     assert files.read_text(path) == "first\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "end"]
-
-
-def test_a_repeated_publication_finds_what_the_first_one_made(tmp_path: Path) -> None:
-    draft, path = tmp_path / ".end", tmp_path / "end"
-    draft.write_text("")
-    os.link(draft, path)
-    assert hard_links.publish(str(draft), str(path))
 
 
 def test_the_lock_is_had_once(place: Path) -> None:

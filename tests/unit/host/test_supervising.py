@@ -150,7 +150,7 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(given.MissingResource, match="not a folder of this user"):
+    with pytest.raises(given.MissingResource, match="is no folder"):
         given.take_port()
 
 
