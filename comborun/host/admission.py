@@ -68,7 +68,7 @@ class Admission:
         self.spacing.seconds = (records.integer(policy, "stagger_ms") or 0) / 1000
         self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
 
-    def ask(self, who: str, request: Request, program: str = "") -> None:
+    def register(self, who: str, request: Request, program: str = "") -> None:
         """What it asks for, by its table; again after an amendment. A model server has no program."""
         self._requests[who] = request
         if program:
@@ -86,15 +86,15 @@ class Admission:
                 self.warm.warm.add(program)
 
     def _request(self, name: str) -> Request:
-        return self.short.request(name) or self._said(name)
+        return self.short.request(name) or self._registered(name)
 
-    def _said(self, name: str) -> Request:
+    def _registered(self, name: str) -> Request:
         """What the grid asks for it."""
         return self._requests.get(name, _NOTHING)
 
     def wants(self, name: str) -> int:
         """GPUs that it asks for."""
-        return self._said(name).gpus
+        return self._registered(name).gpus
 
     def close(self, gpus: Iterable[int], why: str) -> None:
         """Nothing starts on these, and on no others than these; `why`: what they are."""
@@ -241,7 +241,7 @@ class Admission:
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
         """It lives, and a former dispatcher has leased to it what its grant says."""
-        request = self._said(name)
+        request = self._registered(name)
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
             return
@@ -271,7 +271,7 @@ class Admission:
 
         Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
         """
-        beside = self.short.ended(name, gpus, at, failure, self._said(name))
+        beside = self.short.ended(name, gpus, at, failure, self._registered(name))
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")
         else:
@@ -280,7 +280,7 @@ class Admission:
 
     def again(self, name: str, at: str, failure: str) -> None:
         """It will be started again after the attempt in that folder, which failed so."""
-        self.short.again(name, at, failure, self._said(name))
+        self.short.again(name, at, failure, self._registered(name))
 
     def forget(self, name: str) -> None:
         """It will not start again, or a person asked for it: how the attempt before failed no longer matters."""

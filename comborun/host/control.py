@@ -82,7 +82,7 @@ class Steering:
         if self.cluster:
             from comborun.host.engines import arrays
 
-            if flaw := arrays.heed(self.cluster, verb, words):
+            if flaw := arrays.follow_command(self.cluster, verb, words):
                 self._say(self.id, flaw)
 
     def _say(self, who: str, what: str) -> None:

@@ -141,8 +141,8 @@ class Dispatcher(Lifecycle):
         for row in rows(self.layout.queue):
             session = self.queue.sessions.get(row.name) or self.queue.add(row.name)
             session.flag, session.served = row.flag, bool(row.servers)
-            self.servers.asks[row.name] = row.servers
-            self.admission.ask(row.name, row.request, row.program)
+            self.servers.kinds_of[row.name] = row.servers
+            self.admission.register(row.name, row.request, row.program)
         self.admission.open()
         self.close_gpus()
 
@@ -271,7 +271,7 @@ class Dispatcher(Lifecycle):
         names = self.queue.names
         self._after = True
         after = self.queue.only(AFTER)
-        self.admission.ask(AFTER, Request())
+        self.admission.register(AFTER, Request())
         self.adopt_one(after, [], again=True)
         self._work()
         self.queue.restore(names)

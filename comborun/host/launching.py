@@ -120,7 +120,7 @@ class Launcher:
             dispatcher.complain(f"can't write {at.grant}; is the disk full?")
             return False
         dispatcher.stop_waiting(session)
-        session.attempt, session.gpus, session.had = number, gpus, gpus
+        session.attempt, session.gpus, session.granted_gpus = number, gpus, gpus
         session.budget, session.supervisor = BUDGET, None
         dispatcher.journal(f"launch {session.name} {number} {','.join(map(str, gpus))}")
         dispatcher.queue.set_life(session, STARTING)

@@ -100,7 +100,7 @@ class Lifecycle(Overseer):
         why = self.too_many_failed(self.queue)
         if why and self.queue.left and not self.look_at_hold().kind:  # who lifts a hold forgives failures
             self.halt(why)
-        self._tell_vanished(vanished)
+        self._report_vanished(vanished)
         self.judge_smoke(self.queue)
 
     def adopt_one(self, session: Session, vanished: list[str], again: bool = False) -> None:
@@ -122,7 +122,7 @@ class Lifecycle(Overseer):
             self.journal(f"adopted {name} {number} {life}")
             if life == LOST:  # only a person starts a dispatcher, and asks by that for what was lost without one
                 vanished.append(name)
-                session.mute = True
+                session.loss_counted = True
                 self.attempts.ask(name, number)
                 self._finalize(session)
             elif life == STARTING and not os.path.exists(at.claim):
@@ -132,7 +132,7 @@ class Lifecycle(Overseer):
         """It takes a slot, and the GPUs of its grant."""
         at = self.attempts.at(session.name, session.attempt)
         grant = files.read(at.grant)
-        session.gpus = session.had = gpus_of(grant)
+        session.gpus = session.granted_gpus = gpus_of(grant)
         self.queue.set_life(session, life)
         self.admission.adopt(session.name, session.gpus, at.directory, grant)
         self.expect(session)
@@ -143,7 +143,7 @@ class Lifecycle(Overseer):
         if session.flag == DROPPED:
             return
         if again:
-            self._again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, f"asked for after attempt {session.attempt}")
         else:
             self._follow(session, person=True)
 
@@ -158,33 +158,33 @@ class Lifecycle(Overseer):
         if not end:
             return
         self.release(session, ENDED)
-        session.undertaker, session.end = None, end
+        session.finalizer, session.end = None, end
         self.tell_end(name, number, end)
-        self._heed_machine(session)
+        self._update_breaker(session)
         failed = bool(failure_of(end)) and session.flag != DROPPED
         if not (failed and self._follow(session)) and session.flag != DROPPED:
-            self._for_good(session)
+            self._ended_for_good(session)
 
-    def _heed_machine(self, session: Session) -> None:
+    def _update_breaker(self, session: Session) -> None:
         """What its end tells of the machine, if it was started at all."""
-        end, had = session.end, session.had
-        if had is None:
+        end, gpus = session.end, session.granted_gpus
+        if gpus is None:
             return
-        session.had = None
+        session.granted_gpus = None
         failure = failure_of(end)
         at = self.attempts.at(session.name, session.attempt).directory
         stopped = word_of(end) == "cancelled"
-        crowded = self.admission.ended(session.name, had, at, failure, stopped=stopped)
+        crowded = self.admission.ended(session.name, gpus, at, failure, stopped=stopped)
         if session.name == AFTER or crowded or (failure == "server_lost" and session.served):
             return  # a server has a budget of its own
-        if failure and session.mute:
-            session.mute = False
-        elif self.count(end, had):
+        if failure and session.loss_counted:
+            session.loss_counted = False
+        elif self.count(end, gpus):
             self.close_gpus()
             if len(self.breaker.quarantine) >= len(self.gpus_allowed):
                 self.halt("no GPU is left: each is in quarantine")
 
-    def _for_good(self, session: Session) -> None:
+    def _ended_for_good(self, session: Session) -> None:
         if failure_of(session.end):
             self.failed_for_good(session, self.queue)
         if session.flag == SMOKE:
@@ -204,7 +204,7 @@ class Lifecycle(Overseer):
         if due and due.failure:
             self._retry(session, due.failure, due.wait_s)
         elif due:
-            self._again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, f"asked for after attempt {session.attempt}")
         return due is not None
 
     def _retry(self, session: Session, failure: str, wait_s: float) -> None:
@@ -215,9 +215,9 @@ class Lifecycle(Overseer):
         self.admission.again(session.name, self.attempts.at(session.name, session.attempt).directory, failure)
         session.retry_at = time.monotonic() + wait_s
         session.retry_until = f"{time.time() + wait_s:.0f}"
-        self._again(session, f"{failure}, after attempt {session.attempt}")
+        self._start_again(session, f"{failure}, after attempt {session.attempt}")
 
-    def _again(self, session: Session, why: str) -> None:
+    def _start_again(self, session: Session, why: str) -> None:
         """It has ended, and waits to start again."""
         session.retry_why = why
         self.waiting_changed = True
@@ -235,7 +235,7 @@ class Lifecycle(Overseer):
             self.admission.forget(session.name)
         elif session.life == ENDED:
             self.journal(f"again {session.name} {session.attempt}")
-            self._again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, f"asked for after attempt {session.attempt}")
 
     def stop_waiting(self, session: Session) -> None:
         """It waits no more."""
@@ -264,14 +264,14 @@ class Lifecycle(Overseer):
         for session in list(self.queue.sessions.values()):
             if session.life in BUSY:
                 self._tell_stall(session)
-                if not self._seen_to(session):
+                if not self._is_handled(session):
                     look = self.attempts.look(session.name, session.attempt)
-                    self._heed_look(session, look.life, look.record, vanished)
-        self._tell_vanished(vanished)
+                    self._update(session, look.life, look.record, vanished)
+        self._report_vanished(vanished)
 
-    def _seen_to(self, session: Session) -> bool:
+    def _is_handled(self, session: Session) -> bool:
         """Whether its supervisor, or a finalizer, is writing its end."""
-        if session.undertaker and session.undertaker.poll() is None:
+        if session.finalizer and session.finalizer.poll() is None:
             return True
         seen = process.look(session.supervisor[0]) if session.supervisor else None
         if not session.supervisor or not seen or not seen.lives or seen.start != session.supervisor[1]:
@@ -283,14 +283,14 @@ class Lifecycle(Overseer):
                 process.send(int(session.supervisor[0]), signal.SIGCONT)
         return True
 
-    def _heed_look(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
+    def _update(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
         """What its files tell."""
         if life == ENDED:
             self.ended(session)
         elif life == LOST:
             if session.life != LOST:
                 vanished.append(session.name)
-            session.mute = session.mute or len(vanished) > 1
+            session.loss_counted = session.loss_counted or len(vanished) > 1
             self._finalize(session)
         elif life in (STARTING, QUEUED):
             self.overdue(session)
@@ -310,14 +310,14 @@ class Lifecycle(Overseer):
             self.queue.set_life(session, LOST)
         session.supervisor = None
         self.journal(f"lost {name} {number}")
-        session.undertaker = self.finalize_lost(name, number)
+        session.finalizer = self.finalize_lost(name, number)
 
     def _tell_stall(self, session: Session) -> None:
         stalled = self.attempts.at(session.name, session.attempt).stalled
         if os.path.exists(stalled):
             self.tell_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
 
-    def _tell_vanished(self, vanished: list[str]) -> None:
+    def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:
             note = f"{len(vanished)} sessions vanished together: {' '.join(vanished)}"
             self.notices.tell("host", "", note)

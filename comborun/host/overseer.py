@@ -135,7 +135,7 @@ class Overseer:
             return False
         closed = False
         where, note = "" if self.attempts.nodes else " on this host", end.get("note", "")
-        for trip in self.breaker.heed(failure_of(end), gpus):
+        for trip in self.breaker.record(failure_of(end), gpus):
             if trip.where == HOST:
                 why = f"{trip.failure} {trip.times} times in a row{where}"
                 self.halt(f"{why}, at last: {note}" if note else why)

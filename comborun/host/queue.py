@@ -112,7 +112,7 @@ class Session(Known):
     served: bool = False
     """it asks a model server"""
     gpus: Gpus = ()
-    had: Gpus | None = None
+    granted_gpus: Gpus | None = None
     """the GPUs of its latest attempt; None: this dispatcher knows of no start"""
     opening: Opening | None = None
     due: float = 0.0
@@ -127,11 +127,11 @@ class Session(Known):
     """it has ended, and waits to start again for this reason"""
     supervisor: tuple[str, str] | None = None
     """pid and start"""
-    undertaker: Opening | None = None
+    finalizer: Opening | None = None
     """the child that writes the end of a lost one"""
     watcher: Opening | None = None
     """the child that watches an orphan"""
-    mute: bool = False
+    loss_counted: bool = False
     """its loss is part of an event that has been counted"""
 
 

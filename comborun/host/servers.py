@@ -81,7 +81,7 @@ class Servers:
         self._admission = run.admission
         self._admission.barred = self._barred
         self._servers: dict[str, Server] = {}
-        self.asks: dict[str, tuple[str, ...]] = {}
+        self.kinds_of: dict[str, tuple[str, ...]] = {}
         """session -> the kinds that it asks"""
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of those that its attempt was given"""
@@ -100,7 +100,7 @@ class Servers:
 
     def _know(self, row: Mapping[str, Any]) -> None:
         name, restarts = row["name"], records.integer(row, "restarts")
-        self._admission.ask(name, queue.request(row))
+        self._admission.register(name, queue.request(row))
         fields = row["kind"], records.integer(row, "gpu"), _RESTARTS if restarts is None else restarts
         if name in self._servers:
             server = self._servers[name]
@@ -152,7 +152,9 @@ class Servers:
     def sweep(self) -> None:
         """Look at all of them, and do what is due; reads nothing but files."""
         sessions = self._run.queue.sessions
-        asking = [kinds for name, kinds in self.asks.items() if name in sessions and sessions[name].life in queue.LEFT]
+        asking = [
+            kinds for name, kinds in self.kinds_of.items() if name in sessions and sessions[name].life in queue.LEFT
+        ]
         wanted = {kind for kinds in asking for kind in kinds}
         self._stuck, self._due = "", math.inf
         for server in self._servers.values():
@@ -165,7 +167,7 @@ class Servers:
         """Nothing runs: does all that waits ask a server that can't be had?"""
         there = {server.kind for server in self._servers.values() if server.life != IDLE}
         waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
-        if all(set(self.asks.get(name, ())) - there for name in waiting):
+        if all(set(self.kinds_of.get(name, ())) - there for name in waiting):
             self._run.halt(self._stuck)
 
     def again(self) -> None:
@@ -339,7 +341,7 @@ class Servers:
 
     def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of its grant: the places of its servers. Raises LookupError if one is gone."""
-        kinds = self.asks.get(session, ())
+        kinds = self.kinds_of.get(session, ())
         if not kinds:
             return {}
         chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in kinds]
@@ -369,12 +371,12 @@ class Servers:
 
     def holds_back(self, session: str) -> bool:
         """Whether not all that it asks are ready somewhere."""
-        kinds = self.asks.get(session, ())
+        kinds = self.kinds_of.get(session, ())
         return bool(kinds) and bool(set(kinds) - self._ready())
 
     def _barred(self, session: str) -> set[int]:
         """GPUs on which a server that it asks is not ready."""
-        kinds = self.asks.get(session, ())
+        kinds = self.kinds_of.get(session, ())
         mine = [server for server in self._servers.values() if server.kind in kinds and server.life != READY]
         return {server.gpu for server in mine if server.gpu is not None}
 
@@ -383,5 +385,5 @@ class Servers:
         refused = [(server.name, server.refused) for server in self._servers.values() if server.refused]
         lines = [(name, blocker.reason, "", blocker.why) for name, blocker in refused]
         ready = self._ready()
-        missing = [(name, [kind for kind in self.asks.get(name, ()) if kind not in ready]) for name in names]
+        missing = [(name, [kind for kind in self.kinds_of.get(name, ()) if kind not in ready]) for name in names]
         return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]

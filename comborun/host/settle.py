@@ -73,7 +73,7 @@ class Settling(Overseer):
         self.read()
         if not self.look() and (self.person or self.left):
             raise self._silent()
-        self._clear()
+        self._cancel_spent()
         hold = self.look_at_hold()
         if self.person and hold.kind:
             print(f"the run is {hold.kind} ({hold.why}). To resume: bash {self.layout.front} resume")
@@ -81,7 +81,7 @@ class Settling(Overseer):
         if self.person:
             self._release()
         if not in_array():  # a task would hold its GPUs meanwhile
-            self._missing()
+            self._finalize_missing()
         self._tell()
         self._decide()
         self._submit()
@@ -97,16 +97,16 @@ class Settling(Overseer):
         """Where all sessions are now; False when Slurm does not say what it has."""
         answered = self.cluster.ask()
         self.sessions = {row.name: Session(row.name, row.flag) for row in rows(self.layout.queue)}
-        coming: dict[str, int] = {}
+        sent: dict[str, int] = {}
         for task in self.cluster.tasks.values():
-            coming[task.session] = max(task.attempt, coming.get(task.session, 0))
-        handed = self._handed()
+            sent[task.session] = max(task.attempt, sent.get(task.session, 0))
+        submitted = self._submitted()
         for session in self.sessions.values():
-            self._place(session, coming.get(session.name, 0), handed)
+            self._place(session, sent.get(session.name, 0), submitted)
         self._decide()
         return answered
 
-    def _place(self, session: Session, coming: int, handed: Mapping[tuple[str, int], str]) -> None:
+    def _place(self, session: Session, sent: int, submitted: Mapping[tuple[str, int], str]) -> None:
         number = session.attempt = self.attempts.latest(session.name)
         life, record = QUEUED, {}
         if number:
@@ -114,20 +114,20 @@ class Settling(Overseer):
             life, record = seen.life, seen.record
         session.end = record if life == ENDED else {}
         made_by = task_of(record)
-        next_task = handed.get((session.name, number + 1), "")
+        next_task = submitted.get((session.name, number + 1), "")
         at = self.attempts.at(session.name, number).directory
         facts = {
             "forgot": number > 0 and life != ENDED and self.cluster.forgot(at, record),
             "restarts": made_by in self.cluster.tasks,
-            "sent": coming > number,
-            "handed": bool(next_task),
+            "sent": sent > number,
+            "submitted": bool(next_task),
         }
         session.life = slurm.life(life, session.end.get("cause", ""), {fact for fact, so in facts.items() if so})
         if session.life == GONE and session.flag == DROPPED:
             session.life = ENDED if session.end else QUEUED  # it leaves, for it is no part of the run any more
         session.task = made_by if session.life == LOST else next_task
 
-    def _handed(self) -> dict[tuple[str, int], str]:
+    def _submitted(self) -> dict[tuple[str, int], str]:
         """The last task that was submitted for each attempt of each session."""
         found = {}
         for line in files.read_text(self.layout.jobs, TABLE_MOST).splitlines():
@@ -143,7 +143,7 @@ class Settling(Overseer):
 
     # What nobody else does
 
-    def _clear(self) -> None:
+    def _cancel_spent(self) -> None:
         """Take back tasks that wait though their attempt has ended for good.
 
         A controller that was killed puts them back into the queue, held even, and a settle job that waits for them
@@ -161,7 +161,7 @@ class Settling(Overseer):
             raise Refusal(BUSY, f"Slurm still holds tasks of the run: {refusal}")
         print("Slurm holds no task any more")
 
-    def _missing(self) -> None:
+    def _finalize_missing(self) -> None:
         """Give an end to what has no task and no end, when every node has forgotten what it remembered of the files."""
         lives = (LOST,) if self.person else (LOST, STRAY, GONE)  # what is gone is due when a person asks
         missing = [session.name for session in self.sessions.values() if session.life in lives]
@@ -178,10 +178,10 @@ class Settling(Overseer):
         if not self.person and not self.holds.look().kind:
             for session in self.sessions.values():
                 if session.life == GONE:
-                    self._gone(session)
+                    self._end_gone(session)
         self._decide()
 
-    def _gone(self, session: Session) -> None:
+    def _end_gone(self, session: Session) -> None:
         """Its task is over and claimed nothing."""
         number = session.attempt + 1
         output = self.cluster.output(session.task)

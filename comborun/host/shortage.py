@@ -100,7 +100,7 @@ class Shortages:
         left, began = self._left.pop(name, None), self._began.pop(name, 0.0)
         if failure != GPU_MEMORY or not gpus or not left:
             return False
-        fewer = [gpu for gpu in gpus if self._fewer.heed(gpu, left.there.get(gpu, 1), began, time.monotonic())]
+        fewer = [gpu for gpu in gpus if self._fewer.record(gpu, left.there.get(gpu, 1), began, time.monotonic())]
         most = max(map(self._ledger.most, self._ledger.capacity.candidates(said)), default=0)
         again = left.request.gpu_memory > said.gpu_memory
         request = said.but(said.gpu_memory, alone=True) if again else ask_for_more(said, left.held, most)

@@ -51,10 +51,10 @@ def _stop(arguments: list[str]) -> int:
     family = SERVERS if words[:1] == ["--server"] else SESSIONS
     names = words[1:] if family == SERVERS else words
     attempts.RunDirectory(run).check_names(names, family)
-    return _outliving(lambda: Stopping(run, family).stop(names))
+    return _in_background(lambda: Stopping(run, family).stop(names))
 
 
-def _outliving(work: Callable[[], int]) -> int:
+def _in_background(work: Callable[[], int]) -> int:
     """The exit code of `work`, which a process of its own does: it goes on when this one is ended.
 
     What it prints comes through pipes, so that nobody waits for it who waits for the end of ours.
@@ -62,15 +62,15 @@ def _outliving(work: Callable[[], int]) -> int:
     pipes = [os.pipe(), os.pipe()]
     child = os.fork()
     if not child:
-        os._exit(_apart(pipes, work))
+        os._exit(_detached(pipes, work))
     for _, writing in pipes:
         os.close(writing)
-    _hand_on({pipes[0][0]: 1, pipes[1][0]: 2})
+    _copy_output({pipes[0][0]: 1, pipes[1][0]: 2})
     _, status = os.waitpid(child, 0)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
 
 
-def _apart(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
+def _detached(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
     os.setsid()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
@@ -82,7 +82,7 @@ def _apart(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
     return answer("stop", lambda _: work(), [])
 
 
-def _hand_on(streams: dict[int, int]) -> None:
+def _copy_output(streams: dict[int, int]) -> None:
     """Copy what comes from each descriptor to another, until all have ended."""
     while streams:
         for reading in select.select(list(streams), [], [])[0]:

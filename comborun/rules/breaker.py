@@ -39,7 +39,7 @@ class Breaker:
         closed = filter(None, map(_QUARANTINE.fullmatch, quarantine.split("\n")))
         self.quarantine = {row[1]: row[2] for row in closed}
 
-    def heed(self, failure: str, gpus: Sequence[int]) -> list[FailureStreak]:
+    def record(self, failure: str, gpus: Sequence[int]) -> list[FailureStreak]:
         """Count the end of a session that ran there; return new streaks, each one once."""
         if not self.limit or failure not in _HOST_WIDE | _LOCAL:
             return []

@@ -168,7 +168,7 @@ class ConcurrencyBackoff:
         """GPU -> how many at once"""
         self._events: dict[int, _Event] = {}
 
-    def heed(self, gpu: int, there: int, began: float, now: float) -> bool:
+    def record(self, gpu: int, there: int, began: float, now: float) -> bool:
         """A session that began then has run out of memory, one of so many that were there; whether fewer start now."""
         event = self._events.get(gpu)
         if event is None or now - event.last >= self.WINDOW or began > event.first:

@@ -91,14 +91,14 @@ def life(attempt: str, cause: str, facts: Collection[str]) -> str:
 
     `attempt` is the life of that attempt, from its files and its heart (`queued` where there is none), `cause` that of
     its end. `facts`, as far as they are so: `forgot`: Slurm has no task that runs it; `restarts`: Slurm has the task
-    that made it, and will start that anew; `sent`: a task for the next attempt waits, or is about to begin; `handed`:
-    one was submitted at some time.
+    that made it, and will start that anew; `sent`: a task for the next attempt waits, or is about to begin;
+    `submitted`: one was submitted at some time.
     """
     forgot = "forgot" in facts
     if "restarts" in facts and (attempt == LOST or (forgot and attempt != ENDED) or cause in ("preempted", "lost")):
         return SENT
     if attempt in (QUEUED, ENDED):
-        return SENT if "sent" in facts else GONE if "handed" in facts else attempt
+        return SENT if "sent" in facts else GONE if "submitted" in facts else attempt
     return attempt if attempt == LOST else STRAY if forgot else RUNNING
 
 

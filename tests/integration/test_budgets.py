@@ -58,7 +58,7 @@ class Host:
         self.asked[who] = (gpus, mib if gpus else 0, cpus, token, cap)
         tokens = () if token == "-" else (token,)
         asked = Request(gpus, mib if gpus else 0, cpus, tokens=tokens, group="kitchen", per_gpu=cap)
-        self.admission.ask(who, asked)
+        self.admission.register(who, asked)
 
     def start(self, who: str) -> str:
         """`ok 0,1`, `never ...`, or what it waits for."""

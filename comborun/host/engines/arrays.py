@@ -175,7 +175,7 @@ class Arrays:
         return f"{self.layout.slurm}/shares"
 
 
-def heed(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
+def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
     """Tell Slurm what a command of a person means for tasks that wait; a sentence where Slurm does not do it.
 
     The command is on record already, and a task that comes to its turn reads that.

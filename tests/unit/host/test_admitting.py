@@ -263,7 +263,7 @@ class Desk:
 
     def ask(self, name: str, gpus: int, mib: int, program: str = "p") -> None:
         Path(self.at(name)).mkdir(parents=True, exist_ok=True)
-        self.admission.ask(name, Request(gpus=gpus, gpu_memory=mib), program)
+        self.admission.register(name, Request(gpus=gpus, gpu_memory=mib), program)
 
     def pick(self, *names: str) -> Pick | None:
         self.admission.round()

@@ -11,7 +11,7 @@ from fake_cluster import HOUR, RUN, Cluster, cluster, task
 from recorded import record
 
 from comborun.host import files
-from comborun.host.engines.arrays import Arrays, Due, heed
+from comborun.host.engines.arrays import Arrays, Due, follow_command
 from comborun.host.engines.slurm import Slurm
 from comborun.rules.names import RunLayout
 
@@ -120,10 +120,10 @@ def test_a_word_that_slurm_does_not_hear_is_told(cluster: Cluster) -> None:
     cluster.says("scontrol", code=1, complaint="scontrol: error: Access/permission denied\n")
     seen = Slurm(RunLayout(str(cluster.run)))
     assert seen.refresh()
-    assert heed(seen, "pause", []) == "Slurm refuses: scontrol: error: Access/permission denied"
+    assert follow_command(seen, "pause", []) == "Slurm refuses: scontrol: error: Access/permission denied"
     cluster.says("squeue", code=1, complaint="squeue: error: Unable to contact\n")
     seen.ask()
-    assert "does not answer" in heed(seen, "pause", [])
+    assert "does not answer" in follow_command(seen, "pause", [])
 
 
 def test_a_submission_is_one_array_for_what_asks_for_the_same(cluster: Cluster) -> None:

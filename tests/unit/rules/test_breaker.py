@@ -8,7 +8,7 @@ from comborun.rules.breaker import HOST, Breaker, too_many
 
 
 def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:
-    return [(trip.where, trip.failure, trip.times) for trip in breaker.heed(failure, gpus)]
+    return [(trip.where, trip.failure, trip.times) for trip in breaker.record(failure, gpus)]
 
 
 def test_the_same_failure_in_a_row_trips_the_host_when_a_session_has_no_gpu() -> None:
@@ -58,7 +58,7 @@ def test_a_success_on_one_gpu_says_nothing_of_another() -> None:
 def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> None:
     before = Breaker(3)
     for gpu in (0, 0, 12):
-        before.heed("stalled", (gpu,))
+        before.record("stalled", (gpu,))
     after = Breaker(3, before.rows() + "x\ty\t1\nhost\tlost\t2\n4\tbad class\t1\n", "7\tlost\t3.5\nx\ty\tz\n\t\n")
     assert after.counts == {"0": ("stalled", 2), "12": ("stalled", 1), HOST: ("lost", 2)}
     assert after.quarantine == {"7": "lost"}

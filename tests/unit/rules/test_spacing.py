@@ -46,26 +46,26 @@ def test_without_a_warm_up_nobody_waits() -> None:
 
 def test_those_that_fail_together_take_away_what_failed_and_half_at_most() -> None:
     fewer = ConcurrencyBackoff()
-    assert fewer.heed(0, 6, 0.0, 100.0)
+    assert fewer.record(0, 6, 0.0, 100.0)
     assert fewer.most == {0: 5}
     for number in range(5):
-        fewer.heed(0, 5 - number, 0.0, 101.0 + number)
+        fewer.record(0, 5 - number, 0.0, 101.0 + number)
     assert fewer.most == {0: 3}
     assert not fewer.alone(0)
-    assert fewer.heed(0, 3, 50.0, 200.0), "another event"
+    assert fewer.record(0, 3, 50.0, 200.0), "another event"
     assert fewer.most == {0: 2}
-    assert not fewer.heed(0, 4, 150.0, 300.0), "it never grows by itself"
+    assert not fewer.record(0, 4, 150.0, 300.0), "it never grows by itself"
     assert fewer.most == {0: 2}
 
 
 def test_one_that_had_the_gpu_to_itself_was_not_one_too_many() -> None:
     fewer = ConcurrencyBackoff()
-    assert not fewer.heed(0, 1, 0.0, 1.0)
+    assert not fewer.record(0, 1, 0.0, 1.0)
     assert (fewer.most, fewer.alone(0)) == ({}, True)
-    fewer.heed(1, 2, 0.0, 1.0)
-    fewer.heed(1, 1, 0.0, 2.0)
+    fewer.record(1, 2, 0.0, 1.0)
+    fewer.record(1, 1, 0.0, 2.0)
     assert not fewer.alone(1), "the last of those that failed together was not alone"
-    fewer.heed(1, 1, 1.5, 3.0)
+    fewer.record(1, 1, 1.5, 3.0)
     assert fewer.alone(1), "it began when the others had failed"
 
 
