@@ -151,11 +151,8 @@ class Servers:
 
     def sweep(self) -> None:
         """Look at all of them, and do what is due; reads nothing but files."""
-        sessions = self._run.queue.sessions
-        asking = [
-            kinds for name, kinds in self.kinds_of.items() if name in sessions and sessions[name].life in queue.LEFT
-        ]
-        wanted = {kind for kinds in asking for kind in kinds}
+        left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
+        wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
         self._stuck, self._due = "", math.inf
         for server in self._servers.values():
             server.refused = None
