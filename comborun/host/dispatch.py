@@ -326,6 +326,3 @@ class Dispatcher(Lifecycle):
 
     def close_window(self, name: str) -> None:
         self.windows.forget(name)
-
-    def server_answers_late(self, name: str) -> bool:
-        return self.servers.outlive(name)

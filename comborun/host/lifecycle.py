@@ -68,10 +68,6 @@ class Lifecycle(Overseer):
         """Close the window that waits for its start."""
         raise NotImplementedError
 
-    def server_answers_late(self, name: str) -> bool:
-        """Whether the servers that its attempt was given all live: then what they do shows later."""
-        raise NotImplementedError
-
     # Taken up: at the start, and when the grid was amended or a person let the run go on
 
     def adopt(self) -> None:
@@ -208,9 +204,6 @@ class Lifecycle(Overseer):
         return due is not None
 
     def _retry(self, session: Session, failure: str, wait_s: float) -> None:
-        # It waits for a server that is gone anyway; one that does not answer gets the time to be found out.
-        if failure == "server_lost" and session.served and not self.server_answers_late(session.name):
-            wait_s = 0.0
         self.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
         self.admission.again(session.name, self.attempts.at(session.name, session.attempt).directory, failure)
         session.retry_at = time.monotonic() + wait_s

@@ -357,12 +357,6 @@ class Servers:
         given = [one for name in running for one in self._given[name]]
         return min(ready, key=lambda one: given.count((one.name, one.attempt)))
 
-    def outlive(self, session: str) -> bool:
-        """Whether the servers that its attempt was given are all there still, be they dead inside or not."""
-        given = self._given.get(session, [])
-        lives = [self._attempts.glance(name, number, FAMILY).life for name, number in given]
-        return bool(lives) and all(life in (RUNNING, ORPHANED) for life in lives)
-
     def _ready(self) -> set[str]:
         return {server.kind for server in self._servers.values() if server.life == READY}
 
