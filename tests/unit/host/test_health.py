@@ -165,6 +165,17 @@ def test_a_server_that_hangs_is_given_up_and_nobody_waits_for_it(serve):
     assert files.read(one.at.verdict)["cause"] == "stalled"
 
 
+def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
+    one = serve("http 200 /health", health_s=0.1, health_misses=2)
+    one.until(lambda: one.said)
+    pid, start, boot = process.identity()
+    files.write(one.at.stop, [("pid", pid), ("start", start), ("boot", boot)])
+    os.kill(one.child.pid, signal.SIGSTOP)
+    assert select.select(one.watch.descriptors(), [], [], 20)[0], "its thread has a verdict"
+    assert one.watch.look() is None
+    assert not select.select(one.watch.descriptors(), [], [], 0)[0]
+
+
 def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
     one = serve("tcp", health_s=0)
     one.until(lambda: one.said)
