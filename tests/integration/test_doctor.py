@@ -17,7 +17,6 @@ import pytest
 from box import alive, until
 from click.testing import CliRunner
 from prefaced import Prefaced
-from recorded import record
 
 from comborun.cli.doctor import doctor
 from comborun.host.doctor.machine import PROGRAMS
@@ -198,37 +197,14 @@ def test_a_temporary_folder_that_is_not_there_is_an_error(tmp_path: Path, monkey
     assert [finding.level for finding in found(tmp_path, "tmp")] == [Level.ERROR]
 
 
-def a_run(root: Path, name: str) -> Path:
-    directory = root / f"{name}-20260101T000000Z-abcd"
-    (directory / "dispatch").mkdir(parents=True)
-    (directory / "run.json").write_text("{}\n")
-    return directory
-
-
-def test_runs_without_a_dispatcher_are_told(tmp_path: Path) -> None:
-    a_run(tmp_path, "dead")
-    (a_run(tmp_path, "ended") / "dispatch/done").write_text('{"at": 1}\n')
-    (a_run(tmp_path, "stopped") / "dispatch/stopped").write_text("")
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    (a_run(tmp_path, "live") / "dispatch/dispatcher").write_text(record(pid=os.getpid(), start=start, boot=boot))
-    told = found(tmp_path, "runs")
-    assert [finding.level for finding in told] == [Level.WARNING, Level.NOTE]
-    assert "dead-2026" in told[0].found
-    assert "live-2026" in told[1].found
-
-
 def test_windows_line_ends_are_found_and_the_fix_mends_them(tmp_path: Path) -> None:
-    script = a_run(tmp_path, "dead") / "sessions/e_p/session.sh"
-    script.parent.mkdir(parents=True)
-    script.write_bytes(b"#!/usr/bin/env bash\r\nset -u\r\n")
     named = tmp_path / "home/it's my.sh"
     named.write_bytes(b"true\r\n")
     binary = tmp_path / "home/binary"
     binary.write_bytes(b"\0\1\r\n")
     asked = ("~/it's my.sh", "~/binary", "~/absent.py")
     told = found(tmp_path, "CRLF", *asked)
-    assert {finding.found.removesuffix(" has Windows line ends") for finding in told} == {str(script), str(named)}
+    assert {finding.found.removesuffix(" has Windows line ends") for finding in told} == {str(named)}
     for finding in told:
         subprocess.run(["bash", "-c", finding.fix], check=True)
     assert found(tmp_path, "CRLF", *asked) == []

@@ -35,7 +35,6 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (machine.load, None),
     (machine.limits, None),
     (machine.proc, None),
-    (sessions.earlier_runs, warning("runs", "the runs below the root could not all be looked at", _SLOW_DISK)),
     (sessions.leases, None),
     (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
 )

@@ -1,4 +1,4 @@
-"""What holds sessions: tmux and screen, logging out, earlier runs, leases, scripts."""
+"""What holds sessions: tmux and screen, logging out, leases, scripts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import stat
 from comborun.host import files, preflight, process
 from comborun.host.doctor.box import Box, hangs
 from comborun.host.process import owner
-from comborun.host.publish import runs_below
-from comborun.rules.findings import Finding, Level, error, fine, note, warning
+from comborun.rules.findings import Finding, error, fine, warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,15 +29,15 @@ SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out 
 
 
 def multiplexers(box: Box) -> Iterator[Finding]:
-    """One of tmux and screen has to work; trouble with the second one is no more than a note."""
+    """One of tmux and screen has to be there."""
     tmux, screen = box.has("tmux"), box.has("screen")
     if tmux:
         yield from _tmux(box)
-    elif not screen:
+    elif screen:
+        yield fine("screen", box.ask("screen", "-v")[1])
+    else:
         cost = "there is nothing to run sessions in"
         yield error("tmux", "neither tmux nor screen is there", cost, "sudo apt-get install tmux")
-    if screen:  # -v ends with 1 in some versions, -ls with 1 for none
-        yield screen_folder(box.ask("screen", "-v")[1], box.ask("screen", "-ls")[1], alone=not tmux)
 
 
 def _tmux(box: Box) -> Iterator[Finding]:
@@ -104,15 +103,6 @@ def server(code: int, socket: str, pid: int) -> Iterator[Finding]:
         yield warning("tmux", found, "its sessions go on, but can't be read", f"kill -USR1 {pid}")
 
 
-def screen_folder(screen: str, said: str, *, alone: bool) -> Finding:
-    if "socket" in said.lower() and "annot make directory" not in said and "must have mode" not in said:
-        return fine("screen", screen)
-    found = f"screen has no usable folder: {said[:120] or 'it says nothing'}"
-    cost = "a folder of its own is used instead: ~/.comborun-screen or below XDG_RUNTIME_DIR"
-    level = Level.WARNING if alone else Level.NOTE
-    return Finding("screen", level, found, cost, "export SCREENDIR=~/.screen; mkdir -pm 700 ~/.screen")
-
-
 # Logging out
 
 
@@ -162,27 +152,7 @@ def _user_manager(box: Box) -> Iterator[Finding]:
         yield error("logout", found, cost, "loginctl enable-linger")
 
 
-# What earlier launches left below the root
-
-
-def _open_runs(box: Box) -> list[str]:
-    """Those that have not ended."""
-    over = ("done", "stopped")
-    runs = runs_below(box.root)[-_MOST_RUNS:]
-    return [run for run in runs if not any(os.path.exists(f"{run}/dispatch/{name}") for name in over)]
-
-
-def earlier_runs(box: Box) -> Iterator[Finding]:
-    live = []
-    for run in _open_runs(box):
-        if process.named(files.read(f"{run}/dispatch/dispatcher")):
-            live.append(os.path.basename(run))
-            continue
-        found = f"{os.path.basename(run)} has not ended, and its dispatcher is gone"
-        yield warning("runs", found, "nothing of it will start any more", f"bash {shlex.quote(run)}/run_parallel.sh")
-    if live:
-        found = f"running: {', '.join(live[:3])}{' ...' if len(live) > 3 else ''}"
-        yield note("runs", found, "their sessions share CPUs, memory and GPUs with new ones")
+# Leases and scripts
 
 
 def leases(box: Box) -> Iterator[Finding]:
@@ -202,14 +172,10 @@ def lease_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
     yield error("leases", found, "no session that asks for GPUs, cores, memory or tokens starts", fix)
 
 
-# Scripts
-
-
 def files_named(box: Box) -> Iterator[Finding]:
-    """Scripts with Windows line ends, in runs and among the files that a grid names, and files that are not there."""
-    scripts = [one for run in _open_runs(box) for one in glob.glob(f"{glob.escape(run)}/sessions/*/session.sh")]
+    """Files that a grid names: those that have Windows line ends, and what is not there."""
     named = [os.path.expanduser(name) for name in box.named]
-    for path in filter(_has_windows_ends, (*named, *scripts[:_MOST_SCRIPTS])):
+    for path in filter(_has_windows_ends, named):
         cost = "bash reads the carriage return as part of the last word: options are not known, files not found"
         yield error("CRLF", f"{path} has Windows line ends", cost, f"sed -i 's/\\r$//' {shlex.quote(path)}")
     wanted = json.loads(box.grid) if box.grid else {}

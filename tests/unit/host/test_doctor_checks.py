@@ -151,18 +151,6 @@ def test_that_there_is_neither_tmux_nor_screen_is_found(pretend: Pretend) -> Non
     bad(sessions.multiplexers(pretend({}, {})), Level.ERROR, "tmux", "neither tmux nor screen")
 
 
-def test_trouble_with_screen_is_a_note_where_there_is_tmux() -> None:
-    bad(
-        sessions.screen_folder("4.9", "Cannot make directory '/run/screen'", alone=True),
-        *(Level.WARNING, "screen", "no usable folder"),
-    )
-    bad(
-        sessions.screen_folder("4.9", "Directory '/run/screen' must have mode 777.", alone=False),
-        *(Level.NOTE, "screen", "must have mode 777"),
-    )
-    fine(sessions.screen_folder("4.9", "No Sockets found in /run/screen/S-ada.", alone=False))
-
-
 # Logging out
 
 USER_SLICE = "0::/user.slice/user-1000.slice/user@1000.service/tmux.scope\n"
