@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Sequence
 
-    from comborun.rules.names import AttemptLayout
 
 _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
@@ -115,58 +114,23 @@ class StopSequence:
 
 
 class Place:
-    """Where an attempt runs: how it is claimed there, and what the place knows about its end."""
+    """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see host/task.py."""
 
-    def __init__(self, at: AttemptLayout, node: str) -> None:
-        self.node = node
-        self.at = at
-        self.output, self.shown = at.output, at.log
+    def __init__(self, of: Attempt, engine: str) -> None:
+        self.node = os.uname().nodename
+        self.at = of.at
+        self.output, self.shown = self.at.output, self.at.log
         """the folder that the command writes into, and the log that its window shows"""
         self.held: list[int] = []
         """descriptors that live as long as the command"""
-
-    def open(self) -> None:
-        """All that can be done before there is a slot. Raises OSError, Refusal."""
-        os.makedirs(self.at.directory, exist_ok=True)
-
-    def grant(self) -> dict[str, str]:
-        """What it was given."""
-        return files.read(self.at.grant)
-
-    def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
-        """Claim the attempt, with room for its end; False where it has been made. Raises OSError."""
-        raise NotImplementedError
-
-    def withdraw(self) -> None:
-        """It was claimed and nothing can be started."""
-        raise NotImplementedError
-
-    def address(self) -> str:
-        """What attaches to it."""
-        return ""
-
-    def heartbeat(self) -> str:
-        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
-        return ""
-
-    def why(self) -> tuple[str, str] | None:
-        """Cause and note of an attempt that got a signal to end, if the place knows more."""
-        return None
-
-    def leave(self) -> None:
-        """Its end is on record."""
-
-
-class LocalPlace(Place):
-    """A window of tmux or screen, or a terminal. For tasks of Slurm see host/task.py."""
-
-    def __init__(self, of: Attempt, engine: str) -> None:
-        super().__init__(of.at, os.uname().nodename)
         self._of = of
         self._engine = engine
 
     def open(self) -> None:
-        """Take the session's lock, set room for the end aside."""
+        """All that can be done before there is a slot: take the session's lock, set room for the end aside.
+
+        Raises OSError, Refusal.
+        """
         of, folder = self._of, self._of.folder
         try:
             os.makedirs(self.output, exist_ok=True)
@@ -183,7 +147,12 @@ class LocalPlace(Place):
         if not judging.reserve(self.at):
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
 
+    def grant(self) -> dict[str, str]:
+        """What it was given."""
+        return files.read(self.at.grant)
+
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
+        """Claim the attempt, with room for its end; False where it has been made. Raises OSError."""
         try:
             if not files.create(self.at.claim, records.render(fields)):
                 return False
@@ -196,10 +165,22 @@ class LocalPlace(Place):
         return True
 
     def withdraw(self) -> None:
-        """It has not been made, and may be later."""
+        """It was claimed and nothing can be started: it has not been made, and may be later."""
         files.remove(self.at.claim)
 
     def address(self) -> str:
+        """What attaches to it."""
         if self._engine == "tmux":
             return window(self._of.name, self._of.number, self._of.run_id)
         return os.environ.get("STY", "") if self._engine == "screen" else ""
+
+    def heartbeat(self) -> str:
+        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
+        return ""
+
+    def why(self) -> tuple[str, str] | None:
+        """Cause and note of an attempt that got a signal to end, if the place knows more."""
+        return None
+
+    def leave(self) -> None:
+        """Its end is on record."""

@@ -17,7 +17,7 @@ import signal
 import time
 
 from comborun.host import container, files, machine, process
-from comborun.host.attempt import Attempt, LocalPlace, StopSequence
+from comborun.host.attempt import Attempt, Place, StopSequence
 from comborun.host.ending import finish
 from comborun.host.environment import CommandEnvironment, MissingResource, bind
 from comborun.host.events import Events, spawn
@@ -30,7 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Mapping
 
-    from comborun.host.attempt import Place
     from comborun.host.display import Display
     from comborun.host.events import Action
     from comborun.host.health import Health
@@ -105,7 +104,7 @@ class Supervisor(Attempt):
 
     def _place(self) -> Place:
         if self.engine != "slurm":
-            return LocalPlace(self, self.engine)
+            return Place(self, self.engine)
         from comborun.host.task import SlurmPlace
 
         return SlurmPlace(self.run_layout.directory, self.name, self.number)

@@ -16,7 +16,7 @@ import sys
 import time
 
 from comborun.host import chain, files, hard_links, judging
-from comborun.host.attempt import Place
+from comborun.host.attempt import Attempt, Place
 from comborun.host.attempts import ENDED, RunDirectory, outcome_of
 from comborun.host.engines.slurm import Slurm
 from comborun.host.holds import Holds
@@ -39,7 +39,8 @@ class SlurmPlace(Place):
 
     def __init__(self, run: str, name: str, number: int) -> None:
         self.attempts = RunDirectory(run)
-        super().__init__(self.attempts.at(name, number), os.environ.get("SLURMD_NODENAME") or os.uname().nodename)
+        super().__init__(Attempt(run, name, str(number)), "slurm")
+        self.node = os.environ.get("SLURMD_NODENAME") or self.node
         self.name = name
         self.number = number
         self.job = task_here()
@@ -50,6 +51,9 @@ class SlurmPlace(Place):
         self._cluster = Slurm(self.attempts.layout)
         self._said = files.size(self._cluster.output(self.job))
         self._heard = False
+
+    def open(self) -> None:
+        os.makedirs(self.at.directory, exist_ok=True)
 
     def grant(self) -> dict[str, str]:
         """The GPUs of the allocation, and the tail that earlier attempts have left to do."""
