@@ -22,6 +22,7 @@ from comborun.host.holds import Hold, Holds
 from comborun.host.queue import names
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
+from comborun.rules.names import AFTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Probe:
         self.until = time.monotonic() + _READING_S
         """later, counts are those that the supervisors wrote"""
         self.cluster = slurm_of(self.attempts)
-        self.names = names(self.layout)
+        after = os.path.exists(self.layout.script(AFTER))
+        self.names = [name for name in names(self.layout) if after or name != AFTER]
         self.gpus: list[int] = []
         """those that the run may use"""
         self.documents: list[Document] = []

@@ -57,7 +57,7 @@ def rows(path: str) -> Iterator[Row]:
 def names(run: RunLayout) -> list[str]:
     """The sessions of a run in order, `after` last."""
     found = [row.name for row in rows(run.queue)]
-    return [*found, AFTER] if os.path.exists(run.script(AFTER)) else found
+    return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
 def text(fields: Mapping[str, Any], key: str) -> str:

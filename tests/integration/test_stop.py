@@ -74,10 +74,12 @@ def test_a_named_session_is_stopped_and_the_run_goes_on(box: Box) -> None:
 
 
 def test_a_queued_session_that_is_named_never_starts(box: Box) -> None:
-    box.plan({"env_one": bash("sleep 0.6"), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
+    hold = "until [[ -e $COMBORUN_RUN_DIR/go ]]; do sleep 0.1; done"
+    box.plan({"env_one": bash(hold), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
     box.start()
     box.begun("env_one")
     stopped = box.stop("env_two")
+    box.write("go", "")
     assert stopped.stdout == "env_two: cancelled before it began\n"
     assert (box.ended("env_two").outcome, box.ended("env_two").note) == (Outcome.CANCELLED, "before it began")
     done = box.await_done()

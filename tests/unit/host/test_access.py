@@ -46,7 +46,7 @@ def test_a_run_is_put_there_whole_and_found_again(tmp_path):
     again = publish.publish(order(tmp_path))
     assert (again["state"], again["run"], again["plan"]) == ("resumed", first["run"], "{}\n")
     assert publish.publish(order(tmp_path, digest="d2"))["state"] == "changed"
-    assert publish.publish(order(tmp_path, mode="new"))["run"] > first["run"]
+    assert publish.publish(order(tmp_path, mode="new"))["run"] != first["run"]
 
 
 def test_runs_are_in_the_order_in_which_they_were_made(tmp_path):

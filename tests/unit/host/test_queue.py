@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from recorded import record
 
-from comborun.host import engines, news
+from comborun.host import engines, messages
 from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
 from comborun.rules.names import window
 from comborun.rules.placement import Request
@@ -61,11 +61,11 @@ def test_a_queue_of_after_alone_leaves_the_others_as_they_are() -> None:
     "line", ["", "free", "free a", "free a x", "free x[$(id)] 1", "FREE a 1", "a b 1 2 3", "a b 1 x"]
 )
 def test_what_is_no_message_says_nothing(line: str) -> None:
-    assert news.parse(line) is None
+    assert messages.parse(line) is None
 
 
 def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
-    fifo = news.Fifo(str(tmp_path / "fifo"))
+    fifo = messages.Fifo(str(tmp_path / "fifo"))
     (tmp_path / "fifo").write_text("somebody's file")
     fifo.listen()
     writer = os.open(tmp_path / "fifo", os.O_WRONLY | os.O_NONBLOCK)
@@ -81,7 +81,7 @@ def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
 
 
 def test_a_fifo_that_somebody_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
-    fifo = news.Fifo(str(tmp_path / "fifo"))
+    fifo = messages.Fifo(str(tmp_path / "fifo"))
     fifo.listen()
     assert fifo.whole()
     (tmp_path / "fifo").unlink()
