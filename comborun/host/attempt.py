@@ -93,16 +93,16 @@ class StopSequence:
         self._steps: list[tuple[int, float]] = []
 
     def begin(self) -> None:
-        gentle, firm = setting("COMBORUN_STOP_INT_S", 15.0), setting("COMBORUN_STOP_TERM_S", 10.0)
         self.begun = True
-        self._steps = [(signal.SIGINT, gentle), (signal.SIGTERM, firm), (signal.SIGKILL, _NEVER)]
+        self._steps = [(number, process.stop_s(word, seconds)) for number, word, seconds in process.STOP_STEPS]
         self.due = 0.0
 
     def skip_to_kill(self) -> None:
         """TERM was sent: KILL is next."""
-        self.begun = True
-        self._steps = [(signal.SIGKILL, _NEVER)]
-        self.due = time.monotonic() + setting("COMBORUN_STOP_TERM_S", 10.0)
+        self.begin()
+        *_, (_, seconds), kill = self._steps
+        self._steps = [kill]
+        self.due = time.monotonic() + seconds
 
     def advance(self) -> None:
         if time.monotonic() < self.due:
@@ -110,7 +110,7 @@ class StopSequence:
         number, seconds = self._steps.pop(0)
         process.send_all(self._pid, number)
         process.send_all(self._pid, signal.SIGCONT)  # what was stopped hears nothing else
-        self.due = time.monotonic() + seconds
+        self.due = time.monotonic() + seconds if self._steps else _NEVER
 
 
 class Place:

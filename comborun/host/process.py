@@ -173,6 +173,14 @@ def marked(marker: str) -> list[int]:
 
 # Signals
 
+STOP_STEPS = ((signal.SIGINT, "INT", 15.0), (signal.SIGTERM, "TERM", 10.0), (signal.SIGKILL, "KILL", 20.0))
+"""signals that end a command, and the seconds that it has after each"""
+
+
+def stop_s(word: str, seconds: float) -> float:
+    """The seconds after one of these signals."""
+    return setting(f"COMBORUN_STOP_{word}_S", seconds)
+
 
 def send(pid: int, number: int) -> bool:
     """Send a signal; False when there is no such process or it is another's."""

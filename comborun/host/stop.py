@@ -19,7 +19,6 @@ from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
 from comborun.host.driver import MemoryRelease
 from comborun.host.engines import engine, slurm_of
-from comborun.host.process import setting
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
 from comborun.rules.words import several
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
 SESSIONS, SERVERS = "sessions", "servers"
-_LADDER = ((signal.SIGINT, "INT", 15.0), (signal.SIGTERM, "TERM", 10.0), (signal.SIGKILL, "KILL", 20.0))
-"""signals and seconds; after KILL comes the supervisor's own sweep and its evidence"""
 _LOOK_S = 0.25
 """between two looks at what nobody supervises: its end is no change of a file"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
@@ -205,10 +202,10 @@ class Stopping:
         """To all at once. Supervisors that do not come back even after KILL are stopped or stuck, and killed."""
         kind = "session" if self.family == SESSIONS else "server"
         with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
-            for number, word, default in _LADDER:
+            for number, word, default in process.STOP_STEPS:  # after KILL, its supervisor sweeps and judges
                 if not self.active:
                     return
-                seconds = setting(f"COMBORUN_STOP_{word}_S", default)
+                seconds = process.stop_s(word, default)
                 complain(f"stop: {word} to {several(len(self.active), kind)}, up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
