@@ -61,18 +61,20 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
 
 def size(path: str) -> int:
     """Bytes of a file; 0 without one."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+    return _status(path, "st_size")
 
 
 def changed(path: str) -> int:
     """When a file was last changed, in ns since 1970; 0 without one."""
+    return _status(path, "st_mtime_ns")
+
+
+def _status(path: str, field: str) -> int:
     try:
-        return os.stat(path).st_mtime_ns
+        value: int = getattr(os.stat(path), field)
     except OSError:
         return 0
+    return value
 
 
 def entries(folder: str) -> list[str]:
@@ -103,16 +105,21 @@ def write_text(path: str, text: str, mode: int = 0o666) -> bool:
     """Write a file, whole or not at all; False when that can't be done, and then nothing of it is left."""
     temporary = draft(path)
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-        try:
-            write_all(fd, text.encode("utf-8", "surrogateescape"))
-        finally:
-            os.close(fd)
+        _put(temporary, os.O_CREAT | os.O_TRUNC, text, mode)
         os.replace(temporary, path)
     except OSError:
         remove(temporary)
         return False
     return True
+
+
+def _put(path: str, flags: int, text: str, mode: int = 0o666) -> None:
+    """Open a file and write all of a text, in one write where that is possible. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, mode)
+    try:
+        write_all(fd, text.encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(fd)
 
 
 def draft(path: str) -> str:
@@ -135,28 +142,18 @@ def append(path: str, text: str = "") -> bool:
     Without lines a full disk has room for it.
     """
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        _put(path, os.O_CREAT | os.O_APPEND, text)
     except OSError:
         return False
-    try:
-        write_all(fd, text.encode("utf-8", "surrogateescape"))
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
     return True
 
 
 def create(path: str, text: str = "") -> bool:
     """Make a file that is not there yet; False when it is. Raises OSError when it can't be made for another reason."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        _put(path, os.O_CREAT | os.O_EXCL, text)
     except FileExistsError:
         return False
-    try:
-        write_all(fd, text.encode("utf-8", "surrogateescape"))
-    finally:
-        os.close(fd)
     return True
 
 
