@@ -140,12 +140,6 @@ esac
     assert [finding.found for finding in seen.findings if finding.check == "driver"] == ["535.183.01, 1 GPU"]
 
 
-def test_a_driver_that_was_upgraded_underneath_is_told(tmp_path: Path, fake: Fake) -> None:
-    fake("nvidia-smi", "#!/bin/bash\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n")
-    (finding,) = found(tmp_path, "driver")
-    assert (finding.level, finding.fix) == (Level.ERROR, "sudo reboot")
-
-
 @pytest.mark.parametrize(("act", "word"), [("pass", "ignored"), ("raise OSError(37, 'No locks')", "refused")])
 def test_locks_that_do_not_lock_are_found_out(tmp_path: Path, act: str, word: str) -> None:
     host = Prefaced(f"import fcntl\ndef flock(*_): {act}\nfcntl.flock = flock\n")
@@ -253,14 +247,6 @@ def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
     while not server[1].exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
-
-
-def test_a_socket_whose_path_is_too_long_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deep = tmp_path / ("x" * 100)
-    deep.mkdir()
-    monkeypatch.setenv("TMUX_TMPDIR", str(deep))
-    (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.ERROR)
-    assert "107 is the most" in finding.found
 
 
 def test_a_low_limit_is_told(tmp_path: Path) -> None:
