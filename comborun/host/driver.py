@@ -205,6 +205,13 @@ class Processes:
                 self.listed.discard(bus)
 
 
+def holders() -> list[tuple[str, int, int]]:
+    """Index, pid and MiB of each process on a GPU, as far as the driver tells. Waits for the answers."""
+    held = Processes(hear(Question(PROCESSES))).held
+    index_of = {card.bus: str(card.index) for card in cards(hear(Question(CARDS)))} if held else {}
+    return [(index_of[bus], pid, mib) for bus, pid, mib in held if bus in index_of]
+
+
 class MemoryRelease:
     """Whether the memory that stopped sessions held on GPUs has come back."""
 

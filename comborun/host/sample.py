@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 
 from comborun.host import driver, files, machine
@@ -30,7 +29,7 @@ def main(arguments: list[str]) -> int:
 def uses(run_id: str) -> dict[str, Any]:
     """By `name/attempt`, what each of a run's attempts holds."""
     found = {marker: use for marker, use in machine.uses().items() if marker.startswith(f"{run_id}/")}
-    on_gpus = _on_gpus() if found else []
+    on_gpus = driver.holders() if found else []
     answer = {}
     for marker, use in found.items():
         gpus: dict[str, int] = {}
@@ -39,12 +38,3 @@ def uses(run_id: str) -> dict[str, Any]:
                 gpus[index] = gpus.get(index, 0) + mib
         answer[marker.partition("/")[2]] = {"kib": use.kib, "ticks": use.ticks, "gpus": gpus}
     return answer
-
-
-def _on_gpus() -> list[tuple[str, int, int]]:
-    """Index, pid and MiB of each process on a GPU, as far as the driver tells."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    processes = driver.Processes(driver.hear(driver.Question(driver.PROCESSES)))
-    index_of = {card.bus: str(card.index) for card in driver.cards(driver.hear(driver.Question(driver.CARDS)))}
-    return [(index_of[bus], pid, mib) for bus, pid, mib in processes.held if bus in index_of]

@@ -57,12 +57,13 @@ class GpuMemoryCheck:
         """GPU -> MiB that its processes hold there."""
         from comborun.host import driver
 
-        rows = driver.Processes(driver.hear(driver.Question(driver.PROCESSES))).held
+        found: dict[str, int] = {}
+        holders = driver.holders()
         ours = set(process.marked(self._of.marker))
-        held = [(bus, mib) for bus, pid, mib in rows if pid in ours]
-        cards = driver.cards(driver.hear(driver.Question(driver.CARDS))) if held else []
-        found = {str(card.index): sum(mib for bus, mib in held if bus == card.bus) for card in cards}
-        return {gpu: mib for gpu, mib in found.items() if mib}
+        for index, pid, mib in holders:
+            if pid in ours:
+                found[index] = found.get(index, 0) + mib
+        return found
 
     def _report(self, found: dict[str, int]) -> bool:
         """Whether it uses a wrong GPU; then that is written."""
