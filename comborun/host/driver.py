@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 
 from comborun.host import files, process
 from comborun.host.process import setting
@@ -146,24 +147,16 @@ def hear(question: Question) -> list[str]:
     return question.lines
 
 
+@dataclass(frozen=True)
 class Card:
     """A GPU as nvidia-smi reports it, in MiB and percent. Unknown values are None, never 0."""
 
-    def __init__(
-        self,
-        index: int,
-        uuid: str = "",
-        bus: str = "",
-        used: int | None = None,
-        total: int | None = None,
-        utilization: int | None = None,
-    ) -> None:
-        self.index = index
-        self.uuid = uuid
-        self.bus = bus
-        self.used = used
-        self.total = total
-        self.utilization = utilization
+    index: int
+    uuid: str = ""
+    bus: str = ""
+    used: int | None = None
+    total: int | None = None
+    utilization: int | None = None
 
 
 def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
