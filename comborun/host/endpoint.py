@@ -25,11 +25,15 @@ class Answer:
 
 
 def request(
-    port: int, within: float, path: str = "", *, method: str = "GET", media: str = "", body: str = ""
+    port: int, within: float, path: str = "", method: str = "GET", content: tuple[str, str] = ("", "")
 ) -> Answer:
-    """Ask for a path, or only connect without one. Returns when it has answered, refused, or `within` seconds later."""
+    """Ask for a path, or only connect without one. Returns when it has answered, refused, or `within` seconds later.
+
+    `content`: a media type and a body.
+    """
     answer, deadline = Answer(), time.monotonic() + within
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=within)
+    media, body = content
     headers = {"Connection": "close", **({"Content-Type": media or "application/json"} if body else {})}
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException, ValueError):
         connection.connect()

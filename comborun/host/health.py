@@ -137,7 +137,7 @@ class Health(PollingWatch):
     def _warm(self) -> Verdict | None:
         """The warm-up request, which spares the first client a slow answer."""
         method, path, media, within, body = self._warm_up
-        answer = request(self._port, float(within), path, method=method, media=media, body=body)
+        answer = request(self._port, float(within), path, method, (media, body))
         if not answer.status:
             return "timed_out", f"it did not answer the warm-up request within {within} s"
         if not 200 <= answer.status < 300:
