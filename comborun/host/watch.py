@@ -197,7 +197,7 @@ class Watch(PollingWatch):
         if limit_is_near:
             self.activity.find(now=True)
         else:
-            self.find(always=self._memory_mib > 0)
+            self.find(always=course.silent * 2 >= course.limits.silence or self._memory_mib > 0)
         results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
