@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from comborun.host import files
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
-from comborun.rules.order import ConcurrencyBackoff, ask_for_more
+from comborun.rules.order import ConcurrencyBackoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ GPU_MEMORY = "gpu_memory"
 class _Left:
     """The state when a session left its GPUs."""
 
-    request: Request
     held: int
     """MiB on the GPU where it held most, or was granted"""
     there: dict[int, int]
@@ -51,6 +50,8 @@ class Shortages:
         self._fewer = ConcurrencyBackoff()
         self._requests: dict[str, Request] = {}
         """session -> what it requests now"""
+        self._tried: set[str] = set()
+        """those that have started again after they had run out"""
         self._began: dict[str, float] = {}
         self._left: dict[str, _Left] = {}
 
@@ -66,7 +67,7 @@ class Shortages:
 
         Without a record, as after a dispatcher that was killed just then, it starts alone.
         """
-        self.forget(name)
+        self._requests.pop(name, None)
         if failure == GPU_MEMORY and said.gpus:
             record = files.read(AttemptLayout(at).short)
             asked = records.integer(record, "gpu_memory")
@@ -76,12 +77,14 @@ class Shortages:
     def forget(self, name: str) -> None:
         """Its shortage is over, or a user asked for another attempt."""
         self._requests.pop(name, None)
+        self._tried.discard(name)
 
     def request(self, name: str) -> Request | None:
         return self._requests.get(name)
 
     def began(self, name: str, now: float) -> None:
-        self.forget(name)
+        if self._requests.pop(name, None):
+            self._tried.add(name)
         self._began[name] = now
 
     def left(self, name: str) -> None:
@@ -93,7 +96,7 @@ class Shortages:
             for other in self._left.values():  # left while this one was there, and why is not known yet
                 if other.at >= began:
                     there.update({gpu: number + 1 for gpu, number in there.items() if gpu in other.there})
-            self._left[name] = _Left(share.request, max(share.mib.values(), default=0), there, time.monotonic())
+            self._left[name] = _Left(max(share.mib.values(), default=0), there, time.monotonic())
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, said: Request) -> bool:
         """Whether it ran out of a GPU's memory beside others of this run."""
@@ -101,10 +104,10 @@ class Shortages:
         if failure != GPU_MEMORY or not gpus or not left:
             return False
         fewer = [gpu for gpu in gpus if self._fewer.record(gpu, left.there.get(gpu, 1), began, time.monotonic())]
-        most = max(map(self._ledger.most, self._ledger.capacity.candidates(said)), default=0)
-        again = left.request.gpu_memory > said.gpu_memory
-        request = said.but(said.gpu_memory, alone=True) if again else ask_for_more(said, left.held, most)
-        self._requests[name] = request
+        # Next it asks for what it held, then for a GPU of its own. In a simulation with this code (2 GPUs of 24 GiB, 60
+        # sessions that need up to seven times what they say) twice as much was up to 20 % slower.
+        alone = name in self._tried or not said.gpu_memory
+        request = self._requests[name] = said.but(max(said.gpu_memory, left.held), alone=alone)
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
         files.write(AttemptLayout(at).short, record)
         for gpu in fewer:

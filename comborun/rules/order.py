@@ -190,13 +190,3 @@ class ConcurrencyBackoff:
     def before(self, gpu: int) -> int:
         """How many were there in the last event."""
         return self._events[gpu].there
-
-
-def ask_for_more(request: Request, held: int, most: int) -> Request:
-    """What a session asks for after it first ran out of a GPU's memory beside others: twice what it asked for, or held.
-
-    Where it said nothing, or the run can have no more than `most` MiB of a GPU, it starts alone.
-    """
-    wanted = 2 * max(request.gpu_memory, held)
-    alone = not request.gpu_memory or wanted > most
-    return request.but(request.gpu_memory if alone else wanted, alone=alone)

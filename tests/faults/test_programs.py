@@ -33,7 +33,6 @@ def test_what_a_program_computed_is_told_once_and_how_it_ended_is_told_as_it_was
     counted = done["succeeded"], done["partial"], done["failed"]
     assert counted == (str(len(ENDS) - 2), "1", "1"), ground.story
     assert {manner: ends(ground, manner) for manner in ENDS} == ENDS
-    assert ground.record("sessions/maze_greedy/attempt-2/grant").get("alone") == "run"
     silent = planned("silent", episodes=6)
     document = accounted_for(ground, planned(*ENDS, episodes=6), {*silent, ("smears", "maze", 3)})
     warned = {combo["policy"] for combo in document["combos"] if combo["warnings"]}

@@ -300,7 +300,7 @@ def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folde
     assert not (folder / "run.lease").exists()
 
 
-def test_who_ran_out_of_memory_beside_others_asks_for_twice_as_much_then_for_the_gpu(desk: Desk) -> None:
+def test_who_ran_out_of_memory_beside_others_asks_for_what_it_held_then_for_the_gpu(desk: Desk) -> None:
     for name, mib in (("a", 3000), ("b", 3000), ("c", 100)):
         desk.ask(name, 1, mib)
         desk.start(name)
@@ -312,7 +312,7 @@ def test_who_ran_out_of_memory_beside_others_asks_for_twice_as_much_then_for_the
     desk.fail("b", "")
     desk.measure({"c": 100})
     assert desk.start("a") == "0"
-    assert desk.admission.book.made["a"].request.gpu_memory == 7000
+    assert desk.admission.book.made["a"].request.gpu_memory == 3500
     assert desk.fail("a", "gpu_memory")
     desk.measure({"c": 100})
     assert desk.waits("a") == ["alone"]
@@ -326,13 +326,14 @@ def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) 
     for name in "ab":
         desk.ask(name, 1, 3000)
         desk.start(name)
+    desk.measure({"a": 4000, "b": 3000})
     desk.fail("a", "gpu_memory")
     desk.fail("b", "")
     desk.begin()
     desk.ask("a", 1, 3000)
     desk.admission.again("a", desk.at("a"), "gpu_memory")
     desk.start("a")
-    assert desk.admission.book.made["a"].request.gpu_memory == 6000
+    assert desk.admission.book.made["a"].request.gpu_memory == 4000
     assert desk.admission.book.capacity.most == {0: 1}
     desk.admission.give_back("a")
     desk.admission.forget("a")

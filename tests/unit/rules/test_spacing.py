@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from comborun.rules.breaker import ServerAttempt, failures, restart_wait_s
-from comborun.rules.order import ConcurrencyBackoff, Stagger, WarmUp, ask_for_more
-from comborun.rules.placement import Request
+from comborun.rules.order import ConcurrencyBackoff, Stagger, WarmUp
 
 
 def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
@@ -67,17 +66,6 @@ def test_one_that_had_the_gpu_to_itself_was_not_one_too_many() -> None:
     assert not fewer.alone(1), "the last of those that failed together was not alone"
     fewer.record(1, 1, 1.5, 3.0)
     assert fewer.alone(1), "it began when the others had failed"
-
-
-def test_who_ran_out_of_memory_asks_for_twice_as_much_or_starts_alone() -> None:
-    asked = Request(gpus=1, gpu_memory=4000)
-    twice = ask_for_more(asked, 3000, 20000)
-    assert (twice.gpu_memory, twice.alone) == (8000, False)
-    held = ask_for_more(asked, 9000, 20000)
-    assert (held.gpu_memory, held.alone) == (18000, False)
-    for alone in (ask_for_more(asked, 11000, 20000), ask_for_more(Request(gpus=1), 3000, 20000)):
-        assert alone.alone
-        assert alone.gpu_memory in (0, 4000)
 
 
 def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:
