@@ -16,7 +16,7 @@ from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.placing import gpus_counted, hydra_overrides, with_components
-from comborun.planner.program import around_of, common_variables, variables_of, work_folder
+from comborun.planner.program import around_of, common_variables, variables_of, with_egl, work_folder
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
 from comborun.resources import Card
@@ -111,7 +111,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         command=fill(command, values, {"placement": hydra_overrides(settings.placed)}),
         setup=settings.setup,
         workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
-        variables=variables_of(settings.variables, values),
+        variables=variables_of(with_egl(settings.variables), values),
         gpus=settings.gpus,
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,

@@ -66,6 +66,14 @@ def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | N
     return word((folder + "/" if folder == "~" else folder).replace("{", "{{"), {})
 
 
+_MUJOCO = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}"}
+
+
+def with_egl(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """With the EGL device for MuJoCo to draw on, unless the grid names one: it would take the first of the host."""
+    return {**_MUJOCO, **variables} if variables.get("MUJOCO_GL") == "egl" else variables
+
+
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
     """Variables with the placeholders that there are; `values` holds the plan-time ones. Any other brace is text, even
     two of them, because values may be JSON or a template."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import secrets
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from box import Box, bash, make_box, python
+from box import Box, bash, make_box, python, until
 from watched import SESSIONS
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
@@ -92,7 +96,55 @@ def test_who_holds_more_memory_than_its_limit_is_ended_and_what_is_shared_does_n
         assert "150" in box.ended("env_one").note
 
 
-def test_a_kernel_without_memory_ends_a_command_before_its_supervisor(box: Box) -> None:
-    box.run({"env_one": bash("cat /proc/$$/oom_score_adj /proc/$PPID/oom_score_adj")})
-    command, supervisor = map(int, (box.attempt("env_one") / "log").read_text().split())
-    assert command > supervisor
+LEAKS = """
+import os, time
+held = []
+while True:
+    held.append(os.urandom(4 << 20))
+    time.sleep({pause})
+"""
+
+
+@pytest.fixture
+def little_memory() -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
+    """What starts in it has 300 MiB, all together; then the kernel kills one of its processes."""
+    above = Path("/sys/fs/cgroup/memory/cgroup.procs")
+    group = above.with_name(f"combo-{secrets.token_hex(4)}")
+
+    @contextlib.contextmanager
+    def entered() -> Iterator[None]:
+        before = re.search(r":memory:(.*)", Path("/proc/self/cgroup").read_text())
+        if os.geteuid() or not above.exists() or not before:
+            pytest.skip("only root can limit the memory of a group of processes, with control groups of version 1")
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(300 << 20))
+        (group / above.name).write_text(str(os.getpid()))
+        yield
+        (above.parent / before[1].strip("/") / above.name).write_text(str(os.getpid()))
+
+    yield entered
+    if group.exists():
+        until(lambda: not (group / above.name).read_text(), "what started in it has ended")
+        group.rmdir()
+
+
+BESIDE = "cat /proc/$$/oom_score_adj /proc/$PPID/oom_score_adj; until [ -e go ]; do sleep 0.1; done"
+
+
+@pytest.mark.parametrize("limit", [150, 0], ids=["enforced", "by the kernel"])
+def test_a_leak_takes_neither_its_siblings_nor_a_supervisor(
+    little_memory: Callable[[], contextlib.AbstractContextManager[None]], box: Box, limit: int
+) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "0.2"
+    beside = bash(BESIDE, workdir=str(box.directory))
+    leaks = python(LEAKS.format(pause=0.05 if limit else 0), constants=(f"memory_mib={limit}",))
+    box.plan({"env_one": beside, "env_leaks": leaks, "env_two": beside}, parallel=3)
+    with contextlib.nullcontext() if limit else little_memory():
+        box.start()
+    ended = box.ended("env_leaks")
+    assert (ended.cause, ended.failure, "150" in ended.note) == ("host_memory", "host_memory", bool(limit)), ended
+    command, supervisor = map(int, box.log("env_one").split())
+    assert command > supervisor, "the kernel takes a command first"
+    box.write("go", "")
+    done = box.await_done()
+    assert (done["succeeded"], done["failed"], done["lost"]) == ("2", "1", "0")

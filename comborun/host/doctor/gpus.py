@@ -1,7 +1,8 @@
-"""GPUs: the driver, who uses which, what a simulator may not find there, and EGL's numbers for them."""
+"""GPUs: the driver, who uses which, and what simulators may lack: ray tracing, EGL by CUDA's numbers, Vulkan."""
 
 from __future__ import annotations
 
+import os
 import re
 
 from comborun.host import egl as numbering
@@ -136,6 +137,19 @@ def egl(box: Box) -> Iterator[Finding]:
     if code == 0 and (gpus := gpus_of(rows)):
         code, said = box.ask(*numbering.COMMAND, slow=True)
         yield numbers(gpus, said if code == 0 else "")
+        yield vulkan(box)
+
+
+def vulkan(box: Box) -> Finding:
+    """Whether the driver's entry for the Vulkan loader is there. Which GPU a program draws on shows its memory."""
+    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or ""
+    places = named.split(":") if named else [f"{folder}/vulkan/icd.d/nvidia*" for folder in ("/etc", "/usr/share")]
+    there = [path for place in places for path in box.find(place)]
+    if any("nvidia" in path for path in there):
+        return fine("Vulkan", f"its loader finds {there[0]}")
+    cost = "Isaac Sim, SAPIEN and AI2-THOR don't start, or draw on the CPU"
+    fix = "libnvidia-gl of the driver; or unset VK_DRIVER_FILES and VK_ICD_FILENAMES"
+    return note("Vulkan", f"its loader finds no NVIDIA driver: there is no {' or '.join(places)}", cost, fix)
 
 
 def numbers(gpus: Sequence[Gpu], said: str) -> Finding:

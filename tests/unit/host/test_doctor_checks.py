@@ -262,6 +262,16 @@ def test_egl_that_numbers_gpus_in_another_way_is_told() -> None:
     bad(gpus.numbers(TWO, "0 0 GPU-bbbb\n1 1 GPU-aaaa\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1")
 
 
+VULKAN = "usr/share/vulkan/icd.d/nvidia_icd.json"
+
+
+def test_a_driver_that_vulkan_does_not_find_is_told(pretend: Pretend, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad(gpus.vulkan(pretend({}, {})), Level.NOTE, "Vulkan", "there is no /etc/vulkan/icd.d/nvidia")
+    fine(gpus.vulkan(pretend({VULKAN: "{}"}, {})))
+    monkeypatch.setenv("VK_ICD_FILENAMES", "/opt/gone.json")
+    bad(gpus.vulkan(pretend({VULKAN: "{}"}, {})), Level.NOTE, "Vulkan", "there is no /opt/gone.json")
+
+
 @pytest.mark.parametrize("line", ["", "0", "x, GPU-a, 1, 2, 3, 4", "[Unknown Error]"])
 def test_a_line_about_a_gpu_that_cannot_be_read_is_none(line: str) -> None:
     assert gpus.gpus_of(line) == []

@@ -163,6 +163,21 @@ def test_variables_have_placeholders_and_any_other_brace_is_text() -> None:
     assert script.index('MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"') > script.index("export COMBORUN_EGL_DEVICE")
 
 
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        ("variables: {MUJOCO_GL: egl}", '"$COMBORUN_EGL_DEVICE"'),
+        ('variables: {MUJOCO_GL: egl, MUJOCO_EGL_DEVICE_ID: "3"}', "3"),
+        ("variables: {MUJOCO_GL: osmesa}", None),
+        ("variables: {MUJOCO_GL: egl}\nresources: {gpus: 0}\ncommand: run", None),
+    ],
+)
+def test_mujoco_draws_on_the_granted_gpu_unless_the_grid_says_otherwise(text: str, device: str | None) -> None:
+    session = plan(text + "\n").sessions[0]
+    assert dict(session.variables).get("MUJOCO_EGL_DEVICE_ID") == device
+    assert ("wants_egl" in data(session)) == (device == '"$COMBORUN_EGL_DEVICE"')
+
+
 def test_a_variable_that_nothing_fills_is_not_set() -> None:
     names = [name for name, _ in plan(VARIABLES + "resources: {gpus: 0}\ncommand: run\n").sessions[0].variables]
     assert names == ["WHERE", "LR", "JSON", "JINJA", "OTHER"]
