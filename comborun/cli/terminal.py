@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -32,6 +33,8 @@ _HINTS = {
     errno.EMFILE: "too many files are open: ulimit -n",
     errno.ENAMETOOLONG: "write a shorter path",
 }
+_LONG_WORD = re.compile(r"(\S{400})\S+")
+"""a path or a name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
 SOME_DID_NOT = 1
 INTERRUPTED = 130
@@ -138,7 +141,7 @@ def colour() -> bool | None:
 def show_error(error: UserError) -> None:
     """Show a mistake and its hint; both may hold what a host said."""
     click.secho("Error: ", fg="red", bold=True, nl=False, err=True, color=colour())
-    click.echo(harmless(error.message), err=True)
+    click.echo(_LONG_WORD.sub(r"\1...", harmless(error.message)), err=True)
     if error.hint:
         click.secho("  hint: ", fg="cyan", nl=False, err=True, color=colour())
         click.echo(harmless(error.hint), err=True)

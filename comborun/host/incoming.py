@@ -54,9 +54,14 @@ def home(path: str) -> str:
 
 def to_disk(paths: Iterable[str]) -> None:
     """Bring files and folders to the disk. A folder's own holds the names in it. Raises OSError."""
-    with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
-        for _ in pool.map(files.sync, paths):
-            pass
+    all_of_them = list(paths)
+    try:
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+            for _ in pool.map(files.sync, all_of_them):
+                pass
+    except RuntimeError:  # no thread can start: `ulimit -u`
+        for path in all_of_them:
+            files.sync(path)
 
 
 class Staging:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import resource
+import threading
 from pathlib import Path
 
 import pytest
 
+from comborun.host import doctor, incoming
 from comborun.host.doctor import Box, gpus, machine, sessions
 from comborun.host.doctor.box import size
 from comborun.rules.findings import Finding, Level
@@ -260,6 +262,20 @@ def test_egl_that_numbers_gpus_in_another_way_is_told() -> None:
     bad(gpus.numbers(TWO, "0 - -\n"), Level.NOTE, "EGL", "no device for any GPU")
     bad(gpus.numbers(TWO, "0 1 -\n1 0 -\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1, GPU 1 is EGL device 0")
     bad(gpus.numbers(TWO, "0 0 GPU-bbbb\n1 1 GPU-aaaa\n"), Level.NOTE, "EGL", "GPU 0 is EGL device 1")
+
+
+def test_where_no_thread_can_start_all_is_looked_at_and_everything_reaches_the_disk(
+    pretend: Pretend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    synced: list[str] = []
+    monkeypatch.setattr(incoming.files, "sync", synced.append)
+    incoming.to_disk(iter(("a", "b")))
+    assert synced == ["a", "b"]
+    assert {one.check for one in doctor.examine(pretend({}, {}))} >= {"programs", "driver", "processes"}
 
 
 VULKAN = "usr/share/vulkan/icd.d/nvidia_icd.json"
