@@ -180,6 +180,7 @@ class Dispatcher(Lifecycle):
             self._hear_all()
         if self._signals.take():
             self.children = [child for child in self.children if child.poll() is None]
+            self.windows.reaped()
         for part in parts:
             part.serve()
 

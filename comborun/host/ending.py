@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.host.session import Supervisor
 
+_START_S = 0.02
+"""in which the next session starts: an end that is written meanwhile takes the cores away from it"""
 _NO_BLAME = {"stopped", "launch_failed", "preempted"}
 """causes that the log has nothing to add to"""
 _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
@@ -26,6 +28,7 @@ def finish(of: Supervisor, code: int) -> None:
     if of.data.get("container"):
         container.end(of.at)
     of.tell("free")
+    of.events.wait(time.monotonic() + _START_S)
     if of.watch:
         of.watch.close()
     if of.display:
@@ -44,7 +47,9 @@ class _Finishing:
         self._of = of
         self._at = of.at
         self._stopped = stopping(of.at)
-        self._end = judging.Ending("signal" if 128 < code <= 192 else "exited", "", code, of.started, time.time())
+        self._end = judging.Ending("exited", "", code, of.started, time.time())
+        if self._end.signal is not None:
+            self._end.cause = "signal"
         at_once = of.interrupted or of.verdict or self._stopped
         self._grace = setting("COMBORUN_GRACE_S", 5.0)
         self._behind = self._end_group(0.0 if at_once else self._grace)

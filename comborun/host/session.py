@@ -11,6 +11,7 @@ NAME is `servers/NAME` for a model server. Exit codes:
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -25,6 +26,7 @@ from comborun.host.process import setting
 from comborun.host.reap import Leftovers
 from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
 from comborun.host.window import Window
+from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,8 +67,10 @@ def _supervise(arguments: list[str], grant: int) -> int:
         raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE") from None
     except LookupError as error:
         raise Refusal(NO_RUN, str(error.args[0])) from None
-    if grant >= 0 and not supervisor.events.wait_for_byte(grant):
-        return 0
+    if grant >= 0:
+        supervisor.rehearse()
+        if not supervisor.events.wait_for_byte(grant):
+            return 0
     try:
         return supervisor.run()
     except Refusal as refusal:
@@ -124,13 +128,26 @@ class Supervisor(Attempt):
 
     # Before there is a command
 
+    def rehearse(self) -> None:
+        """Do once, without effect, what the start does: the code and the memory that it needs are at hand then."""
+        with contextlib.suppress(LookupError):
+            self._read()
+            records.render(self._claim())
+
+    def _read(self) -> None:
+        """What was granted. Raises LookupError."""
+        self.read(self.place.grant())
+        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
+
+    def _claim(self) -> list[tuple[str, object]]:
+        return [*self._facts(), *self.rules().fields()]
+
     def prepare(self) -> None:
         """Read what was granted and find the servers."""
         try:
-            self.read(self.place.grant())
+            self._read()
         except LookupError as error:
             raise Refusal(NO_RUN, str(error.args[0])) from None
-        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
         self.gpus = self.given.gpus.indexes
         if self.data.get("servers"):
             from comborun.host import clients
@@ -144,7 +161,7 @@ class Supervisor(Attempt):
     def claim(self) -> None:
         """Claim the attempt. Raises Refusal if it was claimed before."""
         try:
-            self.claimed = self.place.claim([*self._facts(), *self.rules().fields()])
+            self.claimed = self.place.claim(self._claim())
         except OSError:
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?") from None
         if not self.claimed:
@@ -259,6 +276,8 @@ class Supervisor(Attempt):
             due = watch.due() if watch else look_again
             self.events.wait(min(look_again, self.window.deadline, ladder.due, due), descriptors)
             self._forward()
+            if self.pid in self.events.status:
+                continue
             self.window.show()
             ladder.advance()
             if watch and not self.verdict:

@@ -27,6 +27,7 @@ from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from comborun.host.children import Child
     from comborun.host.dispatch import Dispatcher
     from comborun.host.queue import Session
 
@@ -42,7 +43,7 @@ _OF_WINDOW = ("TERM", "STY")
 class Window:
     """A window, and its supervisor, of a session that has not been started."""
 
-    __slots__ = ("attempt", "fd", "fifo", "grant", "pid")
+    __slots__ = ("attempt", "fd", "fifo", "grant", "pid", "supervisor")
 
     def __init__(self, fifo: str, attempt: int) -> None:
         """Raises OSError."""
@@ -52,8 +53,9 @@ class Window:
         self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self.pid = ""
         """of what waits there, once it has said so"""
+        self.supervisor: Child | None = None
         self.grant = -1
-        """the pipe in which its supervisor waits for a word; -1: nothing is forked yet"""
+        """the pipe in which its supervisor waits for a word"""
 
     def close(self) -> None:
         """Both end, unless the supervisor has its word; a window that is still on its way finds no FIFO."""
@@ -68,6 +70,8 @@ class Windows:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._open: dict[str, Window] = {}
+        self._begun: dict[str, Child] = {}
+        """supervisors that have their word, of the latest attempt of each session"""
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
@@ -77,7 +81,9 @@ class Windows:
         """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots."""
         self.due = math.inf
         now = time.monotonic()
-        come = [(self._dispatcher.queue[name], one) for name, one in self._open.items() if one.pid and one.grant < 0]
+        come = [
+            (self._dispatcher.queue[name], one) for name, one in self._open.items() if one.pid and not one.supervisor
+        ]
         granted = [(session, window) for session, window in come if session.life == STARTING]
         if granted or (come and now >= self._not_before):
             self._fork(*(granted or come)[0])
@@ -99,6 +105,7 @@ class Windows:
     def open(self, session: Session, attempt: int) -> bool:
         """Open a window for an attempt; False when there can be none now."""
         self.forget(session.name)
+        self._begun.pop(session.name, None)
         try:
             window = Window(f"{self._dispatcher.layout.dispatch}/window-{os.getpid()}-{self._made}", attempt)
         except OSError:
@@ -126,6 +133,7 @@ class Windows:
                 child = children.fork(lambda: _supervise(words, window.pid, grant), keep=(window.fd, grant))
             finally:
                 os.close(grant)
+            window.supervisor = child
             self._dispatcher.children.append(child)
             os.write(window.fd, f"{child.pid}\n".encode())
         except OSError:  # no process is to be had
@@ -141,7 +149,7 @@ class Windows:
         window = self._open.get(session.name)
         if window is None or window.attempt != session.attempt:
             return False
-        if window.grant < 0:
+        if not window.supervisor:
             return True
         there = process.look(window.pid) is not None
         try:
@@ -152,6 +160,7 @@ class Windows:
             self.forget(session.name)
             return False
         del self._open[session.name]
+        self._begun[session.name] = window.supervisor
         window.close()
         if time.monotonic() >= self._not_before:
             self._not_before = time.monotonic() + _AFTER_GO_S
@@ -162,6 +171,17 @@ class Windows:
         if window := self._open.pop(name, None):
             window.close()
             self._not_before = time.monotonic() + _PAUSE_S
+
+    def reaped(self) -> None:
+        """Children have ended: a supervisor that was killed before its claim has a successor at once."""
+        for name in [name for name, one in self._open.items() if one.supervisor and one.supervisor.code is not None]:
+            self.forget(name)
+        for name in [name for name, child in self._begun.items() if child.code is not None]:
+            del self._begun[name]
+            session = self._dispatcher.queue[name]
+            claim = self._dispatcher.attempts.at(name, session.attempt).claim
+            if session.life == STARTING and not os.path.exists(claim):
+                self._dispatcher.launcher.refused(session, "its supervisor left before it claimed the attempt")
 
     def again(self) -> None:
         """Look at windows whose messages may have been lost."""

@@ -32,6 +32,7 @@ CASES = {
     "no_result": (session("exit 0"), "exited", "no_result"),
     "crashed": (session("kill -SEGV $$"), "signal", "crashed"),
     "killed": (session("kill -KILL $$"), "signal", "killed"),
+    "no_signal": (session("exit 128"), "exited", "error"),
     "no_program": (Script(("no-such-program",)), "launch_failed", "launch_failed"),
     "no_such_setup": (session("true", setup="return 3"), "launch_failed", "launch_failed"),
     "vulkan": (says("VkResult: ERROR_DEVICE_LOST"), "gpu_fault", "gpu_fault"),

@@ -1,14 +1,17 @@
-"""Windows that the dispatcher opens ahead of a free slot, and that wait there."""
+"""Windows that the dispatcher opens ahead of a free slot, and the supervisors that wait for it there."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from box import Box, bash, frozen, kill, until
+from box import Box, Script, alive, bash, frozen, kill, until
 from traces import HOLD, NAMES, STARTED, starts
+
+from comborun.rules.records import parse
 
 
 def waiting(box: Box, count: int) -> None:
@@ -17,14 +20,47 @@ def waiting(box: Box, count: int) -> None:
 
 
 def waiters(box: Box) -> list[int]:
-    """The windows that have no supervisor yet."""
+    """The windows that wait for a slot."""
+    window = f"{box.directory}/lib/window.sh"
+    return [pid for pid, words in commands() if words[2:3] == [window] and Path(words[3]).exists()]
+
+
+def armed(box: Box, name: str) -> int:
+    """The supervisor of a session that waits for its slot, once it is there."""
+    found: list[int] = []
+
+    def there() -> bool:
+        words = [f"{box.directory}/lib/comborun_host", "session", name, "1"]
+        found[:] = [pid for pid, seen in commands() if seen[1:5] == words and alive(pid)]
+        return bool(found)
+
+    until(there, f"a supervisor waits to start {name}")
+    assert not (box.attempt(name) / "claim").exists()
+    return found[0]
+
+
+def commands() -> list[tuple[int, list[str]]]:
+    """The processes of this machine: pid and command line."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            words = file.read_text().split("\0")
-            if words[2:3] == [f"{box.directory}/lib/window.sh"] and Path(words[3]).exists():
-                found.append(int(file.parent.name))
+            found.append((int(file.parent.name), file.read_text(errors="replace").split("\0")))
     return found
+
+
+def one_runs(box: Box, *scripts: Script) -> None:
+    """One slot: the first session has it, and the second one's supervisor waits."""
+    box.plan(dict(zip(NAMES, scripts or [bash(STARTED + HOLD)] * 3, strict=False)), parallel=1)
+    box.start()
+    until(lambda: starts(box, NAMES[0]) == ["1"], "the first runs")
+
+
+def ends_well(box: Box) -> None:
+    """Each session runs once, in its first attempt, and no start was a failure."""
+    box.write("go", "")
+    box.await_done()
+    assert [starts(box, name) for name in box.names] == [["1"]] * len(box.names)
+    assert box.told("^never-began") == []
 
 
 def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
@@ -40,44 +76,106 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
 
 
-def test_windows_that_wait_leave_with_their_dispatcher(any_box: Box) -> None:
-    any_box.plan({name: bash(HOLD) for name in NAMES}, parallel=2)
+def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(any_box: Box) -> None:
+    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
     any_box.start()
-    waiting(any_box, 2)
-    any_box.kill_dispatcher()
-    waiting(any_box, 0)
-    any_box.start()
-    waiting(any_box, 2)
-    kill(any_box.dispatcher, signal.SIGTERM)
-    waiting(any_box, 0)
+    for end in (any_box.kill_dispatcher, lambda: kill(any_box.dispatcher, signal.SIGTERM)):
+        waiting(any_box, 2)
+        supervisors = [armed(any_box, name) for name in NAMES[2:4]]
+        end()
+        waiting(any_box, 0)
+        until(lambda pids=supervisors: not any(map(alive, pids)), "its supervisors leave")
+        any_box.start()
     assert len(any_box.told("^launch")) == 2
+    ends_well(any_box)
+
+
+def test_a_supervisor_that_waits_and_is_killed_is_no_attempt_and_another_one_waits(any_box: Box) -> None:
+    one_runs(any_box)
+    first = armed(any_box, NAMES[1])
+    kill(first, signal.SIGKILL)
+    until(lambda: not alive(first), "it is gone")
+    assert armed(any_box, NAMES[1]) != first
+    ends_well(any_box)
+
+
+def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced_at_once(any_box: Box) -> None:
+    any_box.environment["COMBORUN_LAUNCH_S"] = "120"
+    one_runs(any_box)
+    pid = armed(any_box, NAMES[1])
+    kill(pid, signal.SIGSTOP)
+    any_box.write("go", "")
+    until(lambda: any_box.told(f"^launch {NAMES[1]}"), "it has its grant, and can't claim")
+    kill(pid, signal.SIGKILL)
+    any_box.await_done()
+    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"]] * 3
+    assert any_box.done["succeeded"] == "3"
+
+
+def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> None:
+    held = bash(STARTED + 'until [[ -e "$COMBORUN_RUN_DIR/end" ]]; do sleep 0.1; done')
+    one_runs(any_box, bash(STARTED + HOLD), held)
+    armed(any_box, NAMES[1])
+    gone = any_box.servers()
+    for pid in gone:
+        kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(alive, gone)), "all windows are gone")
+    any_box.write("go", "")
+    address = any_box.begun(NAMES[1]).address
+    shown = address in any_box.windows() if any_box.multiplexer == "tmux" else alive(int(address.partition(".")[0]))
+    assert shown, "it has a window"
+    any_box.write("end", "")
+    ends_well(any_box)
+
+
+def test_a_stop_ends_what_waits(any_box: Box) -> None:
+    one_runs(any_box)
+    pid = armed(any_box, NAMES[1])
+    assert any_box.stop().returncode == 0
+    until(lambda: not alive(pid) and not any_box.dispatcher_lives, "it leaves, as the dispatcher does")
+    waiting(any_box, 0)
+    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"], [], []]
+    assert not (any_box.attempt(NAMES[1]) / "claim").exists() or any_box.end(NAMES[1])
+
+
+def test_what_was_amended_while_its_supervisor_waited_runs_as_amended(any_box: Box) -> None:
+    one_runs(any_box, *[bash(STARTED + HOLD), bash("echo old; exit 3", results=("old.jsonl",))])
+    armed(any_box, NAMES[1])
+    new = bash(STARTED + "echo new", results=("new.jsonl",), constants=("evidence_records=0",))
+    folder = any_box.directory / "sessions" / NAMES[1]
+    for name, text in (("session.sh", new.text(NAMES[1])), ("session.json", new.session_json(NAMES[1]))):
+        any_box.write("new", text).replace(folder / name)
+    ends_well(any_box)
+    assert any_box.log(NAMES[1]) == "new\n"
+    assert parse((any_box.attempt(NAMES[1]) / "claim").read_text())["files"] == ["new.jsonl"]
+
+
+def test_a_pkill_python_spares_dispatcher_and_supervisors(box: Box) -> None:
+    one_runs(box)
+    ours = {box.dispatcher, box.begun(NAMES[0]).supervisor, armed(box, NAMES[1])}
+    asked = subprocess.run(["pgrep", "python"], capture_output=True, text=True, check=False)
+    assert not ours & set(map(int, asked.stdout.split()))
+    assert {Path(f"/proc/{pid}/comm").read_text() for pid in ours} == {"comborun\n"}
+    ends_well(box)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, number: signal.Signals) -> None:
-    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
-    box.start()
-    until(lambda: starts(box, NAMES[0]) == ["1"], "the first runs: its own window waits no more")
+    one_runs(box)
     waiting(box, 1)
     for pid in waiters(box):
         kill(pid, number)
-    box.write("go", "")
-    box.await_done()
-    assert all(starts(box, name) == ["1"] for name in NAMES[:3])
-    assert box.done["succeeded"] == "3"
+    ends_well(box)
 
 
 def test_a_window_that_is_frozen_holds_up_no_session(box: Box) -> None:
-    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
-    box.start()
+    one_runs(box)
     waiting(box, 1)
     pane = ("capture-pane", "-p", "-t", f"={NAMES[1]}_{box.id[-4:]}:")
     until(lambda: "waits for a free slot" in box.tmux(*pane).stdout, "it says what it waits for")
     (still,) = waiters(box)
     with frozen(still):
-        box.write("go", "")
-        box.await_done()
-        assert all(starts(box, name) == ["1"] for name in NAMES[:3])
+        ends_well(box)
         assert f"{NAMES[1]}_{box.id[-4:]}" in box.windows()
     until(lambda: not box.windows(), "it closes, since its supervisor has ended")
 
@@ -90,10 +188,10 @@ def test_a_window_closes_with_a_supervisor_that_is_killed(any_box: Box) -> None:
 
 
 def test_a_queued_session_that_is_stopped_gives_up_its_window(box: Box) -> None:
-    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:3]}, parallel=1)
-    box.start()
-    waiting(box, 1)
+    one_runs(box)
+    pid = armed(box, NAMES[1])
     assert box.stop(NAMES[1]).returncode == 0
+    until(lambda: not alive(pid), "its supervisor leaves")
     until(lambda: f"{NAMES[1]}_{box.id[-4:]}" not in box.windows(), "its window is gone")
     box.write("go", "")
     box.await_done()
