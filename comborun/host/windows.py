@@ -151,12 +151,12 @@ class Windows:
             return False
         if not window.supervisor:
             return True
-        there = process.look(window.pid) is not None
+        seen = process.look(window.pid)
         try:
-            there = there and os.write(window.grant, b"\n") > 0
+            granted = seen is not None and seen.lives and os.write(window.grant, b"\n") > 0
         except OSError:  # the supervisor has gone
-            there = False
-        if not there:
+            granted = False
+        if not granted:
             self.forget(session.name)
             return False
         del self._open[session.name]
