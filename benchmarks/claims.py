@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded
 from comborun.reporter.comparing.kinds import compare_kinds
@@ -263,7 +263,7 @@ def middle_covered(n: int, *, skewed: bool) -> Draw:
 def kind_claimed(rng: np.random.Generator) -> bool:
     """Two equal policies in two environments, failures of three kinds: whether any kind is said to be more frequent."""
     records = [
-        EpisodeRecord(policy, environment, index, Verdict.FAILURE, seed=index, extra={"failure": str(kind)})
+        EpisodeRecord(policy, environment, index, Verdict.FAILURE, seed=index, **packed(extra={"failure": str(kind)}))
         for policy in "ab"
         for environment in ("grass", "stairs")
         for index, kind in enumerate(rng.choice(["fell", "stuck", "timeout"], size=50))
@@ -312,7 +312,7 @@ def crashed_half(rng: np.random.Generator) -> bool:
 def mixed_axis(rng: np.random.Generator) -> bool:
     """Combos with seconds, with steps, and with a fraction that is called steps: whether one axis takes two of them."""
     named = (("time_s", 2.5), ("steps", 40.0), ("steps", 2.5))
-    combos = [[EpisodeRecord("a", "s", 0, Verdict.SUCCESS, metrics={name: value})] for name, value in named]
+    combos = [[EpisodeRecord("a", "s", 0, Verdict.SUCCESS, **packed({name: value}))] for name, value in named]
     rng.shuffle(combos)
     chosen = time_field(combos)
     return sum(time_to_success(one, chosen) is not None for one in combos) > 1 and chosen != "steps"

@@ -196,6 +196,11 @@ class Verdict(StrEnum):
     """it has numbers, and the grid asks for no verdict: `success: none`"""
 
 
+Names = tuple[tuple[str, ...], tuple[str, ...]]
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(slots=True)
 class EpisodeRecord:
     """One episode of one combo, from one attempt of one session.
 
@@ -203,65 +208,45 @@ class EpisodeRecord:
     same objects in all records.
     """
 
-    __slots__ = (
-        *("policy", "environment", "episode", "verdict", "seed", "session", "attempt", "path", "line"),
-        *("_names", "_values", "_others", "_texts"),
-    )
+    policy: str
+    environment: str
+    episode: int
+    """index within the combo, fixed before launch; counts from 0"""
+    verdict: Verdict
+    seed: int | None = None
+    session: str = ""
+    attempt: int = 0
+    path: str = ""
+    line: int = 0
+    """0 means the file as a whole"""
+    names: Names = ((), ())
+    """of its metrics, and of its other fields; `packed` makes this and the values"""
+    numbers: bytes = b""
+    others: tuple[JsonValue, ...] = ()
 
-    def __init__(
-        self,
-        policy: str,
-        environment: str,
-        episode: int,
-        verdict: Verdict,
-        seed: int | None = None,
-        *,
-        metrics: Mapping[str, float] = MappingProxyType({}),
-        extra: Mapping[str, JsonValue] = MappingProxyType({}),
-        session: str = "",
-        attempt: int = 0,
-        path: str = "",
-        line: int = 0,
-    ) -> None:
-        self.policy = policy
-        self.environment = environment
-        self.episode = _once(episode)
-        """index within the combo, fixed before launch; counts from 0"""
-        self.verdict = verdict
-        self.seed = None if seed is None else _once(seed)
-        self.session = session
-        self.attempt = attempt
-        self.path = path
-        self.line = _once(line)
-        """0 means the file as a whole"""
-        names, others = tuple(metrics), tuple(extra)
-        self._names = _NAMES.setdefault(names, names)
-        self._values = array("d", metrics.values()).tobytes()
-        self._others = _NAMES.setdefault(others, others)
-        self._texts = tuple(extra.values())
+    def __post_init__(self) -> None:
+        self.episode, self.line = _once(self.episode), _once(self.line)
+        self.seed = None if self.seed is None else _once(self.seed)
 
     @property
     def metrics(self) -> dict[str, float]:
         """Finite numbers of the record; what was NaN or infinite is left out and counted as a defect."""
-        return dict(zip(self._names, memoryview(self._values).cast("d"), strict=True))
+        return dict(zip(self.names[0], memoryview(self.numbers).cast("d"), strict=True))
 
     @property
     def extra(self) -> dict[str, JsonValue]:
         """All other fields of the record, kept as they came."""
-        return dict(zip(self._others, self._texts, strict=True))
+        return dict(zip(self.names[1], self.others, strict=True))
 
     def metric(self, name: str) -> float | None:
         """One of the metrics; None without it."""
-        return memoryview(self._values).cast("d")[self._names.index(name)] if name in self._names else None
+        names = self.names[0]
+        return memoryview(self.numbers).cast("d")[names.index(name)] if name in names else None
 
     def field(self, name: str) -> JsonValue:
         """A metric or another field; None without it."""
-        return self._texts[self._others.index(name)] if name in self._others else self.metric(name)
-
-    @property
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of its metrics, and of its other fields."""
-        return self._names, self._others
+        names = self.names[1]
+        return self.others[names.index(name)] if name in names else self.metric(name)
 
     @property
     def source(self) -> str:
@@ -282,32 +267,12 @@ class EpisodeRecord:
         verdict = self.verdict
         return True if verdict is Verdict.SUCCESS else False if verdict is Verdict.FAILURE else None
 
-    def sibling(
-        self, episode: int, verdict: Verdict, seed: int | None, line: int, values: bytes, texts: tuple[JsonValue, ...]
-    ) -> EpisodeRecord:
-        """The record of another row in the same file with the same fields; `values` are its metrics as packed
-        doubles."""
-        record = EpisodeRecord.__new__(EpisodeRecord)
-        record.policy, record.environment, record.session = self.policy, self.environment, self.session
-        record.attempt, record.path, record.verdict = self.attempt, self.path, verdict
-        record.episode, record.line = _once(episode), _once(line)
-        record.seed = None if seed is None else _once(seed)
-        record._names, record._others = self._names, self._others  # noqa: SLF001 - of its own class
-        record._values, record._texts = values, texts  # noqa: SLF001
-        return record
 
-    def but(self, **changes: Any) -> EpisodeRecord:
-        """The same with other values."""
-        return EpisodeRecord(**{**self._values_by_name, **changes})
-
-    @property
-    def _values_by_name(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*self.__slots__[:-4], "metrics", "extra")}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EpisodeRecord) and self._values_by_name == other._values_by_name
-
-    __hash__ = None  # type: ignore[assignment]
+def packed(metrics: Mapping[str, float] = _NO_FIELDS, extra: Mapping[str, JsonValue] = _NO_FIELDS) -> dict[str, Any]:
+    """The arguments of an `EpisodeRecord` that hold its metrics and its other fields."""
+    names = tuple(metrics), tuple(extra)
+    numbers = array("d", metrics.values()).tobytes()
+    return {"names": _NAMES.setdefault(names, names), "numbers": numbers, "others": tuple(extra.values())}
 
 
 def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[EpisodeRecord]:
@@ -318,8 +283,8 @@ def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[Episode
 def metric_columns(records: Iterable[EpisodeRecord], wanted: Collection[str] = ()) -> dict[str, list[float]]:
     """By metric, the values of the records that have it, in their order; of all metrics if none is named."""
     columns: dict[str, list[float]] = {}
-    for names, group in groupby(records, attrgetter("_names")):
-        cells = memoryview(b"".join(map(attrgetter("_values"), group))).cast("d")
+    for (names, _), group in groupby(records, attrgetter("names")):
+        cells = memoryview(b"".join(map(attrgetter("numbers"), group))).cast("d")
         for place, name in enumerate(names):
             if not wanted or name in wanted:
                 columns.setdefault(name, []).extend(cells[place :: len(names)].tolist())
@@ -331,13 +296,13 @@ def field_column(records: Iterable[EpisodeRecord], name: str) -> list[JsonValue]
     column: list[JsonValue] = []
     for (metrics, others), group in groupby(records, attrgetter("names")):
         if name in others:
-            column += map(itemgetter(others.index(name)), map(attrgetter("_texts"), group))
+            column += map(itemgetter(others.index(name)), map(attrgetter("others"), group))
         else:
             column += (record.metric(name) if name in metrics else None for record in group)
     return column
 
 
-_NAMES: dict[tuple[str, ...], tuple[str, ...]] = {}
+_NAMES: dict[Names, Names] = {}
 _INTEGERS: dict[int, int] = {}
 _MOST_INTEGERS = 1 << 16
 

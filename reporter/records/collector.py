@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.attempt import packed
 from comborun.reporter.collected import Collected
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.combos import settle
@@ -157,7 +158,7 @@ def _read(path: Path, context: Context, unread: str) -> Reading:
 
 
 def _shown(record: EpisodeRecord, video: str) -> EpisodeRecord:
-    return record.but(extra=MappingProxyType({**record.extra, "video": video})) if video else record
+    return replace(record, **packed(record.metrics, {**record.extra, "video": video})) if video else record
 
 
 def _accepted_attempts(records: Iterable[EpisodeRecord], planned: Mapping[str, int]) -> dict[str, int]:

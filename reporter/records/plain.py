@@ -55,11 +55,17 @@ class _Layout:
         example = self.examples.get(self.combo(values))
         if not example or values[self.episode] < 0 or not isfinite(sum(self.numbers(values))):
             return None
-        return example.sibling(
+        return EpisodeRecord(
+            example.policy,
+            example.environment,
             values[self.episode],
             Verdict.SUCCESS if values[self.success] else Verdict.FAILURE,
             None if self.seed is None else values[self.seed],
+            example.session,
+            example.attempt,
+            example.path,
             line,
+            example.names,
             self.pack.pack(*self.metrics(values)),
             tuple(map(once, self.texts(values))),
         )

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Aggregate, EpisodeRecord, Verdict
+from comborun.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.judging import ResultRules
 from comborun.reporter.records.paths import UNNAMED
 from comborun.reporter.records.plain import PlainRows, once
@@ -182,7 +182,7 @@ class Reading:
 
     def rename(self, policies: Mapping[Combo, str]) -> None:
         """Other policies for these combos."""
-        self.records = [one.but(policy=policies.get(one.combo, one.policy)) for one in self.records]
+        self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
@@ -204,12 +204,11 @@ class Reading:
             episode=record.index,
             verdict=Verdict.MEASURED if identity.success.word else _VERDICTS[record.verdict],
             seed=seed,
-            metrics=metrics,
-            extra=extra,
             session=context.session,
             attempt=context.attempt,
             path=context.path,
             line=line,
+            **packed(metrics, extra),
         )
 
     def _fields(

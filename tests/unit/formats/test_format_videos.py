@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from adapter_samples import by_episode, combos, complaints, verdicts
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.records.files import read_names
 from comborun.reporter.records.reading import Context, Reading
 from comborun.reporter.records.videos import Links, Video, index, key, link
@@ -123,8 +123,8 @@ def test_a_video_that_is_gone_is_told(tmp_path: Path) -> None:
 
 
 def record(episode: int, verdict: Verdict = Verdict.SUCCESS, **fields: object) -> EpisodeRecord:
-    extra = {"video": fields.pop("video")} if "video" in fields else {}
-    values: dict[str, object] = {"policy": "p", "environment": "e", "path": "run/a/rows.jsonl:1", "extra": extra}
+    extra = {"video": fields.pop("video")} if "video" in fields else fields.pop("extra", {})
+    values: dict[str, object] = {"policy": "p", "environment": "e", "path": "run/a/rows.jsonl:1", **packed(extra=extra)}
     return EpisodeRecord(episode=episode, verdict=verdict, **{**values, **fields})  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.aggregates import MacroMean
 from comborun.reporter.counting.combo import ComboSummary
@@ -27,7 +27,7 @@ from comborun.reporter.summary import Summary, summarize
 def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:
     numbers = {name: float(value) for name, value in fields.items() if isinstance(value, int | float)}
     others = {name: value for name, value in fields.items() if name not in numbers}
-    return EpisodeRecord("flat", "stairs", index, verdict, metrics=numbers, extra=others)  # type: ignore[arg-type]
+    return EpisodeRecord("flat", "stairs", index, verdict, **packed(numbers, others))  # type: ignore[arg-type]
 
 
 def summary_of(run: RunDirectory) -> Summary:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from scipy.stats import barnard_exact, binomtest
 from statsmodels.stats.multitest import multipletests
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm, outcomes, pairing, pairs_in_order
@@ -30,7 +31,7 @@ def episodes(policy: str, marks: str, seed: int | None = 1000, **fields: object)
             index,
             VERDICTS[mark],
             seed=None if seed is None else seed + index,
-            extra={name: str(value).format(index) for name, value in fields.items()},
+            **packed(extra={name: str(value).format(index) for name, value in fields.items()}),
         )
         for index, mark in enumerate(marks)
         if mark != " "
@@ -77,14 +78,14 @@ def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: 
 
 
 def test_a_single_seed_for_all_episodes_shows_nothing() -> None:
-    same = [record.but(seed=7) for record in episodes("a", "+-+-")]
-    found = pairing(arm_of(same), arm_of([record.but(policy="b") for record in same]))
+    same = [replace(record, seed=7) for record in episodes("a", "+-+-")]
+    found = pairing(arm_of(same), arm_of([replace(record, policy="b") for record in same]))
     assert not found.paired
     assert found.why == "one seed for all episodes, which says nothing of their starts"
 
 
 def test_seeds_of_only_some_episodes_are_not_enough() -> None:
-    some = [record.but(seed=None) if record.episode else record for record in episodes("a", "+-+")]
+    some = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
     assert pairing(arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
 
 
@@ -282,7 +283,7 @@ def test_a_claim_survives_a_few_missing_episodes(seed: int | None) -> None:
 
 
 def test_an_episode_with_two_outcomes_counts_against_the_claim() -> None:
-    records = [*episodes("a", "+" * 6), *(one.but(verdict=Verdict.FAILURE) for one in episodes("a", "++"))]
+    records = [*episodes("a", "+" * 6), *(replace(one, verdict=Verdict.FAILURE) for one in episodes("a", "++"))]
     one = only(compare({"stairs": [arm_of(records), side("b", "-" * 6)]}))
     assert (one.p, one.unknown) == (2 / 2**6, (2, 0))
     assert one.worst_p == pytest.approx(2 / 2**4)
@@ -292,8 +293,8 @@ def repeated(policy: str, marks: str, starts: int, field: str = "seed") -> Arm:
     """Episodes whose starts come again after as many."""
     found = episodes(policy, marks, None, **({"init_hash": "x{}"} if field == "hash" else {}))
     if field == "hash":
-        return arm_of([one.but(extra={"init_hash": f"x{one.episode % starts}"}) for one in found])
-    return arm_of([one.but(seed=one.episode % starts) for one in found])
+        return arm_of([replace(one, **packed(extra={"init_hash": f"x{one.episode % starts}"})) for one in found])
+    return arm_of([replace(one, seed=one.episode % starts) for one in found])
 
 
 @pytest.mark.parametrize("field", ["seed", "hash"])
@@ -315,9 +316,9 @@ def test_repeated_starts_are_counted_once_without_pairs_too() -> None:
 
 
 def test_one_differing_hash_unpairs_although_seeds_are_equal() -> None:
-    a = [one.but(extra={"init_hash": f"x{one.episode}"}) for one in episodes("a", "+-" * 50)]
-    b = [one.but(extra={"init_hash": f"y{one.episode}"}) for one in episodes("b", "+-" * 50)]
-    b[7] = b[7].but(extra={})
+    a = [replace(one, **packed(extra={"init_hash": f"x{one.episode}"})) for one in episodes("a", "+-" * 50)]
+    b = [replace(one, **packed(extra={"init_hash": f"y{one.episode}"})) for one in episodes("b", "+-" * 50)]
+    b[7] = replace(b[7], **packed(extra={}))
     found = pairing(arm_of(a), arm_of(b))
     assert (found.paired, found.why) == (False, "initial states (init_hash) differ in 99 of 100 common episodes")
 

@@ -13,7 +13,7 @@ from gridtext import plan
 from report_runs import RunDirectory, row
 from scipy import stats
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.judging import ResultRules
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.graded import Graded, compare_graded, scores
@@ -41,7 +41,7 @@ def combo(
             index,
             Verdict.ERRORED if value is None else Verdict.FAILURE,
             seed=None if seed is None else seed + index,
-            metrics={} if value is None else {"progress": value},
+            **packed({} if value is None else {"progress": value}),
         )
         for index, value in enumerate(values)
     ]
@@ -155,7 +155,7 @@ def kinds(marks: dict[tuple[str, str], str]) -> tuple[KindComparison, ...]:
             index,
             {"+": Verdict.SUCCESS, "!": Verdict.ERRORED}.get(mark, Verdict.FAILURE),
             seed=index,
-            extra={"failure": words[mark]} if mark in words else {},
+            **packed(extra={"failure": words[mark]} if mark in words else {}),
         )
         for (policy, environment), some in marks.items()
         for index, mark in enumerate(some)

@@ -8,7 +8,7 @@ from typing import Any
 from monitor_stage import a_plan, a_session
 
 from comborun.again.smoke import canary_plan, episodes_each
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
 from comborun.reporter.records.reading import Reject, RejectKind
 
@@ -16,7 +16,8 @@ SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
 
 
 def record(episode: int, verdict: Verdict = SUCCESS, **fields: Any) -> EpisodeRecord:
-    return EpisodeRecord("flat", "stairs", episode, verdict, **{"seed": episode, **fields})
+    extra = packed(extra=fields.pop("extra", {}))
+    return EpisodeRecord("flat", "stairs", episode, verdict, **{"seed": episode, **fields, **extra})
 
 
 def compared(parallel: list[EpisodeRecord], alone: list[EpisodeRecord]) -> CanaryCombo:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.work import Spans, describe, gaps, size, spans, union, within
 
@@ -54,11 +56,11 @@ def test_within_an_attempt_the_first_line_counts_and_repetitions_are_named() -> 
 
 
 def test_records_that_differ_in_anything_are_a_conflict() -> None:
-    first = record(0).but(metrics={"x": 1.0})
-    assert merged(first, first.but(path="f:9")).conflicts == ()
-    assert merged(first, first.but(metrics={"x": 2.0})).conflicts == (range(1),)
-    assert merged(first, first.but(extra={"end": "fall"})).conflicts == (range(1),)
-    assert merged(first, first.but(seed=4)).conflicts == (range(1),)
+    first = replace(record(0), **packed(metrics={"x": 1.0}))
+    assert merged(first, replace(first, path="f:9")).conflicts == ()
+    assert merged(first, replace(first, **packed(metrics={"x": 2.0}))).conflicts == (range(1),)
+    assert merged(first, replace(first, **packed(extra={"end": "fall"}))).conflicts == (range(1),)
+    assert merged(first, replace(first, seed=4)).conflicts == (range(1),)
 
 
 def test_the_same_record_in_two_attempts_is_a_replay_and_no_duplicate() -> None:
@@ -69,12 +71,12 @@ def test_the_same_record_in_two_attempts_is_a_replay_and_no_duplicate() -> None:
 
 def test_sessions_count_their_attempts_each_for_itself() -> None:
     """A session that fills a gap begins with attempt 1 again: what both did is done twice and not recorded twice."""
-    whole = [record(0, "failure", 2, "s:1").but(session="s"), record(1, "success", 2).but(session="s")]
-    gap = [record(0, "success", 2, "g:1").but(session="s_e0-0"), record(1, "success", 2).but(session="g")]
+    whole = [replace(record(0, "failure", 2, "s:1"), session="s"), replace(record(1, "success", 2), session="s")]
+    gap = [replace(record(0, "success", 2, "g:1"), session="s_e0-0"), replace(record(1, "success", 2), session="g")]
     combo = merged(*whole, *gap)
     assert (combo.replays, combo.differing) == ((range(2),), (range(1),))
     assert (combo.duplicates, combo.conflicts) == ((), ())
-    between = merged(whole[0], gap[0], whole[0].but(path="s:2"))
+    between = merged(whole[0], gap[0], replace(whole[0], path="s:2"))
     assert between.duplicates == (range(1),), "in the same session, whatever stands between"
 
 
@@ -99,7 +101,7 @@ def test_a_combo_without_records_misses_all_of_them() -> None:
 
 
 def test_combos_come_in_the_order_of_the_plan_and_then_by_name() -> None:
-    other = record(0).but(policy="b", environment="a")
+    other = replace(record(0), policy="b", environment="a")
     names = [(combo.policy, combo.environment) for combo in merge([other, record(0)], {COMBO: None})]
     assert names == [COMBO, ("b", "a")]
 
@@ -128,8 +130,8 @@ def test_an_episode_counts_at_most_once_and_the_sum_is_right(records: list[Episo
 def test_the_choice_does_not_look_at_the_outcome(records: list[EpisodeRecord]) -> None:
     """With successes and failures swapped, the same lines count."""
     swap = {Verdict.SUCCESS: Verdict.FAILURE, Verdict.FAILURE: Verdict.SUCCESS, Verdict.ERRORED: Verdict.ERRORED}
-    numbered = [entry.but(path=str(line)) for line, entry in enumerate(records)]
-    swapped = [entry.but(verdict=swap[entry.verdict]) for entry in numbered]
+    numbered = [replace(entry, path=str(line)) for line, entry in enumerate(records)]
+    swapped = [replace(entry, verdict=swap[entry.verdict]) for entry in numbered]
     assert [entry.source for entry in merged(*numbered).accepted] == [
         entry.source for entry in merged(*swapped).accepted
     ]

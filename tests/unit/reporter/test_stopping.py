@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recorded import record as one_record
 from report_runs import RUN, RunDirectory, planned_session, row
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import compare
@@ -32,7 +32,8 @@ RULE = StopRule(0.05, 1, (PLANNED,))
 
 def record(policy: str, episode: int, success: bool | None, **fields: Any) -> EpisodeRecord:
     verdict = Verdict.ERRORED if success is None else Verdict.SUCCESS if success else Verdict.FAILURE
-    return EpisodeRecord(policy, "stairs", episode, verdict, **{"seed": 1000 + episode, **fields})
+    extra = packed(extra=fields.pop("extra", {}))
+    return EpisodeRecord(policy, "stairs", episode, verdict, **{"seed": 1000 + episode, **fields, **extra})
 
 
 def drawn(seed: int, good: float = 0.9, poor: float = 0.4, count: int = N_MAX) -> list[EpisodeRecord]:
@@ -61,7 +62,7 @@ def test_a_large_difference_is_decided_early_and_told_with_the_pair() -> None:
 def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_change_a_decision(
     seed: int, shuffled: random.Random, sessions: int
 ) -> None:
-    whole = [one.but(session=f"s{one.episode % sessions}") for one in drawn(seed, 0.8, 0.4)]
+    whole = [replace(one, session=f"s{one.episode % sessions}") for one in drawn(seed, 0.8, 0.4)]
     final = stand(whole)
     arriving = list(whole)
     shuffled.shuffle(arriving)
@@ -78,7 +79,7 @@ def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> Non
     final = stand(records)
     if final.final:
         before = [one for one in records if one.episode < final.pairs]
-        later = [one.but(verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
+        later = [replace(one, verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
         assert stand(before) == stand([*before, *later]) == final
 
 
@@ -118,14 +119,14 @@ def test_episodes_that_are_not_shown_to_start_the_same_are_no_pair(fields: dict[
 
 
 def test_a_seed_that_comes_again_pairs_nothing() -> None:
-    one_seed = stand([one.but(seed=5) for one in drawn(1)])
+    one_seed = stand([replace(one, seed=5) for one in drawn(1)])
     assert one_seed.unpaired == "one seed for all episodes, which says nothing of their starts (episode 0)"
-    again = stand([one.but(seed=one.episode % 4) for one in drawn(1)])
+    again = stand([replace(one, seed=one.episode % 4) for one in drawn(1)])
     assert again.unpaired == "the start of an earlier one (episode 4)"
 
 
 def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None:
-    records = [one.but(extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
+    records = [replace(one, extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
     assert stand(records).unpaired == "initial states (init_hash) differ (episode 0)"
 
 
@@ -301,7 +302,8 @@ def test_an_errored_episode_counts_against_an_early_decision() -> None:
     decided = stand(records)
     crashed = {decided.episodes[1], decided.episodes[2]}
     without = [
-        one.but(verdict=Verdict.ERRORED) if one.episode in crashed and one.policy == "good" else one for one in records
+        replace(one, verdict=Verdict.ERRORED) if one.episode in crashed and one.policy == "good" else one
+        for one in records
     ]
     assert (stand(without).pairs > decided.pairs) or stand(without).winner is None
 
@@ -313,7 +315,7 @@ def test_whatever_stops_early_is_what_the_report_claims(seed: int) -> None:
     arms = {}
     for index, one in enumerate(planned):
         for policy in ("good", "poor"):
-            records = [record.but(environment=one.environment) for record in drawn(seed * 6 + index, 0.8, 0.45)]
+            records = [replace(record, environment=one.environment) for record in drawn(seed * 6 + index, 0.8, 0.45)]
             arms[policy, one.environment] = _side(records, policy)
     rule = StopRule(0.05, 6, planned)
     found = standings(rule, arms)
