@@ -17,26 +17,31 @@ RECORD_MOST = 1 << 20
 """bytes of a record that are read: more is none of ours"""
 TABLE_MOST = 1 << 26
 """of a table"""
+_CHUNK = 1 << 18
 _LOCK_PAUSE_S = 0.02
 _HIGH = 200
 """descriptors of ours that a command inherits begin here: low numbers are a script's own"""
 
 
-def read_text(path: str, most: int = RECORD_MOST) -> str:
-    """The text of a file, or nothing where it is absent, unreadable, no regular file, or longer than `most` bytes."""
+def read_bytes(path: str, most: int = RECORD_MOST) -> bytes:
+    """A file, or nothing where it is absent, unreadable, no regular file, or longer than `most` bytes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return ""
-    data = b""
+        return b""
+    data = bytearray()
     try:
-        while len(data) <= most and (more := os.read(fd, most + 1 - len(data))):
+        while len(data) <= most and (more := os.read(fd, _CHUNK)):
             data += more
     except OSError:
-        return ""
+        return b""
     finally:
         os.close(fd)
-    return data.decode("utf-8", "surrogateescape") if len(data) <= most else ""
+    return bytes(data) if len(data) <= most else b""
+
+
+def read_text(path: str, most: int = RECORD_MOST) -> str:
+    return read_bytes(path, most).decode("utf-8", "surrogateescape")
 
 
 def read_line(path: str) -> str:

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 
+from comborun.host import files
 from comborun.rules import records
 
 TYPE_CHECKING = False
@@ -68,11 +69,7 @@ def own_kib(pid: int) -> int:
 
 def read(path: str) -> bytes:
     """A file below /proc; empty if it is gone or not ours to read."""
-    try:
-        with open(f"/proc/{path}", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
+    return files.read_bytes(f"/proc/{path}", files.TABLE_MOST)
 
 
 def pids() -> Iterator[int]:
