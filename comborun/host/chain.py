@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 
@@ -128,18 +129,11 @@ def link(run: RunDirectory, names: list[str]) -> None:
             shown = f"{name}_{path.replace('/', '_')}"
             if os.path.islink(f"{run.layout.results}/{shown}"):
                 shown = f"{name}_a{number}_{path.replace('/', '_')}"
-        _link(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
+        with contextlib.suppress(OSError):  # where a file of that name is, it stays
+            os.symlink(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
 
 
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:
     at = run.at(name, number)
     rules = judging.Rules.of(files.read(at.claim))
     return [path for path in globs.found(at.output, rules.files) if files.size(f"{at.output}/{path}")]
-
-
-def _link(target: str, path: str) -> None:
-    """Where a file of that name is, it stays."""
-    try:
-        os.symlink(target, path)
-    except OSError:
-        return
