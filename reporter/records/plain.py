@@ -14,12 +14,11 @@ from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Verdict
+from comborun.attempt import EpisodeRecord, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from comborun.attempt import EpisodeRecord
     from comborun.rules.fields import Identity
 
     Pick = Callable[[Sequence[Any]], tuple[Any, ...]]

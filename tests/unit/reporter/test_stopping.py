@@ -126,7 +126,7 @@ def test_a_seed_that_comes_again_pairs_nothing() -> None:
 
 
 def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None:
-    records = [replace(one, extra={"init_hash": f"{one.policy} {one.episode // 6}"}) for one in drawn(1)]
+    records = [replace(one, **packed(extra={"init_hash": f"{one.policy} {one.episode // 6}"})) for one in drawn(1)]
     assert stand(records).unpaired == "initial states (init_hash) differ (episode 0)"
 
 
