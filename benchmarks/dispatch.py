@@ -144,7 +144,7 @@ def task_spooler(work: Work) -> None:
     try:
         for _ in range(work.sessions):
             tsp("-n", *work.stamped)
-        await_lines(work.stamps, 2 * work.sessions)
+        until(lambda: work.stamps.exists() and work.stamps.read_bytes().count(b"\n") >= 2 * work.sessions)
     finally:
         tsp("-K")
 
@@ -154,19 +154,15 @@ def poll_loop(work: Work) -> None:
     subprocess.run(command, env=work.environment, check=True)
 
 
-def await_file(path: Path, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise TimeoutError(path)
-        time.sleep(0.05)
+def await_file(path: Path) -> None:
+    until(path.exists)
 
 
-def await_lines(path: Path, lines: int, seconds: float = 300) -> None:
+def until(over: Callable[[], bool], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
-    while not path.exists() or path.read_bytes().count(b"\n") < lines:
+    while not over():
         if time.monotonic() > deadline:
-            raise TimeoutError(path)
+            raise TimeoutError(f"{seconds:g} s are over")
         time.sleep(0.05)
 
 

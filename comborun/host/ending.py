@@ -48,8 +48,7 @@ class _Finishing:
         self._at = of.at
         self._stopped = stopping(of.at)
         self._end = judging.Ending("exited", "", code, of.started, time.time())
-        if self._end.signal is not None:
-            self._end.cause = "signal"
+        self._end.cause = "exited" if self._end.signal is None else "signal"
         at_once = of.interrupted or of.verdict or self._stopped
         self._grace = setting("COMBORUN_GRACE_S", 5.0)
         self._behind = self._end_group(0.0 if at_once else self._grace)

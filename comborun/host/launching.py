@@ -16,7 +16,7 @@ from comborun.host.queue import QUEUED, STARTING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Sequence
+    from typing import Iterator
 
     from comborun.host.dispatch import Dispatcher
     from comborun.host.queue import Session
@@ -39,7 +39,8 @@ class Launcher:
         """all that are queued are held back, whatever room there is"""
         self.due = math.inf
         """when the next one of those that wait may start"""
-        self._opening: set[str] = set()
+        self.opening: set[str] = set()
+        """sessions whose window is not known to be open"""
         self._again: set[str] = set()
         self._waiting: str | None = None
 
@@ -143,21 +144,17 @@ class Launcher:
         if not self._dispatcher.windows.open(session, session.attempt):
             self.refused(session, "there can be no FIFO for its window")
 
-    def open_window(self, session: Session, attempt: int, words: Sequence[str]) -> None:
-        session.opening = self._dispatcher.open_window(session.name, attempt, words)
-        self._opening.add(session.name)
-
     # Whether it begins
 
     def check(self) -> None:
         """Handle refused windows, and retry those that are due."""
         dispatcher, now = self._dispatcher, time.monotonic()
-        for name in list(self._opening):
+        for name in list(self.opening):
             session = dispatcher.queue.sessions[name]
             code = session.opening.poll() if session.opening else 0
             if code is None:
                 continue
-            self._opening.discard(name)
+            self.opening.discard(name)
             session.opening = None
             if code:
                 dispatcher.windows.forget(name)
@@ -191,7 +188,7 @@ class Launcher:
         if session.opening:
             session.opening.kill()
         session.opening = session.again_at = None
-        self._opening.discard(session.name)
+        self.opening.discard(session.name)
         self._dispatcher.windows.forget(session.name)
         if self._spend(session, _OVERDUE, f"it did not begin within {engines.launch_s():g} s"):
             self.start(session)

@@ -130,14 +130,9 @@ class Supervisor(Attempt):
 
     def rehearse(self) -> None:
         """Do once, without effect, what the start does: the code and the memory that it needs are at hand then."""
-        with contextlib.suppress(LookupError):
-            self._read()
+        with contextlib.suppress(Refusal):
+            self.prepare()
             records.render(self._claim())
-
-    def _read(self) -> None:
-        """What was granted. Raises LookupError."""
-        self.read(self.place.grant())
-        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
 
     def _claim(self) -> list[tuple[str, object]]:
         return [*self._facts(), *self.rules().fields()]
@@ -145,9 +140,10 @@ class Supervisor(Attempt):
     def prepare(self) -> None:
         """Read what was granted and find the servers."""
         try:
-            self._read()
+            self.read(self.place.grant())
         except LookupError as error:
             raise Refusal(NO_RUN, str(error.args[0])) from None
+        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
         self.gpus = self.given.gpus.indexes
         if self.data.get("servers"):
             from comborun.host import clients

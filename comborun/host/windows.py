@@ -43,19 +43,24 @@ _OF_WINDOW = ("TERM", "STY")
 class Window:
     """A window, and its supervisor, of a session that has not been started."""
 
-    __slots__ = ("attempt", "fd", "fifo", "grant", "pid", "supervisor")
+    __slots__ = ("attempt", "fd", "fifo", "grant", "pid", "session", "supervisor")
 
-    def __init__(self, fifo: str, attempt: int) -> None:
+    def __init__(self, fifo: str, session: Session, attempt: int) -> None:
         """Raises OSError."""
         os.mkfifo(fifo)
         self.fifo = fifo
-        self.attempt = attempt
+        self.session, self.attempt = session, attempt
         self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self.pid = ""
         """of what waits there, once it has said so"""
         self.supervisor: Child | None = None
         self.grant = -1
         """the pipe in which its supervisor waits for a word"""
+
+    @property
+    def left(self) -> bool:
+        """Its supervisor has ended."""
+        return self.supervisor is not None and self.supervisor.code is not None
 
     def close(self) -> None:
         """Both end, unless the supervisor has its word; a window that is still on its way finds no FIFO."""
@@ -70,8 +75,8 @@ class Windows:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._open: dict[str, Window] = {}
-        self._begun: dict[str, Child] = {}
-        """supervisors that have their word, of the latest attempt of each session"""
+        self._begun: dict[str, Window] = {}
+        """of the latest attempt of each session: its supervisor has its word"""
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
@@ -81,12 +86,10 @@ class Windows:
         """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots."""
         self.due = math.inf
         now = time.monotonic()
-        come = [
-            (self._dispatcher.queue[name], one) for name, one in self._open.items() if one.pid and not one.supervisor
-        ]
-        granted = [(session, window) for session, window in come if session.life == STARTING]
+        come = [one for one in self._open.values() if one.pid and not one.supervisor]
+        granted = [one for one in come if one.session.life == STARTING]
         if granted or (come and now >= self._not_before):
-            self._fork(*(granted or come)[0])
+            self._fork((granted or come)[0])
             self.due = 0.0  # the next one when no slot has become free meanwhile
         elif now < self._not_before:
             self.due = self._not_before
@@ -107,14 +110,15 @@ class Windows:
         self.forget(session.name)
         self._begun.pop(session.name, None)
         try:
-            window = Window(f"{self._dispatcher.layout.dispatch}/window-{os.getpid()}-{self._made}", attempt)
+            window = Window(f"{self._dispatcher.layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
         except OSError:
             return False
         self._made += 1
         self._open[session.name] = window
         layout = self._dispatcher.layout
         words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
-        self._dispatcher.launcher.open_window(session, attempt, words)
+        session.opening = self._dispatcher.open_window(session.name, attempt, words)
+        self._dispatcher.launcher.opening.add(session.name)
         return True
 
     def here(self, name: str, attempt: int, pid: str) -> None:
@@ -123,10 +127,10 @@ class Windows:
         if window and window.attempt == attempt:
             window.pid = pid
 
-    def _fork(self, session: Session, window: Window) -> None:
+    def _fork(self, window: Window) -> None:
         """Start its supervisor, which waits for its word unless the attempt has been granted."""
-        run, kind = self._dispatcher.layout.directory, self._dispatcher.engine.kind
-        words = [run, session.name, str(window.attempt), kind]
+        session = window.session
+        words = [self._dispatcher.layout.directory, session.name, str(window.attempt), self._dispatcher.engine.kind]
         try:
             grant, window.grant = os.pipe()
             try:
@@ -160,7 +164,7 @@ class Windows:
             self.forget(session.name)
             return False
         del self._open[session.name]
-        self._begun[session.name] = window.supervisor
+        self._begun[session.name] = window
         window.close()
         if time.monotonic() >= self._not_before:
             self._not_before = time.monotonic() + _AFTER_GO_S
@@ -174,20 +178,18 @@ class Windows:
 
     def reaped(self) -> None:
         """Children have ended: a supervisor that was killed before its claim has a successor at once."""
-        for name in [name for name, one in self._open.items() if one.supervisor and one.supervisor.code is not None]:
-            self.forget(name)
-        for name in [name for name, child in self._begun.items() if child.code is not None]:
-            del self._begun[name]
-            session = self._dispatcher.queue[name]
-            claim = self._dispatcher.attempts.at(name, session.attempt).claim
+        for window in [one for one in self._open.values() if one.left]:
+            self.forget(window.session.name)
+        for session in [one.session for one in self._begun.values() if one.left]:
+            del self._begun[session.name]
+            claim = self._dispatcher.attempts.at(session.name, session.attempt).claim
             if session.life == STARTING and not os.path.exists(claim):
                 self._dispatcher.launcher.refused(session, "its supervisor left before it claimed the attempt")
 
     def again(self) -> None:
         """Look at windows whose messages may have been lost."""
-        for name in list(self._open):
-            self.forget(name)
-            session = self._dispatcher.queue[name]
+        for session in [one.session for one in self._open.values()]:
+            self.forget(session.name)
             if session.life == STARTING:
                 self._dispatcher.launcher.later(session)
 
