@@ -100,7 +100,7 @@ def comborun(multiplexer: str) -> Callable[[Work], None]:
         environment = {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
         start = ["bash", str(directory / "run_parallel.sh"), "--multiplexer", multiplexer]
         subprocess.run(start, env=environment, check=True, stdout=subprocess.DEVNULL)
-        await_file(directory / "dispatch" / "done")
+        until((directory / "dispatch/done").exists)
 
     return run
 
@@ -152,10 +152,6 @@ def task_spooler(work: Work) -> None:
 def poll_loop(work: Work) -> None:
     command = ["bash", "-c", POLL, "poll", str(work.sessions), str(work.slots), *work.stamped]
     subprocess.run(command, env=work.environment, check=True)
-
-
-def await_file(path: Path) -> None:
-    until(path.exists)
 
 
 def until(over: Callable[[], bool], seconds: float = 300) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dispatch import Work, await_file, plan, platform_line, workspace
+from dispatch import Work, plan, platform_line, until, workspace
 
 from comborun.bundle import bundle
 from comborun.remote.program import library_files
@@ -149,7 +149,7 @@ def short(multiplexer: str, sessions: int) -> float:
         alone = program_ms(made, 50)
         before = machine_s()
         made.start()
-        await_file(made.directory / "dispatch/done")
+        until((made.directory / "dispatch/done").exists)
         return (machine_s() - before) * 1000 / sessions - alone
 
 
