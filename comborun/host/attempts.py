@@ -40,6 +40,7 @@ SESSIONS = "sessions"
 _NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile("[A-Za-z0-9_-]+")
 NAMELESS_S = 900.0
 """a stop that a full disk left without a name counts for as long"""
+_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
     "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
@@ -266,11 +267,8 @@ class RunDirectory:
 
 def outcome_of(end: Mapping[str, str]) -> str:
     """How a session ended, by its end record."""
-    completeness = end.get("completeness", "")
-    words = {one.value: one for one in Completeness}
-    causes = {one.value: one for one in Cause}
-    found = outcome(words.get(completeness, Completeness.NONE), causes.get(end.get("cause", ""), Cause.UNKNOWN))
-    return found.value
+    completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
+    return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
 
 
 def word_of(end: Mapping[str, Any]) -> str:
