@@ -232,7 +232,7 @@ class Admission:
         """It was just launched."""
         now = time.monotonic()
         self.spacing.started(gpus, now)
-        self.short.began(name, now)
+        self.short.began(name)
         self._warms(name)
 
     def _warms(self, name: str) -> None:

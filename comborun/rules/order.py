@@ -1,8 +1,6 @@
-"""The order of sessions that wait for resources, the pauses between starts, and limits after out-of-memory. Pure."""
+"""The order of sessions that wait for resources, and the pauses between starts. Pure."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from comborun.rules.ledger import Reservation
 
@@ -142,51 +140,3 @@ class WarmUp:
     def due(self) -> float:
         """When the next one has taken too long."""
         return min((since for _, since in self._first.values()), default=float("inf")) + self.seconds
-
-
-@dataclass
-class _Event:
-    """Sessions that ran together and failed together."""
-
-    first: float
-    last: float
-    there: int = 0
-    failed: int = 0
-
-
-class ConcurrencyBackoff:
-    """Where a session ran out of a GPU's memory beside others, fewer run there at once from then on.
-
-    Those that ran together and fail within `WINDOW` seconds are one event: together they take away what failed, and
-    half at most.
-    """
-
-    WINDOW = 30.0
-
-    def __init__(self) -> None:
-        self.most: dict[int, int] = {}
-        """GPU -> how many at once"""
-        self._events: dict[int, _Event] = {}
-
-    def record(self, gpu: int, there: int, began: float, now: float) -> bool:
-        """A session that began then has run out of memory, one of so many that were there; whether fewer start now."""
-        event = self._events.get(gpu)
-        if event is None or now - event.last >= self.WINDOW or began > event.first:
-            event = self._events[gpu] = _Event(now, now)
-        event.there, event.last, event.failed = max(event.there, there), now, event.failed + 1
-        if event.there == 1:
-            return False
-        most = max((event.there + 1) // 2, event.there - event.failed)
-        if most >= self.most.get(gpu, most + 1):
-            return False
-        self.most[gpu] = most
-        return True
-
-    def alone(self, gpu: int) -> bool:
-        """Whether those that failed there last had it to themselves."""
-        event = self._events.get(gpu)
-        return event is None or event.there == 1
-
-    def before(self, gpu: int) -> int:
-        """How many were there in the last event."""
-        return self._events[gpu].there

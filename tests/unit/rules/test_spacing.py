@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from comborun.rules.breaker import ServerAttempt, failures, restart_wait_s
-from comborun.rules.order import ConcurrencyBackoff, Stagger, WarmUp
+from comborun.rules.order import Stagger, WarmUp
 
 
 def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
@@ -41,31 +41,6 @@ def test_without_a_warm_up_nobody_waits() -> None:
     warm = WarmUp(0.0)
     assert not warm.started("a", "p", 0.0)
     assert not warm.waits_for("b", "p")
-
-
-def test_those_that_fail_together_take_away_what_failed_and_half_at_most() -> None:
-    fewer = ConcurrencyBackoff()
-    assert fewer.record(0, 6, 0.0, 100.0)
-    assert fewer.most == {0: 5}
-    for number in range(5):
-        fewer.record(0, 5 - number, 0.0, 101.0 + number)
-    assert fewer.most == {0: 3}
-    assert not fewer.alone(0)
-    assert fewer.record(0, 3, 50.0, 200.0), "another event"
-    assert fewer.most == {0: 2}
-    assert not fewer.record(0, 4, 150.0, 300.0), "it never grows by itself"
-    assert fewer.most == {0: 2}
-
-
-def test_one_that_had_the_gpu_to_itself_was_not_one_too_many() -> None:
-    fewer = ConcurrencyBackoff()
-    assert not fewer.record(0, 1, 0.0, 1.0)
-    assert (fewer.most, fewer.alone(0)) == ({}, True)
-    fewer.record(1, 2, 0.0, 1.0)
-    fewer.record(1, 1, 0.0, 2.0)
-    assert not fewer.alone(1), "the last of those that failed together was not alone"
-    fewer.record(1, 1, 1.5, 3.0)
-    assert fewer.alone(1), "it began when the others had failed"
 
 
 def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:
