@@ -55,8 +55,6 @@ class Admission:
         self._requests: dict[str, Request] = {}
         self._programs: dict[str, str] = {}
         """of the sessions, by which they warm up"""
-        self._spaced = ""
-        """the session that waits since another one without a GPU has just started"""
         self.nobody = False
         """after a look that found nobody: nobody was looked at, since all are held back"""
 
@@ -127,7 +125,6 @@ class Admission:
         if self.line.refused:
             self.book.look_at_others()
         self.line.round()
-        self._spaced = ""
         for name in self.warm.late(time.monotonic()):
             self._journal(f"warm {name} {self.warm.seconds:g} s are over")
 
@@ -139,7 +136,7 @@ class Admission:
         self.nobody = True
         for name in names:
             request = self._request(name)
-            if self._held_back(name, request):
+            if self._first(name):
                 continue
             self.nobody = False
             if request in self.line.refused:
@@ -162,6 +159,8 @@ class Admission:
         return self.book.make(name, request, at, lambda: self._choose(name, request))
 
     def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
+        if not request.gpus and self.spacing.left(None, time.monotonic()):
+            return Blocker("stagger", f"starts are {self.spacing.seconds:g} s apart")
         if not request.asks:
             return ()
         barred = self.barred(name)
@@ -179,15 +178,6 @@ class Admission:
             self.book.want_for(found, request)
         return found
 
-    def _held_back(self, name: str, request: Request) -> bool:
-        """For reasons that hold wherever it would start."""
-        if self._first(name):
-            return True
-        if request.gpus or not self.spacing.left(None, time.monotonic()):
-            return False
-        self._spaced = self._spaced or name
-        return True
-
     def _first(self, name: str) -> str:
         """The session of the same program that comes before it."""
         return self.warm.waits_for(name, self._programs.get(name, ""))
@@ -199,8 +189,6 @@ class Admission:
         for name in names:
             if first := self._first(name):
                 lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
-        if self._spaced in names:
-            lines.append((self._spaced, "stagger", "", f"starts are {self.spacing.seconds:g} s apart"))
         return lines
 
     def _blocker(self, name: str) -> Blocker | None:
