@@ -257,8 +257,7 @@ class LeaseBook:
         """Promise it what it chooses, for all runs of this user; or why it can't have that now."""
         if why := self.leases.enter():
             return Blocker("lease", why)
-        if self.leases.news:
-            self._take_foreign()
+        self._take_foreign()
         chosen = choose()
         if not isinstance(chosen, Blocker):
             self.take(name, request, chosen, at)
@@ -305,7 +304,7 @@ class LeaseBook:
 
     def flush(self) -> None:
         """Tell the other runs what has ended since; now and then, and before the dispatcher leaves."""
-        if (self._stale or (self.made and self.leases.old)) and not self.leases.enter():
+        if self._stale and not self.leases.enter():
             self._write()  # what is ours can be told, whatever others have left
             self.leases.leave()
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
 _START_S = 60
 """in which a session begins, or its lease is over where its dispatcher is dead"""
-_REWRITE_S = 3600
-"""what lies in /tmp for days is removed"""
 _SWEEP_S = 5.0
 """for so long it counts whether anything of a session that seems gone was seen"""
 
@@ -62,12 +60,9 @@ class Leases:
         self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
         self.others: list[Lease] = []
         """leases of other runs, as far as they still hold"""
-        self.news = False
-        """they say something else than at the look before"""
         self._pid, self._start, self._boot = process.identity()
         self._fd = -1
         self._locked_at = -_LOCKED_PAUSE_S
-        self._written_at = 0.0
         self._swept: dict[str, tuple[float, bool]] = {}
         self._opened = False
 
@@ -108,12 +103,11 @@ class Leases:
 
     def read(self) -> None:
         """The leases of the other runs."""
-        before, self.others = self.others, []
+        self.others = []
         if not self._open():
             for name in files.entries(self.folder):
                 if name.endswith(".lease") and name != f"{self.run_id}.lease":
                     self._read(f"{self.folder}/{name}", name[: -len(".lease")])
-        self.news = self.others != before
 
     def _read(self, path: str, run: str) -> None:
         """A file of another run; what is none of this user and of this boot is passed over."""
@@ -157,14 +151,7 @@ class Leases:
         before = os.umask(0o022)  # everybody may read it
         written = files.write_text(path, json.dumps({**head, "promises": rows}) + "\n", 0o644)
         os.umask(before)
-        if written:
-            self._written_at = time.monotonic()
         return written
-
-    @property
-    def old(self) -> bool:
-        """Whether our file is so old that it should be written again."""
-        return time.monotonic() - self._written_at > _REWRITE_S
 
 
 def lapsed(at: str) -> bool:

@@ -183,13 +183,12 @@ def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, t
     one.leave()
     assert (folder.stat().st_mode & 0o777, (folder / "one.lease").stat().st_mode & 0o777) == (0o755, 0o644)
     assert two.enter() == ""
-    assert [(other.who, other.run, two.news) for other in two.others] == [("env_a", "one", True)]
+    assert [(other.who, other.run) for other in two.others] == [("env_a", "one")]
     two.leave()
     two.read()
-    assert not two.news
     files.write(f"{at}/end", [("cause", "exited")])
     two.read()
-    assert (two.others, two.news) == ([], True)
+    assert two.others == []
     assert one.enter() == ""
     assert one.write([])
     one.leave()
