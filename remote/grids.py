@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from comborun.errors import GridError, HostError, Problem, UserError
+from comborun.errors import GridError, Problem, UserError
 from comborun.grid import Grid, load_grid
 from comborun.page import says_something
 from comborun.planner import absent_gpus
@@ -91,9 +91,8 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     question = json.dumps({"patterns": glob.patterns, "exclude": glob.exclude}).encode()
     python = program.Python(named=host_python or "")
     done = program.run_packed(transport, "runs", "policies", stdin=question, timeout=120, python=python)
-    if done.code:
-        raise HostError(f"{transport.host} can't look for {glob}", done.complaint)
-    return tuple(Match(pattern, path, folder) for pattern, path, folder in program.answer(transport, done))
+    found = program.answer(transport, done, f"{transport.host} can't look for {glob}")
+    return tuple(Match(pattern, path, folder) for pattern, path, folder in found)
 
 
 # What the text of a grid shows that it needs there

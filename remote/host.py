@@ -33,9 +33,7 @@ def ask(
     """
     wanted = (name for name, source in secrets.items() if source == "host")
     done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))
-    if done.code:
-        raise HostError(f"{transport.host} can't report its facts", done.complaint)
-    answer = program.answer(transport, done)
+    answer = program.answer(transport, done, f"{transport.host} can't report its facts")
     try:
         return _facts(transport.host, answer)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -247,8 +247,10 @@ def refuse(transport: Transport, directory: str, done: Completed) -> None:
         )
 
 
-def answer(transport: Transport, done: Completed) -> Any:
-    """The JSON document that a verb answered with. Raises HostError for what is none."""
+def answer(transport: Transport, done: Completed, failure: str = "") -> Any:
+    """The JSON document that a verb answered with. Raises HostError if there is none, with `failure`."""
+    if done.code and failure:
+        raise HostError(failure, done.complaint or f"exit code {done.code}")
     try:
         return json.loads(done.stdout)
     except (ValueError, RecursionError) as error:

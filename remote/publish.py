@@ -126,9 +126,8 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
     """What the attempts of a run would end with if their files were read by `rules`, by session; nothing is changed."""
     data, python = json.dumps(rules).encode(), program.of_run(directory)
     done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
-    if done.code:
-        raise HostError(f"the files of {directory} can't be read on {transport.host}", done.complaint)
-    return tuple(Rereading.of(one) for one in program.answer(transport, done))
+    changes = program.answer(transport, done, f"the files of {directory} can't be read on {transport.host}")
+    return tuple(map(Rereading.of, changes))
 
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:
@@ -160,10 +159,8 @@ def _send(
     data = zlib.compress(json.dumps(document).encode())
     digest = hashlib.sha256(data).hexdigest()
     done = program.run_packed(transport, verb, digest, stdin=data, timeout=_DEADLINE_S, python=python)
-    if done.code:
-        complaint = done.complaint or f"exit code {done.code}"
-        raise HostError(f"the run could not be put on {transport.host} below {order['root']}", complaint)
-    answer: dict[str, Any] = program.answer(transport, done)
+    failure = f"the run could not be put on {transport.host} below {order['root']}"
+    answer: dict[str, Any] = program.answer(transport, done, failure)
     return answer
 
 

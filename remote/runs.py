@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from comborun.errors import HostError, UserError
+from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
@@ -147,11 +147,8 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     Those of one root are in the order in which they were made, whatever the clock said.
     """
     roots = tuple(dict.fromkeys(roots))
-    done = program.run_packed(transport, "runs", "list", *roots, timeout=30, python=program.Python(roots=roots))
-    if done.code:
-        raise HostError(f"the runs on {transport.host} can't be read", done.complaint)
     found: dict[str, tuple[tuple[str, int], Run]] = {}
-    for below in program.answer(transport, done):
+    for below in _ask(transport, roots, "list", *roots):
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
@@ -208,20 +205,22 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     """Bytes that each run takes on its host."""
-    return tuple(map(int, _answer_of_runs(transport, runs, "sizes", *(run.directory for run in runs))))
+    return tuple(map(int, _ask(transport, map(_root, runs), "sizes", *(run.directory for run in runs))))
 
 
 def remove(transport: Transport, run: Run) -> bool:
     """Remove a run from its host; False where it has not finished."""
-    return bool(_answer_of_runs(transport, [run], "remove", run.directory))
+    return bool(_ask(transport, [_root(run)], "remove", run.directory))
 
 
-def _answer_of_runs(transport: Transport, runs: Sequence[Run], *words: str) -> Any:
-    roots = tuple(dict.fromkeys(run.directory.rpartition("/")[0] for run in runs))
-    done = program.run_packed(transport, "runs", *words, timeout=600, python=program.Python(roots=roots))
-    if done.code:
-        raise HostError(f"the runs on {transport.host} can't be read", done.complaint)
-    return program.answer(transport, done)
+def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
+    python = program.Python(roots=tuple(dict.fromkeys(roots)))
+    done = program.run_packed(transport, "runs", *words, timeout=30 if words[0] == "list" else 600, python=python)
+    return program.answer(transport, done, f"the runs on {transport.host} can't be read")
+
+
+def _root(run: Run) -> str:
+    return run.directory.rpartition("/")[0]
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
