@@ -53,7 +53,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
 
 
 def refuse_ended(status: RunStatus) -> None:
-    """Raise UserError, with a cause, where all sessions have ended and none had begun."""
+    """Raise UserError, with a cause, if all sessions have ended and none had begun."""
     ended = [one for one in status.sessions if one.life is Life.ENDED and one.outcome is not Outcome.NOT_NEEDED]
     if ended and len(ended) == len(status.sessions):
         why = next((one.note for one in ended if one.note), "no cause is on record")
@@ -76,7 +76,7 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
 
 
 def first_wait(view: RunView, history: History, status: RunStatus) -> str:
-    """What the first queued session waits for, `waits for ...`; empty when nothing is known to keep it."""
+    """What the first queued session waits for, `waits for ...`; empty if no reason is known."""
     first = _first(status)
     if first is None:
         return ""
@@ -101,7 +101,7 @@ def lacking(transport: Transport, directory: str) -> str:
 
 
 def lacking_sentence(seen: RunStatus) -> str:
-    """Pure. A session that did not do all of its work may have had others do the rest since."""
+    """Pure. Other sessions may have done the rest of a session's work since."""
     missing = seen.planned - seen.done
     short = [one for one in seen.proper if not one.done_with]
     if not missing and all(one.done is not None for one in short):
@@ -115,9 +115,9 @@ def lacking_sentence(seen: RunStatus) -> str:
 def await_smoke(
     transport: Transport, directory: str, progress: Callable[[int, int], None]
 ) -> tuple[SessionStatus, ...]:
-    """The sessions of a smoke test when it is over, or when nothing goes on with it.
+    """The sessions of a smoke test when it is over, or when nothing continues it.
 
-    `progress` hears how many of how many combos have left a record, each time when that changes.
+    `progress` gets how many of how many combos have left a record, each time when that changes.
     """
     source, clock, shown = Source(transport, load_run(transport, directory)), Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))

@@ -41,7 +41,7 @@ _SIGNALS = {
     13: "broken pipe",
     15: "terminated",
 }
-"""Linux numbers, whatever the watcher's system is: it is the host that counts"""
+"""Linux numbers, whatever the watcher's system is: the host runs Linux"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
@@ -88,14 +88,14 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
 
 
 def _cancelled(session: SessionStatus) -> SessionStatus:
-    """A session that a stopped run did not start: cancelled, as if it had been stopped by its name."""
+    """A session that a stopped run did not start counts as cancelled."""
     if session.life is not Life.QUEUED:
         return session
     return replace(session, life=Life.ENDED, outcome=Outcome.CANCELLED, expected=None)
 
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
-    """The sessions of a plan; of what was amended away only what lives."""
+    """The sessions of a plan; those that were amended away only while they run."""
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
@@ -122,7 +122,7 @@ def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:
 def _waiting(
     status: SessionStatus, waits: Sequence[Waiting], plan: Plan, attempts: Sequence[Attempt], now: float
 ) -> SessionStatus:
-    """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated: it was quick."""
+    """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated."""
     last = waits[-1]
     if status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits):
         status = queued_again(status, again(last, plan, attempts, now))
@@ -132,7 +132,7 @@ def _waiting(
 
 
 def _parts(plan: Plan) -> dict[str, str]:
-    """Session name -> what tells it from others of its combo."""
+    """Session name -> what distinguishes it from others of its combo."""
     combos = Counter((one.policy, one.environment) for one in plan.sessions if not one.flag)
     words = {"smoke": SMOKE, "dropped": SUPERSEDED}
     return {
@@ -193,7 +193,7 @@ def _last_sign(gone: Sequence[Attempt]) -> float | None:
 
 
 def session_status(session: Session, attempts: Sequence[Attempt], now: float, part: str = "") -> SessionStatus:
-    """The status of a combo's session; `attempts` oldest first, `part` tells it from others of its combo."""
+    """The status of a combo's session; `attempts` oldest first, `part` distinguishes it from others of its combo."""
     recorded = session.results.counted
     status = SessionStatus(
         name=session.name,
@@ -284,7 +284,7 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
-    """`status` with what the latest attempt says."""
+    """`status` with the fields of the latest attempt."""
     life, outcome = _life(one)
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
@@ -320,7 +320,7 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
 
 
 def _still(one: Attempt, now: float) -> str:
-    """What is wrong with one that runs."""
+    """Problems of a running attempt."""
     stalled = f"no progress for {brief(now - one.stalled)}" if one.alive and one.stalled is not None else ""
     return "; ".join(filter(None, (_misplaced(one) if one.alive else "", stalled)))
 
@@ -345,7 +345,7 @@ def queued_again(status: SessionStatus, note: str) -> SessionStatus:
 
 
 def with_task(status: SessionStatus, task: Task) -> SessionStatus:
-    """A session with its Slurm task. The records win: they say what was done."""
+    """A session with its Slurm task. Where they differ, the records count."""
     if status.alive:
         return replace(status, task=task, node=status.node or task.node)
     again = status.life is Life.ENDED
@@ -371,7 +371,7 @@ def without_task(status: SessionStatus, scheduler: Scheduler) -> SessionStatus:
 
 
 def note(end: End, session: Session | None) -> str:
-    """What the outcome alone does not say; empty for a clean success. `session` is None for `after`."""
+    """Details beyond the outcome; empty for a clean success. `session` is None for `after`."""
     said = visible(end.note)
     if end.completeness is Completeness.COMPLETE:
         how = "" if end.clean else f"{ended_by(end)} after complete results"

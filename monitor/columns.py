@@ -26,7 +26,7 @@ class Column:
     cell: Callable[[SessionStatus, int], Text]
     """the cell of a session in a column of this width"""
     needed: bool = True
-    """it would not be empty from top to bottom"""
+    """False if all its cells are empty"""
     width: int = 0
     justify: Literal["left", "right"] = "left"
 
@@ -61,7 +61,7 @@ _LEVELS = (
 
 
 def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
-    """The most that fits; where nothing does, the names give way."""
+    """As many columns as fit. If even the narrowest level doesn't, the names are shortened."""
     for level in _LEVELS:
         chosen = _chosen(status, level)
         free = width - sum(column.width for column in chosen) - PADDING * (len(chosen) - 1)
@@ -73,7 +73,7 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
 
 
 def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
-    """The same columns with names as short as the width asks for."""
+    """The same columns with shortened names."""
     return tuple(
         replace(column, width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
         for column in chosen
@@ -117,7 +117,7 @@ def _state(session: SessionStatus, _: int) -> Text:
 
 
 def _name(session: SessionStatus, width: int) -> Text:
-    """Too long names lose their middle: names of one grid tend to differ at the end."""
+    """Long names lose their middle, because names of one grid tend to differ at the end."""
     name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (width - 1) // 2
     if cell_len(name) > width:
         name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
@@ -146,7 +146,7 @@ def _successes(session: SessionStatus, _: int) -> Text:
 
 
 def _idle(session: SessionStatus, _: int) -> Text:
-    """Dim for a program that is known to be silent."""
+    """Dim if the program is known to print nothing for long."""
     return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
 
 
@@ -186,7 +186,7 @@ def _last_line(session: SessionStatus, width: int) -> Text:
 
 
 def note_style(session: SessionStatus) -> str:
-    """A note to a success is a warning."""
+    """A note of a successful session is a warning."""
     return "yellow" if session.outcome is Outcome.SUCCEEDED else STYLES[session.outcome or session.life]
 
 

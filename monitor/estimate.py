@@ -126,14 +126,14 @@ def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: fl
 
 
 def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
-    """Seconds that a session takes which has not shown enough yet."""
+    """Seconds for a session that has not done enough episodes yet, by the run's pace."""
     if one.unit not in paces or one.done is None:
         return None
     return paces[one.unit].seconds(one.remaining, level)
 
 
 def _tells(one: SessionStatus, now: float) -> bool:
-    """Whether a pace follows from its latest attempt, cut short or not. How long a lost one ran is unknown."""
+    """Whether its latest attempt shows a pace. The run time of a lost attempt is unknown."""
     return one.whole and one.own > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
 
 

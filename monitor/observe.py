@@ -59,7 +59,7 @@ class RunView:
 
     @property
     def tail(self) -> int:
-        """How many bytes of a log's end a watcher wants to see."""
+        """How many bytes to request from the end of each log."""
         rules = [session.progress for session in self.plan.sessions]
         if any(one.each for one in rules):
             return LONGEST_TAIL
@@ -125,7 +125,7 @@ class History:
 
 
 def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] = _NONE) -> History:
-    """Ended attempts stay. Of the others the new snapshot sends all, so it replaces them.
+    """Ended attempts stay. The new snapshot has all other attempts, so it replaces them.
 
     `sessions` are the plan's, by name: they say how progress is read off a log.
     """

@@ -62,7 +62,7 @@ class Counter:
     age: float = 0.0
     """of the attempt in seconds, when that bar was last seen"""
     missed: bool = False
-    """more parts may have passed than were seen, so `done` is only the least of it"""
+    """more parts may have passed than were seen, so `done` is a lower bound"""
 
 
 NOTHING = Counter()
@@ -88,7 +88,7 @@ def counted(
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None if this Python can't read it, though the one that checked the grid could."""
+    """None if this Python can't compile it, though the one that checked the grid could."""
     try:
         return compile_pattern(pattern)
     except UserError:

@@ -1,4 +1,4 @@
-"""What this machine has saved of a run: its last probe, shown while the host does not answer; and its report."""
+"""Data of a run on this machine: its last probe, shown while the host does not answer, and its report."""
 
 from __future__ import annotations
 

@@ -174,12 +174,12 @@ class Attempt:
 
     @property
     def done(self) -> int:
-        """Episodes (or steps) that its records or its log tell of, whichever is more."""
+        """Episodes (or steps) by its records or by its log, whichever is more."""
         return max(self.counts.records, self.counter.done or 0)
 
     @property
     def whole(self) -> bool:
-        """Whether `done` is all that it has done, and not the least of it."""
+        """Whether `done` is exact, and not a lower bound."""
         return not self.counter.missed or self.counts.records >= (self.counter.done or 0)
 
     @property

@@ -71,7 +71,7 @@ class SessionStatus:
     unit: Unit
     planned: int
     done: int | None = None
-    """episodes (or steps) that its records or its log tell of, at most those planned; None when neither tells"""
+    """episodes (or steps) by its records or its log, at most those planned; None if unknown"""
     recorded: int | None = None
     """those whose record has a verdict; None if the program leaves no records that can be counted yet"""
     successes: int | None = None
@@ -104,17 +104,17 @@ class SessionStatus:
     samples: tuple[Sample, ...] = ()
     """when more was seen to be done by it, oldest first"""
     note: str = ""
-    """for people: how it ended, where the outcome alone does not say it"""
+    """for people: details beyond the outcome"""
     expected: Expected | None = None
     """its end"""
     part: str = ""
-    """what tells it from the other sessions of its combo: `smoke`, `superseded`, or its range"""
+    """what distinguishes it from the other sessions of its combo: `smoke`, `superseded`, or its range"""
     extra: bool = False
     """its episodes are not planned ones: it is a smoke test, or was amended away"""
     stalled: float | None = None
     """since when it has shown no progress, where that is longer than allowed"""
     waiting: Waiting | None = None
-    """for what, where it is for more than its turn"""
+    """set if it waits for more than its turn"""
     failure: Failure | None = None
     """how its latest attempt failed"""
     peak_memory: int | None = None
@@ -122,7 +122,7 @@ class SessionStatus:
     node: str = ""
     """where its latest attempt runs, or ran; empty unless Slurm starts the sessions"""
     task: Task | None = None
-    """what Slurm has of it"""
+    """its Slurm task"""
 
     @property
     def alive(self) -> bool:
@@ -135,7 +135,7 @@ class SessionStatus:
 
     @property
     def due(self) -> int:
-        """Of its planned episodes, those that the run is still about."""
+        """How many of its planned episodes are still needed."""
         return (self.done or 0) if self.outcome is Outcome.NOT_NEEDED else self.planned
 
     @property
@@ -201,16 +201,16 @@ class RunStatus(RunFacts):
 
     @property
     def done(self) -> int:
-        """Planned episodes that are done; one that two sessions did counts once."""
+        """Planned episodes that are done, each once, even if two sessions did it."""
         return sum(min(size(due), done) for due, done in self._combos())
 
     @property
     def planned(self) -> int:
-        """Episodes in all; one that two sessions are for counts once."""
+        """Planned episodes, each once, even if two sessions are planned for it."""
         return sum(size(due) for due, _ in self._combos())
 
     def _combos(self) -> Iterator[tuple[Spans, int]]:
-        """For each combo its episodes, and how many are done; without sessions that can't tell."""
+        """For each combo its episodes, and how many are done; without sessions of unknown progress."""
         combos: defaultdict[tuple[str, str], list[SessionStatus]] = defaultdict(list)
         for session in self.proper:
             if session.done is not None:
@@ -236,12 +236,12 @@ class RunStatus(RunFacts):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """What Slurm has of its sessions."""
+        """The Slurm tasks of its sessions."""
         return tuple(session.task for session in self.sessions if session.task)
 
     @property
     def uncounted(self) -> list[str]:
-        """Why rows of its sessions don't count; what several say alike is one sentence."""
+        """Why rows of its sessions don't count; the same reason of several sessions is one sentence."""
         return alike((session.name, session.uncounted) for session in self.sessions if session.uncounted)
 
     def counts(self) -> dict[str, int]:

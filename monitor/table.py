@@ -59,7 +59,7 @@ _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in wo
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What the drawing depends on besides the run."""
+    """The size and time zone of the drawing."""
 
     width: int
     height: int | None = None
@@ -170,7 +170,7 @@ def _progress(status: RunStatus, width: int) -> Text:
 
 
 def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
-    """Since when, and how old is what is shown."""
+    """Since when the host is away, and the age of the table."""
     link = status.link
     line = Text(f"! unreachable since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow")
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")

@@ -43,7 +43,7 @@ class Progress:
     say: Callable[[str], None]
     """the next part"""
     warn: Callable[[str], None]
-    """what goes wrong, and what is waited for"""
+    """problems, and reasons to wait"""
     count: Callable[[int, int], None]
     """how many of how many sessions have ended"""
 

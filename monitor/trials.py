@@ -63,7 +63,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
 
 
 def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
-    """Those steps that went well, one session alone first, and why there are no more."""
+    """The successful steps, one session alone first, and why there are no more."""
     length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
     counted = sum(one.episodes for _, one in found)
     steps, at_once = [Step(1, length, 1.0, episodes=counted, one_by_one_s=length)], 2
@@ -85,7 +85,7 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
 
 
 def _length_s() -> float:
-    """How long a session has to take to tell something; tests have less time."""
+    """The shortest useful run time of a session; tests have less time."""
     return float(os.environ.get("COMBORUN_CALIBRATE_S") or LENGTH_S)
 
 
@@ -120,7 +120,7 @@ class _Use:
 
 
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
-    """Look once at what the sessions hold. One look that fails costs nothing but its numbers."""
+    """Sample the resources of the sessions once. A failed sample is skipped."""
     try:
         answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():

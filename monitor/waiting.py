@@ -38,7 +38,7 @@ ROOM = {
 }
 """waits for a resource of the host"""
 _TIMED_OUT = (124, 137)
-"""what timeout ends with"""
+"""exit codes of timeout"""
 _MOST_NAMED = 4
 
 
@@ -105,7 +105,7 @@ def _gone(status: RunStatus) -> str:
 
 
 def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
-    """The command comes before the reason, which may be long and cut off."""
+    """The command comes first, because the reason may be long and cut off."""
     lacking = [one for one in status.proper if not one.done_with]
     if not lacking:
         return ""
@@ -153,7 +153,7 @@ def quarantined(quarantine: Sequence[Quarantine]) -> str:
 
 
 def blocked(status: RunStatus) -> str:
-    """What keeps every session from starting; empty when nothing does."""
+    """Why no session can start; empty if sessions can."""
     gone = status.dispatcher is None and not status.finished
     if not (status.stopped or status.hold or gone or _full_disk(status)):
         return ""
@@ -268,7 +268,7 @@ def _slurm(question: Question, scheduler: Scheduler) -> Iterator[str]:
 
 
 def _gpus(question: Question) -> Iterator[str]:
-    """The GPUs that it needs. Their holders are named only if they can be the reason: not if no slot is free."""
+    """The GPUs that it needs. Their holders are named only if a slot is free, so that they can be the reason."""
     wants, plan, status = question.session.gpus, question.view.plan, question.status
     if not wants:
         return

@@ -65,7 +65,7 @@ class Source:
     view: RunView
 
     def end(self) -> Path | None:
-        """The file that tells of the end of a run that is on this machine and goes on."""
+        """The file that appears at the end of a run on this machine; None if it is there, or elsewhere."""
         done = Path(self.view.directory, RUN.done)
         return done if self.transport.host == LOCAL and not done.exists() else None
 
@@ -88,7 +88,7 @@ class Source:
         return fold(history, parse_snapshot(answer), sessions), answer
 
     def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
-        """The sessions that a person means. Raises UserError for a word that names none."""
+        """The sessions that the words name. Raises UserError for a word that names none."""
 
         def alive() -> frozenset[str]:
             return frozenset(one.name for one in once(self).every if one.alive)
@@ -108,7 +108,7 @@ class Settings:
     interval: float
     """seconds from one look to the next, at most"""
     chance: Callable[[], float] = random.random
-    """random numbers from 0 to 1, so that watchers don't all come back at once"""
+    """random numbers from 0 to 1, so that many watchers don't retry at the same moment"""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _Memory:
     lost: float = 0.0
     """when the link was lost"""
     undecided: str = ""
-    """what `react` had to say of the last look"""
+    """the answer of `react` to the last look"""
 
     def status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now. Its time goes on between two looks, and stands still while the host does not answer."""

@@ -66,7 +66,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def remark(session: SessionStatus) -> str:
-    """Why rows don't count, and its note."""
+    """Why rows of a session don't count, and its note."""
     return "; ".join(part for part in (session.uncounted, session.note) if part)
 
 

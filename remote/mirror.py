@@ -47,7 +47,7 @@ class Piece:
     changed: int
     """microseconds since 1970, on the host's clock"""
     start: int
-    """where `data` belongs; what is before it is at the asker's"""
+    """offset of `data`; the mirror has the bytes before it"""
     sum: str
     """SHA-256 of all `size` bytes; `-` in what continues a piece"""
     data: bytes
@@ -65,7 +65,7 @@ class Answer:
     pieces: tuple[Piece, ...]
     """those that have arrived whole"""
     gone: tuple[PurePosixPath, ...]
-    """what the asker has and the host has not"""
+    """files of the mirror that the host no longer has"""
     skipped: tuple[Skipped, ...]
     more: bool
     complete: bool
@@ -207,7 +207,7 @@ class Mirror:
     @contextlib.contextmanager
     def locked(self, patience: float = WAIT_S) -> Iterator[None]:
         """Alone with the mirror. Raises OccupiedError when another fetch holds it longer than `patience` seconds, and
-        UserError when nobody can write there.
+        UserError when it can't be written.
         """
         with _explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)

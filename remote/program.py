@@ -138,7 +138,7 @@ class Python:
     """The interpreter for a host without a run."""
 
     known: str = ""
-    """one that was found there in this very command; it is not looked at again"""
+    """one that this command has found before; it is not checked again"""
     named: str = ""
     """`host_python` of the grid: no other one will do"""
     roots: tuple[str, ...] = ()
@@ -270,7 +270,7 @@ def _checked(transport: Transport, done: Completed) -> Completed:
 
 
 def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
-    """Hand on that another Python had to be found, as a warning of the transport; the answer is without it."""
+    """Turn the note that another Python was found into a warning of the transport."""
     complaint = done.stderr.decode("utf-8", "surrogateescape")
     if changed := _CHANGED.search(complaint):
         note = f"{changed[1]}, the Python of this run, is gone on {transport.host}; it goes on with {changed[2]}"

@@ -82,7 +82,7 @@ class Draft:
     root: str
     provenance: Mapping[str, Any]
     python: program.Python = program.ANY
-    """what the host was found to have"""
+    """the interpreter that was found on the host"""
 
 
 def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publication:
@@ -123,7 +123,7 @@ def amend(transport: Transport, publication: Publication, amended: Amended, draf
 
 
 def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tuple[Rereading, ...]:
-    """What the attempts of a run would end with if their files were read by `rules`, by session; nothing is changed."""
+    """The end records of attempts if their files were read by `rules`, by session. Changes nothing."""
     data, python = json.dumps(rules).encode(), program.of_run(directory)
     done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
     changes = program.answer(transport, done, f"the files of {directory} can't be read on {transport.host}")
@@ -154,7 +154,7 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
 def _send(
     transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[File], python: program.Python
 ) -> dict[str, Any]:
-    """Have the host do it. All travels under one checksum, and nothing is done unless all of it has arrived."""
+    """Send an order with its files under one checksum: the host does nothing unless all has arrived."""
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
     data = zlib.compress(json.dumps(document).encode())
     digest = hashlib.sha256(data).hexdigest()

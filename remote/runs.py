@@ -76,7 +76,7 @@ class Run:
         return _number(self.done.get("at"))
 
     def counts(self) -> dict[str, int]:
-        """How many sessions ended in which way, as it was noted at the end; a smoke test's are apart."""
+        """How many sessions had each outcome, as recorded at the end, without the smoke test."""
         return {word: count for word in Outcome if (count := int(_number(self.done.get(word)) or 0))}
 
 

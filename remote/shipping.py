@@ -45,7 +45,7 @@ class ShippedFile:
 
     @property
     def state(self) -> str:
-        """What host/sync.py says of a path that holds this."""
+        """The state that host/sync.py reports for this content."""
         return f"f {self.mode:o} {self.sha256}"
 
     @property

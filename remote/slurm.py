@@ -106,7 +106,7 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
 
 
 def settle(transport: Transport, directory: str) -> str:
-    """Have what is due of a run submitted now, and not only when an array ends; what was said of it, if anything."""
+    """Let a run submit its due tasks now, and not only when an array ends. Returns its message, if any."""
     done = program.run(transport, directory, "settle", timeout=180)
     said = done.text.strip() or done.complaint
     return f"it is submitted later: {said}" if done.code else said

@@ -1,4 +1,4 @@
-"""combo canary: a few episodes of every combo of a run once more, alone, and whether they go as they went."""
+"""combo canary: run a few episodes of every combo again, alone, and compare the results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
 
 
 def _refuse_company(source: Source) -> None:
-    """Raise UserError while the run itself goes on: what runs beside it is no canary."""
+    """Raise UserError while the run itself goes on: a canary has to run alone."""
     view = source.view
     if view.plan.slurm:
         hint = "launch the same grid without --slurm on one machine: that run can have a canary"
@@ -88,7 +88,7 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 
 
 def _write(target: Target, result: Canary) -> None:
-    """Beside the run's own records, so that every report of it tells."""
+    """Written beside the run's records, so that every report of the run shows it."""
     done = target.transport.run(_WRITE, target.directory, stdin=result.to_json().encode("utf-8", "replace"))
     if done.code:
         raise HostError(f"{target.directory}/canary.json can't be written on {target.transport.host}", done.complaint)

@@ -123,7 +123,7 @@ class Started:
     waits: str = ""
     """what the first session waits for, `waits for ...`; empty if one has begun, or no look was made"""
     lacks: str = ""
-    """what a run that has finished has not done"""
+    """the missing work of a finished run"""
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def _print_lines(pieces: Iterable[Piece], width: int) -> None:
 
 
 def print_log(pieces: Iterable[bytes]) -> None:
-    """A log on standard output: every byte as it is, or on a terminal without what would act on it."""
+    """A log on standard output: every byte as it is, or, on a terminal, without control characters."""
     if not sys.stdout.isatty():
         for piece in pieces:
             sys.stdout.buffer.write(piece)

@@ -44,7 +44,7 @@ slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions t
 
 
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """What completes a word: looked up when a shell asks, since it needs the plan."""
+    """Completes a word. The words are looked up when a shell completes, since that needs the plan."""
 
     def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
         from comborun.cli import completion
@@ -120,7 +120,7 @@ class Target:
     options: str = ""
     """what a later command needs to find the host, as it is typed"""
     away: HostError | None = None
-    """the host does not answer: what is known of the run is what is on this machine"""
+    """set if the host does not answer: then only the copy on this machine can be used"""
 
     def source(self) -> Source:
         """The run, by its newest plan, as it can be looked at."""
@@ -130,7 +130,7 @@ class Target:
         return Source(self.transport, load_run(self.transport, self.directory))
 
     def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
-        """The sessions that the user means; it is said where a name was guessed."""
+        """The sessions that the words name; a guessed name is printed."""
         found = source.addressed(words, guess=guess)
         for sentence in found.guesses:
             click.echo(f"Note: {harmless(sentence)}", err=True)
@@ -197,7 +197,7 @@ class Where:
     def find(self, wanted: str | None, *, kept: bool = False) -> Target:
         """The run that the user means: by id or its beginning, grid, directory; or the newest.
 
-        With `kept`, a run that is known here does where its host does not answer.
+        With `kept`, a run that this machine remembers is returned if its host does not answer.
         """
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
@@ -274,7 +274,7 @@ def _with_target(command: Command, *, kept: bool = False) -> Command:
 
 
 def _close(opened: LocalTransport | ShellTransport) -> None:
-    """Leave the host, and say what should be known of the way there: what of the ssh settings was passed over, say."""
+    """Close the connection and print its warnings, such as skipped ssh settings."""
     if not isinstance(opened, LocalTransport):
         opened.close()
     for warning in opened.warnings:

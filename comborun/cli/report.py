@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_SKIPPED = 5
 _CLAIM_LINES = 6
-"""for what the comparisons say, so that the files below stay on the screen with it"""
+"""for the claims, so that they and the files below fit on a screen"""
 _PURPOSES = {
     "report.html": "for reading; one file, opens offline",
     "report.md": "for pasting",
@@ -128,7 +128,7 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
 
 
 def show_skipped(skipped: Sequence[Skipped]) -> None:
-    """Name what the report has to do without."""
+    """Print the results that could not be copied."""
     for path, reason in skipped[:_MOST_SKIPPED]:
         click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
     if len(skipped) > _MOST_SKIPPED:
@@ -146,7 +146,7 @@ def _forms(words: str) -> tuple[str, ...]:
 
 
 def _size(text: str | None) -> int | None:
-    """Bytes, as `2 GiB` tells them."""
+    """Bytes of a size such as `2 GiB`."""
     if text is None:
         return None
     from comborun.grid.values import parse_size
@@ -211,7 +211,7 @@ def _is_path(word: str) -> bool:
 
 
 def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
-    """Say what a report says first, and where it is."""
+    """Print a report's first claims, its rates and its folder."""
     if as_json:
         answer({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
         return
@@ -230,7 +230,7 @@ def _report_files(folder: Path) -> Iterator[str]:
 
 
 def _show_claims(summary: Summary) -> None:
-    """The report's first sentence, which is its gravest, and its claims as far as they have room."""
+    """Print the report's first sentence, the most serious one, and as many claims as fit."""
     from comborun.reporter.pages.words import sentences
 
     click.echo()
@@ -271,7 +271,7 @@ def _show_rates(summary: Summary) -> None:
 
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:
-    """Where the report, which reads every record, comes to another outcome than a session did: a sentence each."""
+    """Sessions whose outcome differs in the report, which reads every record: a sentence each."""
     outcomes = {combo.key: combo.ending.outcome for combo in summary.combos}
     lines: list[str] = []
     for session in seen.proper:

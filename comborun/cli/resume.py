@@ -1,4 +1,4 @@
-"""combo resume: go on with a run, for the episodes that have no record yet and for nothing else."""
+"""combo resume: continue a run, for exactly the episodes that have no record yet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Going:
-    """What going on with a run comes to."""
+    """What `combo resume` would do with a run."""
 
     view: RunView
     seen: RunStatus

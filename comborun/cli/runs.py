@@ -56,7 +56,7 @@ def runs(where: Where, as_json: bool) -> int:
 
 
 def _listings(where: Where) -> tuple[Listing, ...]:
-    """Of the host that was named, else of all. Raises HostError if that one does not answer."""
+    """The runs on the named host, else on all hosts. Raises HostError if that one does not answer."""
     if where.host:
         transport = where.connect()
         list_now = where.runs(transport)

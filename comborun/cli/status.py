@@ -179,7 +179,7 @@ class Mirroring:
         self._at = 0.0
 
     def __call__(self, seen: RunStatus) -> str:
-        """Whatever goes wrong with it leaves the mirror as it is. Raises HostError: the link may be the reason."""
+        """A failed fetch leaves the mirror as it is. Raises HostError, since the link may be the reason."""
         ended = sum(one.life is Life.ENDED for one in seen.every)
         changed = (seen.recorded, ended) != self._brought
         if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report fetches at the end
@@ -208,7 +208,7 @@ class StopEarly:
         self._undecided = ""
 
     def __call__(self, seen: RunStatus) -> str:
-        """Why some comparisons can't be decided, or nothing. Raises HostError when the host can't be reached."""
+        """Returns why comparisons can't be decided, or nothing. Raises HostError when the host can't be reached."""
         if seen.recorded == self._recorded:
             return self._undecided
         try:
@@ -236,7 +236,7 @@ class StopEarly:
         return self._undecided
 
     def tell(self, ended: RunStatus) -> None:
-        """What was decided before its last pair, and what that has saved."""
+        """Print what was decided early, and what that has saved."""
         for line in self._told.splitlines():
             if sentence := _sentence(json.loads(line)):
                 click.echo(harmless(sentence))
@@ -259,7 +259,7 @@ class StopEarly:
 
 
 def undecided_sentence(standings: Sequence[ComparisonProgress]) -> str:
-    """A sentence about comparisons whose next pair the records don't show to be one. Pure."""
+    """A sentence about comparisons whose next episodes are not shown to be a pair. Pure."""
     stuck = [one for one in standings if one.unpaired]
     if not stuck:
         return ""

@@ -39,7 +39,7 @@ class _Order:
     repeated: tuple[str, ...] = ()
     """what a later `combo resume` has to run again, a sentence each"""
     unseen: str = ""
-    """why nothing of that is known: an older comborun made the run, or its records can't be read"""
+    """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
 
     def lines(self) -> Iterator[str]:
         run = f"{self.target.run} on {self.target.transport.host}"
@@ -138,7 +138,7 @@ def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
-    """What has not ended yet of what was to be stopped, and the command that goes on with it."""
+    """Print which of the sessions have not ended yet, and the command that continues."""
     again = f"{program()} {shlex.join(('stop', '--run', target.run, *names))}{target.options}"
     click.echo(f"\nInterrupted. The host goes on with it; `{again}` waits for the end.", err=True)
     seen = once(target.source())
@@ -172,7 +172,7 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
 def _chosen(
     target: Target, source: Source, words: tuple[str, ...], policy: str | None, environment: str | None
 ) -> tuple[str, ...]:
-    """The sessions that are meant. Raises UserError when there are none."""
+    """The sessions that the options name. Raises UserError when there are none."""
     view, plan = source.view, source.view.plan
     names = target.sessions(source, words)
     check_no_servers(view, names)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 QUIET_S = 2.0
-"""what takes no longer says nothing of itself"""
+"""shorter work prints nothing"""
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
     errno.EDQUOT: "your quota on that disk is used up",
@@ -72,12 +72,12 @@ def guarded(command: click.Command) -> int:
 
 
 def _discard_output() -> None:
-    """What is still to be written can't be, and must not be complained about when Python ends."""
+    """The rest of the output can't be written; without this Python would complain about that at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_user_error(error: Exception) -> UserError | None:
-    """What of this machine, or of a file that is not ours, an error tells of; None for a bug of ours."""
+    """An error of this machine, or of a foreign file, as a UserError; None for a bug of ours."""
     match error:
         case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _OF_REPORT:
             hint = "pip install 'comborun[report]', or in a checkout: uv tool install '.[report]'"
@@ -100,7 +100,7 @@ def _as_user_error(error: Exception) -> UserError | None:
 
 @contextlib.contextmanager
 def repeatable() -> Iterator[None]:
-    """For commands that may be given again whatever came of them: an interruption says that. Also a decorator."""
+    """For commands that are safe to repeat: an interruption says so. Also a decorator."""
     try:
         yield
     except KeyboardInterrupt:
@@ -134,7 +134,7 @@ def working(what: str) -> Iterator[Callable[[object], None]]:
 
 
 def colour() -> bool | None:
-    """False where the user wants none (no-color.org); None: as the terminal has it."""
+    """False if the user wants no colour (no-color.org); None: the terminal decides."""
     return False if os.environ.get("NO_COLOR") else None
 
 
