@@ -9,6 +9,7 @@ import sys
 import zlib
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -57,12 +58,7 @@ def finder() -> str:
 
 @cache
 def packed(verb: str) -> bytes:
-    """The modules that a verb imports, as compressed JSON."""
-    return zlib.compress(json.dumps(sources(verb)).encode(), 9)
-
-
-def sources(verb: str) -> dict[str, tuple[bool, str]]:
-    """The modules that a verb imports, with those that they import: name -> is it a package, text."""
+    """The modules that a verb imports, with those that they import: name -> is it a package, text; compressed JSON."""
     found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
     waiting = ["comborun.host.__main__", f"comborun.host.{verb.replace('-', '_')}"]
     while waiting:
@@ -72,7 +68,7 @@ def sources(verb: str) -> dict[str, tuple[bool, str]]:
         if name not in found and file.is_file():
             found[name] = path.is_dir(), file.read_text("utf-8")
             waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
-    return found
+    return zlib.compress(json.dumps(found).encode(), 9)
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -196,6 +192,7 @@ def run_packed(
 
 _LOOKS = frozenset({"facts", "logs", "probe", "runs"})
 """verbs that start nothing that outlives them: on this machine a fork of this process runs them"""
+_TRAVELS = re.compile(r"comborun\.(host|rules)\b")
 
 
 def _here(transport: Transport, verb: str) -> LocalTransport | None:
@@ -214,16 +211,17 @@ def _verb(*words: str) -> int:
 
 @cache
 def _is_ours(directory: str, verb: str) -> bool:
-    """Whether the program of a run on this machine is of this version, as far as a verb needs it."""
+    """Whether the program of a run on this machine is the same as ours, in every module that is loaded for a verb."""
+    import_module(f"comborun.host.{verb}")
     library = Path(directory).expanduser() / "lib" / _PROGRAM
-
-    def text(name: str, package: bool) -> str:
-        path = library.joinpath(*name.split("."))
-        return (path / "__init__.py" if package else path.with_suffix(".py")).read_text("utf-8")
-
+    loaded = (module.__file__ for name, module in sys.modules.items() if _TRAVELS.match(name))
     try:
-        return all(text(name, package) == ours for name, (package, ours) in sources(verb).items())
-    except (OSError, UnicodeDecodeError):
+        return all(
+            (library / "comborun" / Path(file).resolve().relative_to(_PACKAGE)).read_bytes() == Path(file).read_bytes()
+            for file in loaded
+            if file
+        )
+    except OSError:
         return False
 
 

@@ -86,21 +86,8 @@ class LocalTransport:
         return _finish(lambda *streams: Fork(work, *streams), stdin, timeout, limit)
 
 
-class Child(Protocol):
-    """A running child with a process group of its own."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def poll(self) -> int | None:
-        """The exit code (-N for signal N); None while it runs."""
-        ...
-
-    def wait(self) -> int: ...
-
-
 class Fork:
-    """A child that runs a function of this process."""
+    """A child that runs a function of this process, with as much of the interface of Popen as is used here."""
 
     def __init__(self, work: Callable[[], int], *streams: IO[bytes]) -> None:
         self._code: int | None = None
@@ -141,7 +128,9 @@ class Fork:
         return self._code
 
 
-def _finish(start: Callable[..., Child], given: bytes, timeout: float, limit: int) -> Completed:
+def _finish(
+    start: Callable[..., Fork | subprocess.Popen[bytes]], given: bytes, timeout: float, limit: int
+) -> Completed:
     """Start a child with what it is given as standard input, and wait for its end. Raises HostError as `run` does."""
     with contextlib.ExitStack() as stack:
         stdin, *written = [stack.enter_context(_stream()) for _ in range(3)]
@@ -153,6 +142,8 @@ def _finish(start: Callable[..., Child], given: bytes, timeout: float, limit: in
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
+            if child.poll() is None:  # a fork that does not lead its group yet
+                os.kill(child.pid, signal.SIGKILL)
             child.wait()
             raise
         stdout, stderr = (os.pread(stream.fileno(), limit, 0) for stream in written)
@@ -177,7 +168,7 @@ def _no_child(error: OSError) -> HostError:
     return HostError(f"this machine can't start a process: {error.strerror}", "ulimit -a shows its limits")
 
 
-def _wait(child: Child, written: list[IO[bytes]], deadline: float, limit: int) -> int:
+def _wait(child: Fork | subprocess.Popen[bytes], written: list[IO[bytes]], deadline: float, limit: int) -> int:
     """The exit code. Raises HostError at the deadline, or when a stream holds more than the limit."""
     with contextlib.ExitStack() as stack:
         ended = []
