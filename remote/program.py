@@ -120,12 +120,6 @@ sys.meta_path.insert(0, Sent())
 from comborun.host.__main__ import main
 sys.exit(main())
 """
-_HERE = f"""
-import sys
-sys.path.append({str(_PACKAGE.parent)!r})
-from comborun.host.__main__ import main
-sys.exit(main())
-"""
 _CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
 
 
@@ -158,7 +152,7 @@ def run(
     timeout: float = 60.0,
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError where the host can't be reached or has no Python for it."""
-    here = _here(transport, verb)
+    here = _here(transport) if verb in _LOOKS else None
     if here and _is_ours(directory, verb) and _has_python(directory):
         return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
     done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout)
@@ -175,31 +169,24 @@ def run_packed(
 ) -> Completed:
     """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does.
 
-    On this machine they are there already.
+    On this machine a fork of this process does it, unless the grid names another interpreter.
     """
-    if not python.named and (here := _here(transport, verb)):
+    if (here := _here(transport)) and not python.named:
         return here.call(partial(_verb, verb, *words), stdin, timeout)
-    local = transport.host == LOCAL
-    if not local:
-        modules = packed(verb)
-        stdin = b"%d\n" % len(modules) + modules + stdin
-    own = sys.executable if local and not python.named else ""
-    loader = _HERE if local else _LOADER
-    options = (loader, python.known or own, python.named, str(len(python.roots)), *python.roots)
+    modules = packed(verb)
+    stdin = b"%d\n" % len(modules) + modules + stdin
+    options = (_LOADER, python.known, python.named, str(len(python.roots)), *python.roots)
     script = finder() + _PACKED
     return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout))
 
 
-_LOOKS = frozenset({"facts", "logs", "probe", "runs"})
-"""verbs that start nothing that outlives them: on this machine a fork of this process runs them"""
+_LOOKS = frozenset({"probe", "sample"})
+"""verbs of a run that start nothing that outlives them: on this machine a fork of this process can run them"""
 _TRAVELS = re.compile(r"comborun\.(host|rules)\b")
 
 
-def _here(transport: Transport, verb: str) -> LocalTransport | None:
-    """The transport of this machine, where a verb only looks."""
-    if isinstance(transport, LocalTransport) and transport.host == LOCAL and verb in _LOOKS:
-        return transport
-    return None
+def _here(transport: Transport) -> LocalTransport | None:
+    return transport if isinstance(transport, LocalTransport) and transport.host == LOCAL else None
 
 
 def _verb(*words: str) -> int:

@@ -16,7 +16,9 @@ from comborun.remote.transport import Completed, LocalTransport
 
 
 class Link(LocalTransport):
-    """The way to this machine; counts what travels, and cuts it when told to."""
+    """The way to this machine as if it were another; counts what travels, and cuts it when told to."""
+
+    host = "far"
 
     def __init__(self, cut: int | None = None) -> None:
         self.cut = cut

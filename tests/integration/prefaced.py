@@ -10,6 +10,8 @@ from comborun.remote.transport import Completed, LocalTransport
 class Prefaced(LocalTransport):
     """Only what is sent packed has it: the program that lies in a run is as it is."""
 
+    host = "far"
+
     def __init__(self, preface: str) -> None:
         self.preface = preface
 

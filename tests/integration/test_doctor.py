@@ -251,6 +251,8 @@ def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
 
 def test_a_low_limit_is_told(tmp_path: Path) -> None:
     class Limited(LocalTransport):
+        host = "far"
+
         def run(self, script: str, *args: str, **options: object):  # type: ignore[no-untyped-def,override]
             return super().run(f"ulimit -n 200\n{script}", *args, **options)  # type: ignore[arg-type]
 
