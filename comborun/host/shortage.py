@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from comborun.rules.placement import Request
 
 GPU_MEMORY = "gpu_memory"
+_TOGETHER_S = 30.0
 
 
 @dataclass
@@ -51,6 +52,8 @@ class Shortages:
         self._tried: set[str] = set()
         """those that have started again after they had run out"""
         self._left: dict[str, _Left] = {}
+        self._reduced: dict[int, float] = {}
+        """GPU -> when fewer ran there for the last time, by the monotonic clock"""
 
     def open(self) -> None:
         """As the file tells; what is not in it has been lifted."""
@@ -98,18 +101,25 @@ class Shortages:
         request = self._requests[name] = said.but(max(said.gpu_memory, left.held), alone=alone)
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
         files.write(AttemptLayout(at).short, record)
-        crowded = {gpu: left.there[gpu] for gpu in gpus if left.there.get(gpu, 1) > 1}
-        for gpu, there in crowded.items():
-            self._reduce(gpu, there, name)
-        return bool(crowded)
+        crowded = [self._reduce(gpu, left.there.get(gpu, 1), name) for gpu in gpus]
+        return any(crowded)
 
-    def _reduce(self, gpu: int, there: int, name: str) -> None:
-        """One of so many ran out: at most one fewer run there from now on."""
-        if there - 1 >= self._most.get(gpu, there):
-            return
-        self._most[gpu] = there - 1
+    def _reduce(self, gpu: int, there: int, name: str) -> bool:
+        """One of so many ran out: at most one fewer run there from now on. Whether it was not alone there.
+
+        Those that run out together are one event.
+        """
+        now = time.monotonic()
+        if now - self._reduced.get(gpu, -_TOGETHER_S) < _TOGETHER_S:
+            return True
+        if there > 1 and there - 1 < self._most.get(gpu, there):
+            self._most[gpu], self._reduced[gpu] = there - 1, now
+            self._write()
+            self._journal(f"fewer {gpu} {there - 1} {name}")
+            text = f"GPU {gpu}: at most {there - 1} sessions at once from now on: one of {there} ran out of its memory"
+            self._tell("host", name, text)
+        return there > 1
+
+    def _write(self) -> None:
         now = f"{time.time():.6f}"
-        files.write_text(self._file, "".join(f"{one}\t{most}\t{now}\n" for one, most in sorted(self._most.items())))
-        self._journal(f"fewer {gpu} {there - 1} {name}")
-        text = f"GPU {gpu}: at most {there - 1} sessions at once from now on: one of {there} ran out of its memory"
-        self._tell("host", name, text)
+        files.write_text(self._file, "".join(f"{gpu}\t{most}\t{now}\n" for gpu, most in sorted(self._most.items())))

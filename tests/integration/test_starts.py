@@ -44,7 +44,8 @@ def starts(box: Box) -> list[tuple[float, str, str]]:
 def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box, sign: str) -> None:
     box.environment["COMBORUN_WATCH_S"] = "0.1"
     tell = RECORD if sign == "record" else "printf 'Episodes: 1/9\\r'; "
-    work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.1; done; ' + tell + "sleep 3"
+    work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.1; done; ' + tell
+    work += 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
     script = bash(work, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
     box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
     rows = [record(name=name, gpus=0, kind="k1" if i < 4 else "k2") for i, name in enumerate(NAMES)]
@@ -62,6 +63,7 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     until(lambda: len(starts(box)) == 6, "all start when the first make progress")
     assert all((box.attempt(name) / "progressed").exists() for name in (NAMES[0], NAMES[4]))
     assert not any(box.end(name) for name in (NAMES[0], NAMES[4])), "which had not ended"
+    box.write("go", "")
     box.await_done()
 
 
@@ -114,7 +116,7 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
     assert box.done["succeeded"] == "4"
     assert not box.told("^(quarantine|halted)")
     assert not (box.directory / "dispatch/breaker").exists()
-    assert any(line.startswith("fewer 0 2 ") for line in box.told("^fewer"))
+    assert len(box.told("^fewer")) == 1
 
 
 def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box, gpus: Gpus) -> None:
