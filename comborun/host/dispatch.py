@@ -241,7 +241,10 @@ class Dispatcher(Lifecycle):
         self.journal(f"reread left={self.queue.left} busy={self.queue.busy}")
 
     def _sweep(self) -> None:
-        """Follow changes without a message."""
+        """Follow changes without a message. Leaves where the run was removed or moved, and its file system is there."""
+        directory = self.layout.directory
+        if not os.path.exists(directory) and os.path.isdir(os.path.dirname(directory)):
+            raise Leave
         if not self._fifo.whole():
             try:
                 self._fifo.listen()

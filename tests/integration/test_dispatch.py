@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from itertools import pairwise
@@ -147,6 +148,15 @@ def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) ->
     kill(server, signal.SIGCONT)
     box.await_done()
     assert all(starts(box, name) == ["1"] for name in NAMES[:3])
+
+
+def test_a_dispatcher_whose_run_was_removed_leaves(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 600"), "env_two": bash("sleep 600")}, parallel=1)
+    box.start()
+    box.begun("env_one")
+    dispatcher = int(box.fields("dispatch/dispatcher")["pid"])
+    shutil.rmtree(box.directory)
+    until(lambda: not alive(dispatcher), "it holds no lease for what is gone")
 
 
 def test_a_full_disk_holds_the_run_until_there_is_room(small_disk_box: Box) -> None:
