@@ -57,6 +57,9 @@ class Begin:
     gpus: str
     first: int
     count: int
+    driver: str = ""
+    """version of the GPU driver; empty without GPUs, and where an older version wrote the record"""
+    gpu_models: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -77,6 +80,8 @@ class Begin:
             gpus=record.get("gpus", ""),
             first=integer(record, "first") or 0,
             count=integer(record, "count") or 0,
+            driver=record.get("driver", ""),
+            gpu_models=record.get("gpu_models", ""),
         )
 
 

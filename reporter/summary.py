@@ -10,7 +10,7 @@ from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import Scores, compare_graded, scores
 from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
-from comborun.reporter.comparing.pairing import merged_of, sides_of, tallies_of
+from comborun.reporter.comparing.pairing import Arm, merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
@@ -172,7 +172,9 @@ def summarize(collected: Collected) -> Report:
         quality=quality(collected, counted, warnings),
         provenance=collected.provenance,
         canary=collected.canary,
-        differences=differences(collected),
+        differences=differences(
+            collected, {key: one.starts.seeds for key, one in sides.items() if isinstance(one, Arm)}
+        ),
         kinds=kinds,
         trends=()
         if stopping

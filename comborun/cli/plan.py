@@ -206,7 +206,9 @@ def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tu
 
 
 def _points(gap: float | None) -> str:
-    return "none" if gap is None else f"{100 * gap:.0f}"
+    if gap is None or gap < 0.001:
+        return "none" if gap is None else "less than 0.1"
+    return f"{100 * gap:.0f}" if gap >= 0.02 else f"{100 * gap:.1f}"
 
 
 def _count(episodes: float | None) -> str:

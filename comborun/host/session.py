@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
+import re
 import signal
 import time
 
@@ -80,6 +82,18 @@ def _supervise(arguments: list[str], grant: int) -> int:
     except (OSError, MemoryError):
         supervisor.withdraw()
         raise
+
+
+def graphics(indexes: str, nvidia: str = "/proc/driver/nvidia") -> dict[str, str]:
+    """The driver of these GPUs (`0,1`, in the order of the PCI bus), and their models; nothing where there are none."""
+    granted = [int(one) for one in indexes.split(",") if one.strip().isdigit()]
+    if not granted:
+        return {}
+    version = re.search(r"\s([0-9]+\.[0-9.]+)", files.read_text(f"{nvidia}/version").partition("\n")[0])
+    cards = [files.read_text(path) for path in sorted(glob.glob(f"{nvidia}/gpus/*/information"))]
+    models = [re.search(r"(?m)^Model:\s*(.+)", card) for card in cards]
+    known = {model[1].strip() for place, model in enumerate(models) if model and place in granted}
+    return {"driver": version[1] if version else "", "gpu_models": ", ".join(sorted(known))}
 
 
 class Supervisor(Attempt):
@@ -256,6 +270,7 @@ class Supervisor(Attempt):
         fields += [("first", self.first), ("count", self.count)]
         more = {"screendir": os.environ.get("SCREENDIR"), "cores": given.cores, "port": given.port}
         more["display"] = self.display.number if self.display else ""
+        more.update(graphics(given.gpus.indexes))
         fields += [(key, value) for key, value in more.items() if value]
         if given.egl_told:
             fields += [("egl", given.egl), ("egl_told", given.egl_told)]

@@ -9,6 +9,7 @@ from comborun.errors import UserError
 from comborun.reporter.comparing.comparisons import Comparison, comparison_of
 from comborun.reporter.comparing.pairing import meet, merged_of, sides_of, tallies_of
 from comborun.reporter.comparing.stopping import spared
+from comborun.reporter.counting.arms import between_runs
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.text import combo_name, p_value, points, points_interval
 from comborun.text import several
@@ -92,6 +93,7 @@ def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[s
             yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
         if run.stop_early and spared(run.sessions, ()):
             yield f"{run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
+    yield from between_runs(runs[0].provenance, runs[1].provenance)
 
 
 def _sentence(policy: str, one: Comparison) -> str:

@@ -56,9 +56,9 @@ class Claims:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """As a reader meets them, what is decided first; nothing where nothing was compared."""
+        """As a reader meets them, what is decided first; where nothing was compared, only why."""
         if not self.decided and not self.undecided:
-            return ()
+            return self.left_out
         return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
 
 

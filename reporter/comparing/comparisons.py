@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, cast
 
 from comborun.reporter.comparing.pairing import Counted, meet
 from comborun.reporter.statistics.barnard import barnard, detectable_gap
-from comborun.reporter.statistics.difference import PairCounts, bonett_price, holm, letters, mcnemar, newcombe
+from comborun.reporter.statistics.difference import PairCounts, holm, letters, mcnemar, newcombe, paired_interval
 from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
+from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +93,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Comparison(Tested):
-    """Policy `a` against policy `b` in one environment. The interval is Bonett-Price when paired, else Newcombe; p is
+    """Policy `a` against policy `b` in one environment. The interval is Zou-Donner when paired, else Newcombe; p is
     exact McNemar when paired, else Barnard; for one that was tested after every pair, alpha where it is decided."""
 
     environment: str
@@ -134,8 +135,8 @@ class Comparison(Tested):
     @property
     def interval_method(self) -> str:
         if self.sequential:
-            return "Bonett-Price at 98.5 %"
-        return "Bonett-Price" if self.paired else "Newcombe"
+            return f"Zou-Donner at {100 * STOPPED_CONFIDENCE:g} %"
+        return "Zou-Donner" if self.paired else "Newcombe"
 
     @property
     def bounded(self) -> bool:
@@ -251,7 +252,7 @@ def comparison_of(met: Meeting) -> Comparison:
         pairing=met.starts.why,
         pairs=seen.pairs,
         difference=seen.difference,
-        interval=newcombe(seen.a, seen.b) if seen.pairs is None else bonett_price(seen.pairs),
+        interval=newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs),
         p=p,
         worst_p=worst,
         p_holm=p,

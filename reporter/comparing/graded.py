@@ -17,7 +17,7 @@ from comborun.attempt import Verdict
 from comborun.reporter.comparing.comparisons import Tested
 from comborun.reporter.comparing.pairing import Arm, count_pairs, pairing
 from comborun.reporter.counting.starts import starts_of
-from comborun.reporter.statistics.difference import adjusted, bonett_price, mcnemar
+from comborun.reporter.statistics.difference import adjusted, mcnemar, paired_interval
 from comborun.reporter.statistics.graded import FEWEST_UNPAIRED, dominance, interquartile_mean
 from comborun.reporter.statistics.means import t_probability, t_quantile
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
@@ -173,7 +173,7 @@ def _cell(a: Scores, b: Scores, lost_by: int = 0) -> _Cell:
         pairs = _wins(a, b, lost_by)
         difference = (pairs.only_a - pairs.only_b) / pairs.n
         variance, p = adjusted(pairs)[1] / pairs.n, mcnemar(pairs.only_a, pairs.only_b)
-        return _Cell(difference, bonett_price(pairs), p, variance, pairs.n - 1, (pairs.n, pairs.n), pairs)
+        return _Cell(difference, paired_interval(pairs), p, variance, pairs.n - 1, (pairs.n, pairs.n), pairs)
     worst, best = [-inf] * len(a.arm.unknown), [inf] * len(b.arm.unknown)
     if lost_by < 0:
         worst, best = [inf] * len(worst), [-inf] * len(best)

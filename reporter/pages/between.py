@@ -19,7 +19,7 @@ NAMES = ("comparison.html", "comparison.md", "comparison.json")
 METHOD = (
     "Differences are the second run's success rate minus the first's, in percentage points with 95 % intervals of each"
     " alone. Where the records show equal seeds or initial states in all common episodes, only these count, by an exact"
-    " McNemar test with Bonett-Price intervals; else all episodes, taken as independent, by Barnard's test with"
+    " McNemar test with Zou-Donner intervals; else all episodes, taken as independent, by Barnard's test with"
     " Newcombe intervals. p is two-sided and adjusted by Holm over all comparisons of this page."
 )
 HEADS = ("policy", "environment", "before", "after", "change", "95 % interval", "p (Holm)", "test")

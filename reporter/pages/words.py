@@ -159,7 +159,7 @@ def _comparisons(summary: Summary) -> Iterator[str]:
     if paired:
         yield (
             f"{_share(paired, len(found))} of policies used the episodes that both completed, paired because the"
-            " records show equal seeds or initial states: exact McNemar test, Bonett-Price interval of the difference."
+            " records show equal seeds or initial states: exact McNemar test, Zou-Donner interval of the difference."
         )
     if unpaired := len(found) - paired - len(sequential):
         yield (
@@ -199,7 +199,7 @@ def _sequential(planned: Sequence[Sequential], printed: int, summary: Summary) -
         " episodes, in the order of their index, by a conditional alpha-spending McNemar test (CASM) of at most"
         f" {max(one.n_max for one in planned)} pairs with linear spending; {planned[0].alpha:g} two-sided is shared"
         f" equally among {several(family, 'comparison')}, {fixed}. Pairs are taken as independent of each other. p is"
-        " the family's level where it decides; intervals are Bonett-Price at 98.5 %, which after a stop covers 95 %."
+        " the family's level where it decides; intervals are Zou-Donner at 97 %, which after a stop covers 95 %."
         " Estimates after an early stop lean away from zero. Episodes after a decision are kept, and not used in that"
         " comparison."
     )
@@ -220,7 +220,7 @@ def _graded(summary: Summary) -> Iterator[str]:
     if found := summary.comparisons.graded:
         yield (
             f"By {', '.join(dict.fromkeys(one.metric for one in found))} policies are compared in the same family: of"
-            " the same episodes who has more (exact sign test, Bonett-Price interval), else by the chance that an"
+            " the same episodes who has more (exact sign test, Zou-Donner interval), else by the chance that an"
             " episode of one is above one of the other (the larger p of Brunner-Munzel and Mann-Whitney, Newcombe's"
             " interval). The interquartile mean is that of the middle half of the values."
         )

@@ -8,7 +8,7 @@ from string import ascii_letters
 from sys import float_info
 from typing import TYPE_CHECKING
 
-from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, quantile, wilson
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,13 +24,20 @@ def newcombe(a: tuple[float, int], b: tuple[float, int], confidence: float = CON
     return mover((a[0] / a[1], wilson(*a, confidence)), (b[0] / b[1], wilson(*b, confidence)))
 
 
-def mover(a: tuple[float, Interval], b: tuple[float, Interval]) -> Interval:
-    """The interval of a difference from an estimate and its limits on each side (square and add)."""
+def mover(a: tuple[float, Interval], b: tuple[float, Interval], correlation: float = 0.0) -> Interval:
+    """The interval of a difference from an estimate and its limits on each side (square and add).
+
+    G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    """
     (rate_a, (low_a, high_a)), (rate_b, (low_b, high_b)) = a, b
     difference = rate_a - rate_b
-    low = difference - sqrt((rate_a - low_a) ** 2 + (high_b - rate_b) ** 2)
-    high = difference + sqrt((high_a - rate_a) ** 2 + (rate_b - low_b) ** 2)
+    low = difference - _together(rate_a - low_a, high_b - rate_b, correlation)
+    high = difference + _together(high_a - rate_a, rate_b - low_b, correlation)
     return max(-1.0, low), min(1.0, high)
+
+
+def _together(first: float, second: float, correlation: float) -> float:
+    return sqrt(max(0.0, first * first + second * second - 2 * correlation * first * second))
 
 
 @dataclass(frozen=True)
@@ -79,19 +86,23 @@ def mcnemar(only_a: float, only_b: float) -> float:
     return min(1.0, max(float_info.min, 2 * float(bdtr(min(won, lost), won + lost, 0.5))))
 
 
-def bonett_price(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interval:
-    """The adjusted Wald interval of a's rate minus b's, n > 0; it is not centred on the observed difference.
-
-    D. G. Bonett and R. M. Price, Journal of Educational and Behavioral Statistics 37 (2012) 479-488.
+def paired_interval(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interval:
+    """Of a's rate minus b's, n > 0: from the Clopper-Pearson limits of the shares that only a and only b won, with the
+    correlation that two shares of one sample have. By exact sums it covers at least `confidence` from 10 pairs on
+    (.94 of .95 with 5), and it never holds 0 where McNemar's test of the same pairs decides.
     """
-    z = quantile(1 - (1 - confidence) / 2)
-    centre, spread = adjusted(pairs)
-    half = z * sqrt(spread / (pairs.n + 2))
-    return max(-1.0, centre - half), min(1.0, centre + half)
+    n = pairs.n
+    won, lost = min(1.0, pairs.only_a / n), min(1.0, pairs.only_b / n)
+    limits = [clopper_pearson(min(float(n), one), n, confidence) or (0.0, 1.0) for one in (pairs.only_a, pairs.only_b)]
+    correlation = -1.0 if won + lost >= 1 else -sqrt(won * lost / ((1 - won) * (1 - lost)))
+    return mover((won, limits[0]), (lost, limits[1]), correlation)
 
 
 def adjusted(pairs: PairCounts) -> tuple[float, float]:
-    """The mean and the variance of the difference of a pair, with one more pair of each kind that went differently."""
+    """The mean and the variance of the difference of a pair, with one more pair of each kind that went differently.
+
+    D. G. Bonett and R. M. Price, Journal of Educational and Behavioral Statistics 37 (2012) 479-488.
+    """
     first, second = (pairs.only_a + 1) / (pairs.n + 2), (pairs.only_b + 1) / (pairs.n + 2)
     return first - second, first + second - (first - second) ** 2
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor, fsum, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from comborun.reporter.statistics.difference import PairCounts, adjusted, mcnemar
 from comborun.reporter.statistics.means import rate_variance, spread_of_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -88,40 +89,66 @@ def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
         won, lost = (fsum(getattr(one, side) for one in pairs) for side in ("only_a", "only_b"))
         return max(SMALLEST, mcnemar(won, lost)) if (won - lost) * sign > 0 else 1.0
     ways = [_swaps(one if sign > 0 else Stratum(one.b, one.a, _turned(one.pairs))) for one in strata]
-    least = min(unit for _, unit, _ in ways)
-    fine = 1 if all(unit < least * 1.0001 for _, unit, _ in ways) else FINE
-    weights = [round(fine * unit / least) for _, unit, _ in ways]
-    longest = sum(weight * (len(chances) - 1) for weight, (_, _, chances) in zip(weights, ways, strict=True)) + 1
-    seen = sum(weight * wins for weight, (wins, _, _) in zip(weights, ways, strict=True))
+    least = min(one.unit for one in ways)
+    fine = 1 if all(one.unit < least * 1.0001 for one in ways) else FINE
+    weights = [round(fine * one.unit / least) for one in ways]
+    longest = sum(weight * one.most for weight, one in zip(weights, ways, strict=True)) + 1
+    seen = sum(weight * one.wins for weight, one in zip(weights, ways, strict=True))
     if longest > LONGEST:
-        return _normal_p(seen, weights, [chances for _, _, chances in ways])
+        mean = sum(weight * one.mean for weight, one in zip(weights, ways, strict=True))
+        variance = sum(weight**2 * one.variance for weight, one in zip(weights, ways, strict=True))
+        half = sum(weights) / len(weights) / 2  # continuity
+        return min(1.0, max(SMALLEST, 2 * NormalDist().cdf((mean - seen + half) / sqrt(variance or 1.0))))
     size = 1 << (longest - 1).bit_length()
     spectrum = np.ones(size // 2 + 1, dtype=complex)
-    for weight, (_, _, chances) in zip(weights, ways, strict=True):
+    for weight, one in zip(weights, ways, strict=True):
         spaced = np.zeros(size)
-        spaced[: weight * len(chances) : weight] = chances
+        spaced[: weight * (one.most + 1) : weight] = one.chances()
         spectrum *= np.fft.rfft(spaced)
     tail = float(np.fft.irfft(spectrum, size)[seen:longest].sum())
     return min(1.0, max(SMALLEST, 2 * tail))
 
 
-def _swaps(one: Stratum) -> tuple[int, float, Floats]:
-    """a's wins, rounded down; what a win adds to the difference; the chances of 0, 1, .. wins."""
+@dataclass(frozen=True)
+class _Swaps:
+    """a's wins among all swaps of an environment."""
+
+    wins: int
+    """as seen, rounded down"""
+    unit: float
+    """what a win adds to the difference"""
+    most: int
+    mean: float
+    variance: float
+    chances: Callable[[], Floats]
+    """of 0 .. `most` wins"""
+
+
+def _swaps(one: Stratum) -> _Swaps:
     import numpy as np
 
     if one.pairs is not None:
         won = floor(one.pairs.only_a + 1e-6)
         different = won + ceil(one.pairs.only_b - 1e-6)
-        wins = np.arange(different + 1)
-        return won, 2 / one.pairs.n, np.exp(_ways(different, wins) - different * np.log(2))
+
+        def coins() -> Floats:
+            return np.asarray(np.exp(_ways(different, np.arange(different + 1)) - different * np.log(2)))
+
+        return _Swaps(won, 2 / one.pairs.n, different, different / 2, different / 4, coins)
     (n, m), won = (one.a[1], one.b[1]), floor(one.a[0] + 1e-6)
     total = won + ceil(one.b[0] - 1e-6)
-    wins = np.arange(min(total, n) + 1)
-    possible = wins >= total - m
-    chances = np.zeros(len(wins))
-    some = wins[possible]
-    chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
-    return won, 1 / n + 1 / m, chances
+    share = n / (n + m)
+
+    def draws() -> Floats:
+        wins = np.arange(min(total, n) + 1)
+        possible = wins >= total - m
+        chances = np.zeros(len(wins))
+        some = wins[possible]
+        chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
+        return chances
+
+    variance = total * share * (1 - share) * (n + m - total) / max(1, n + m - 1)
+    return _Swaps(won, 1 / n + 1 / m, min(total, n), total * share, variance, draws)
 
 
 def _ways(n: int, k: NDArray[np.intp]) -> Floats:
@@ -134,16 +161,3 @@ def _ways(n: int, k: NDArray[np.intp]) -> Floats:
 
 def _turned(pairs: PairCounts | None) -> PairCounts | None:
     return pairs and PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither)
-
-
-def _normal_p(seen: int, weights: Sequence[int], ways: Sequence[Floats]) -> float:
-    import numpy as np
-    from scipy.special import ndtr
-
-    means = [float(chances @ np.arange(len(chances))) for chances in ways]
-    squares = [float(chances @ np.arange(len(chances)) ** 2.0) for chances in ways]
-    mean = sum(weight * one for weight, one in zip(weights, means, strict=True))
-    pairs = zip(weights, means, squares, strict=True)
-    variance = sum(weight**2 * (square - one**2) for weight, one, square in pairs)
-    half = sum(weights) / len(weights) / 2  # continuity
-    return min(1.0, max(SMALLEST, 2 * float(ndtr((mean - seen + half) / sqrt(variance or 1.0)))))

@@ -13,6 +13,7 @@ import pytest
 from comborun.host import container, process
 from comborun.host import environment as given
 from comborun.host.ending import with_output
+from comborun.host.session import graphics
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -222,3 +223,14 @@ def test_a_window_that_takes_nothing_holds_nobody_up(tmp_path):
 def test_a_supervisor_is_called_by_its_own_name():
     text = "from comborun.host import process\nprocess.set_name()\nprint(open('/proc/self/comm').read().strip())"
     assert run(text) == process.NAME + "\n"
+
+
+def test_the_record_of_a_start_names_the_driver_and_the_models_of_its_gpus(tmp_path):
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5\nGCC\n")
+    for bus, model in (("0000:01:00.0", "NVIDIA H100 PCIe"), ("0000:02:00.0", "NVIDIA A100")):
+        (tmp_path / "gpus" / bus).mkdir(parents=True)
+        (tmp_path / "gpus" / bus / "information").write_text(f"Model: \t\t {model}\nIRQ: 1\n")
+    assert graphics("1", str(tmp_path)) == {"driver": "550.54.15", "gpu_models": "NVIDIA A100"}
+    assert graphics("0,1", str(tmp_path))["gpu_models"] == "NVIDIA A100, NVIDIA H100 PCIe"
+    assert graphics("", str(tmp_path)) == {}
+    assert graphics("0", str(tmp_path / "none")) == {"driver": "", "gpu_models": ""}

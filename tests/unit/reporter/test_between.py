@@ -101,3 +101,16 @@ def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
     collected = collect_run(run(tmp_path, "before", {("flat", "stairs"): "+"}))
     with pytest.raises(UserError, match="with itself"):
         compare_runs(collected, collected)
+
+
+def test_another_driver_or_commit_is_noted(tmp_path: Path) -> None:
+    runs = []
+    for name, driver in (("before", "550.54"), ("after", "560.35")):
+        directory = run(tmp_path, name, {("flat", "stairs"): "++"})
+        manifest = json.loads((directory / "run.json").read_text())
+        manifest["provenance"] |= {"commit": driver, "host": {"driver": driver, "cards": ["NVIDIA H100"]}}
+        (directory / "run.json").write_text(json.dumps(manifest))
+        runs.append(collect_run(directory))
+    notes = compare_runs(*runs).notes
+    assert "Not the same in both runs: the GPU driver (550.54 before, 560.35 after)." in notes
+    assert len(notes) == 2

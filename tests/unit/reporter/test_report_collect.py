@@ -111,6 +111,20 @@ def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path
     assert summarize(collect_run(tmp_path)).summary.differences == ()
 
 
+def test_another_driver_and_other_seeds_than_the_plan_gave_are_told(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy, driver, first in (("flat", "550.54", 1000), ("rough", "560.35", 0)):
+        session = run.session(policy, "stairs", 3)
+        run.attempt(session, "".join(row(index, seed=first + index) for index in range(3)))
+        begin = record(attempt=1, started=START, host="node1", gpus=0, driver=driver, gpu_models="NVIDIA H100")
+        run.put(RUN.attempt(session.name, 1).begin, begin)
+    run.write()
+    drivers, seeds = summarize(collect_run(tmp_path)).summary.differences
+    assert "same GPU drivers: flat on 550.54; rough on 560.35." in drivers
+    assert "1 combo" in seeds
+    assert "rough × stairs, episode 0 has the seed 0" in seeds
+
+
 def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is no run directory: plan-1\.json") as refusal:
         collect_run(tmp_path)

@@ -8,7 +8,7 @@ from scipy.stats import binom, multinomial
 from statsmodels.stats.contingency_tables import mcnemar as oracle
 
 from comborun.reporter.statistics.barnard import MANY_PAIRS, detectable_gap
-from comborun.reporter.statistics.difference import PairCounts, bonett_price, mcnemar
+from comborun.reporter.statistics.difference import PairCounts, mcnemar, paired_interval
 
 
 @pytest.mark.parametrize(("b", "c"), [(23, 7), (7, 23), (0, 1), (0, 6), (5, 5), (1, 0), (400, 340), (0, 0)])
@@ -21,33 +21,27 @@ def test_the_worked_example_comes_out() -> None:
     assert mcnemar(23, 7) == pytest.approx(0.005222879350, abs=1e-12)
 
 
-def test_the_interval_follows_its_formula() -> None:
-    # By hand: n = 100, b = 20, c = 8: p12 = 21/102, p21 = 9/102, d = 12/102.
-    half = 1.959963984540054 * np.sqrt((30 / 102 - (12 / 102) ** 2) / 102)
-    expected = (12 / 102 - half, 12 / 102 + half)
-    assert bonett_price(PairCounts(60, 20, 8, 12)) == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize("pairs", [PairCounts(0, 0, 0, 1), PairCounts(0, 1, 0, 0), PairCounts(0, 10, 0, 0)])
 def test_the_interval_stays_inside_and_swaps(pairs: PairCounts) -> None:
-    low, high = bonett_price(pairs)
+    low, high = paired_interval(pairs)
     assert -1 <= low < high <= 1
-    swapped = bonett_price(PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither))
+    swapped = paired_interval(PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither))
     assert swapped == pytest.approx((-high, -low), abs=1e-15)
 
 
 @pytest.mark.parametrize("n", [10, 40])
-def test_the_interval_covers_about_as_often_as_it_says(n: int) -> None:
-    """No guarantee exists for it: the published minimum is near .93 for small n, and the mean above .95."""
+def test_the_interval_covers_what_it_says_and_agrees_with_the_test(n: int) -> None:
+    """By exact sums, for pairs that rarely or always go differently: the latter are those of a metric without ties."""
     tables = [(b, c, n - b - c) for b in range(n + 1) for c in range(n + 1 - b)]
-    limits = np.array([bonett_price(PairCounts(0, b, c, rest)) for b, c, rest in tables])
-    covered = []
-    for p in (0.02, 0.1, 0.25, 0.4):
-        for q in (0.02, 0.1, 0.25, 0.4):
-            weights = multinomial.pmf(tables, n, [p, q, 1 - p - q])
-            covered.append(weights[(limits[:, 0] <= p - q) & (p - q <= limits[:, 1])].sum())
-    assert min(covered) > 0.92
-    assert np.mean(covered) > 0.95
+    limits = np.array([paired_interval(PairCounts(0, b, c, rest)) for b, c, rest in tables])
+    for differing in (0.05, 0.2, 0.5, 0.9, 1.0):
+        for share in (0.5, 0.7, 0.8, 0.9, 1.0):
+            p, q = differing * share, differing * (1 - share)
+            weights = multinomial.pmf(tables, n, [p, q, max(0.0, 1 - p - q)])
+            inside = (limits[:, 0] <= p - q + 1e-12) & (p - q - 1e-12 <= limits[:, 1])
+            assert weights[inside].sum() >= 0.95, (p, q)
+    decided = np.array([mcnemar(b, c) <= 0.05 for b, c, _ in tables])
+    assert not ((limits[:, 0] <= 0) & (limits[:, 1] >= 0) & decided).any()
 
 
 @pytest.mark.parametrize(("n", "alpha"), [(10, 0.05), (40, 0.05), (100, 0.05 / 24), (200, 0.05)])
