@@ -43,7 +43,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
     """Everything in a run directory, from all attempts of all sessions.
 
-    `unread` are result files that the directory lacks or should not be asked for, each with the reason. They are told
+    `unread` are result files that the directory lacks or that should not be read, each with the reason. They are named
     like files that can't be read here, so that a copy of a run gives the report that the run itself gives.
     """
     whole = _plan(directory)
@@ -103,7 +103,7 @@ def collect_folder(directory: Path) -> Collected:
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
-            collector.take(path, Context(name.as_posix(), attempt=attempt_number(name)), asked=False)
+            collector.take(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
     collector.take_names(found, Context(path=""))
     collector.settle_combos()
     collector.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
@@ -144,12 +144,12 @@ def _take_attempt(
     output, rules = PurePosixPath(context.path), context.rules
     log = PurePosixPath(RUN.attempt(context.session, context.attempt).log)
     if rules.source == "log" and ((directory / log).exists() or log in unread):
-        collector.take(directory / log, replace(context, path=str(log)), asked=True)
+        collector.take(directory / log, replace(context, path=str(log)), expected=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
     named = {path for path in found if FILE.fullmatch(path.name)}
     whole = {path for path in found if path not in named and not _empty(directory / path)}
     for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
-        collector.take(directory / path, replace(context, path=str(path)), asked=True)
+        collector.take(directory / path, replace(context, path=str(path)), expected=True)
     collector.take_names(sorted(directory / path for path in named), context)
 
 

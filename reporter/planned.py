@@ -50,7 +50,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         if name.parts[0] == "report" or not path.stat().st_size:
             continue
         if _takes(rules, name):
-            collector.take(path, _context(name, session, rules), asked=True)
+            collector.take(path, _context(name, session, rules), expected=True)
         elif len(found) < _UNTAKEN_MOST and candidate(name.name):
             found += _untaken(path, _context(name, session, replace(rules, format="")))
     collected = collector.collected(directory.resolve().name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import Scores, compare_graded, scores
 from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
-from comborun.reporter.comparing.pairing import Arm, merged_of, sides_of, tallies_of
+from comborun.reporter.comparing.pairing import Arm, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.canary import Canary
     from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.comparing.pairing import Results, Side
+    from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.work import Combo
 
@@ -123,41 +125,20 @@ class Report:
 
 def summarize(collected: Collected) -> Report:
     """All numbers of the report from what was collected."""
-    sessions, spare = collected.by_combo, _spared(collected)
-    merged = merged_of(collected, spare)
-    tallied = tallies_of(collected, merged)
-    policies, environments = _axes(collected, {*merged, *tallied})
+    spare = _spared(collected)
+    results = results_of(collected, spare)
+    policies, environments = _axes(collected, {*results.merged, *results.counts})
     order = [(policy, environment) for environment in environments for policy in policies]
-    timed = time_field(one.accepted for one in merged.values())
-    sides = sides_of(collected, merged, tallied)
-    ends = {combo: ends_of(one.accepted) for combo, one in merged.items() if combo not in tallied}
-    found = {
-        combo: ComboRecords(
-            as_run(sessions.get(combo, ())),
-            merged.get(combo),
-            tallied.get(combo),
-            size(spare.get(combo, ())),
-            timed,
-            _repeated_starts(sides.get(combo)),
-            ends.get(combo),
-        )
-        for combo in order
-        if combo in merged or combo in sessions or combo in tallied
-    }
-    combos = tuple(summarize_combo(combo, one, run_over=bool(collected.done)) for combo, one in found.items())
-    by_environment = {
-        environment: [sides[policy, environment] for policy in policies if (policy, environment) in sides]
-        for environment in environments
-    }
-    stopping = stopping_of(collected, sides)
-    graded = () if stopping or how_many(by_environment) > MOST else _graded(collected, merged, order)
-    comparisons = compare(by_environment, stopping, graded)
-    kinds = () if stopping else compare_kinds(ends, {combo: sides[combo] for combo in order if combo in sides})
+    ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
+    combos = tuple(_combos(collected, results, ends, spare, order))
+    comparisons, kinds, found_trends = _compared(collected, results, ends, order)
     # A program that only counts leaves no record that could be missing.
     counted = [
-        replace(merged[combo], missing=()) if combo in tallied else merged[combo] for combo in order if combo in merged
+        replace(one, missing=()) if combo in results.counts else one
+        for combo in order
+        if (one := results.merged.get(combo))
     ]
-    warnings = (*_warnings(combos, tallied), *prevented(comparisons))
+    seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -169,18 +150,52 @@ def summarize(collected: Collected) -> Report:
         comparisons=comparisons,
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
         macro_means=macro_means(policies, environments, combos),
-        quality=quality(collected, counted, warnings),
+        quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
         provenance=collected.provenance,
         canary=collected.canary,
-        differences=differences(
-            collected, {key: one.starts.seeds for key, one in sides.items() if isinstance(one, Arm)}
-        ),
+        differences=differences(collected, seeds),
         kinds=kinds,
-        trends=()
-        if stopping
-        else trends(steps_of(policies, dict(collected.plan.steps) if collected.plan else {}), sides),
+        trends=found_trends,
     )
-    return Report(summary, tuple(record for combo in counted for record in combo.accepted))
+    return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
+
+
+def _combos(
+    collected: Collected,
+    results: Results,
+    ends: Mapping[Combo, Ends],
+    spare: Mapping[Combo, Spans],
+    order: Sequence[Combo],
+) -> Iterator[ComboSummary]:
+    sessions, timed = collected.by_combo, time_field(one.accepted for one in results.merged.values())
+    for combo in order:
+        if combo in results.merged or combo in sessions or combo in results.counts:
+            found = ComboRecords(
+                as_run(sessions.get(combo, ())),
+                results.merged.get(combo),
+                results.counts.get(combo),
+                size(spare.get(combo, ())),
+                timed,
+                _repeated_starts(results.sides.get(combo)),
+                ends.get(combo),
+            )
+            yield summarize_combo(combo, found, run_over=bool(collected.done))
+
+
+def _compared(
+    collected: Collected, results: Results, ends: Mapping[Combo, Ends], order: Sequence[Combo]
+) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
+    """Success rates, failure kinds and checkpoints; only the rates where the data chose how many episodes there are."""
+    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
+    for (_, environment), side in sides.items():
+        by_environment[environment].append(side)
+    if stopping := stopping_of(collected, results.sides):
+        return compare(by_environment, stopping), (), ()
+    graded = () if how_many(by_environment) > MOST else _graded(collected, results.merged, order)
+    policies = tuple(dict.fromkeys(policy for policy, _ in order))
+    steps = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
+    return compare(by_environment, None, graded), compare_kinds(ends, sides), trends(steps, results.sides)
 
 
 def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:

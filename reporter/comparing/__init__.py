@@ -1,1 +1,1 @@
-"""One policy against another: pairs, families, stopping early, two runs, a canary."""
+"""Comparisons of policies: pairing, tests, claims, early stopping, power, two runs, and the canary."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.reporter.comparing.comparisons import Comparison, comparison_of
-from comborun.reporter.comparing.pairing import meet, merged_of, sides_of, tallies_of
+from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.arms import between_runs
 from comborun.reporter.statistics.difference import holm
@@ -73,9 +73,7 @@ def compare_runs(before: Collected, after: Collected) -> Between:
 
 def _sides(collected: Collected) -> dict[Combo, Side]:
     """Combos with completed episodes."""
-    merged = merged_of(collected)
-    sides = sides_of(collected, merged, tallies_of(collected, merged))
-    return {combo: side for combo, side in sides.items() if side.counts[1]}
+    return {combo: side for combo, side in results_of(collected).sides.items() if side.counts[1]}
 
 
 def _partners(first: dict[Combo, Side], second: dict[Combo, Side]) -> dict[Combo, Combo]:

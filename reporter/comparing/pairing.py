@@ -96,39 +96,39 @@ class Counted:
 Side = Arm | Counted
 
 
-def merged_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> dict[Combo, MergedCombo]:
-    """The records of every combo that leaves one per episode, over the planned episodes that are not `spare`."""
+@dataclass(frozen=True)
+class Results:
+    """What was found of each combo."""
+
+    merged: Mapping[Combo, MergedCombo]
+    """of those that leave a record per episode, over the planned episodes that were needed"""
+    counts: Mapping[Combo, AggregateCounts]
+    """of those without records, which would tell more"""
+    sides: Mapping[Combo, Side]
+    """as far as records or counts tell"""
+
+
+def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> Results:
+    """`spare`: planned episodes that turned out not to be needed."""
     planned = {
         # None where the plan leaves their number to the program.
         combo: minus(episodes_of(one.session for one in histories), spare.get(combo, ())) or None
         for combo, histories in collected.by_combo.items()
         if histories[0].session.unit == "episode" and histories[0].session.results.has_records
     }
-    return {combo.key: combo for combo in merge(collected.records, planned)}
-
-
-def tallies_of(collected: Collected, merged: Mapping[Combo, MergedCombo]) -> dict[Combo, AggregateCounts]:
-    """Of the combos that have no records, which would tell more."""
-    planned = {history.session.name: history.session.count for history in collected.sessions}
-    found = tallies(collected.aggregates, planned)
-    return {combo: tally for combo, tally in found.items() if not (combo in merged and merged[combo].accepted)}
-
-
-def sides_of(
-    collected: Collected, merged: Mapping[Combo, MergedCombo], tallied: Mapping[Combo, AggregateCounts]
-) -> dict[Combo, Side]:
-    """As far as records or counts tell."""
-    planned = {combo: sum(one.session.count for one in found) for combo, found in collected.by_combo.items()}
-    counted = {
-        combo: Counted(combo[0], (one.successes, one.episodes), max(0, planned.get(combo, 0) - one.episodes))
-        for combo, one in tallied.items()
-    }
-    arms: dict[Combo, Side] = {}
+    merged = {combo.key: combo for combo in merge(collected.records, planned)}
+    sessions = {history.session.name: history.session.count for history in collected.sessions}
+    found = tallies(collected.aggregates, sessions)
+    counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
+    sides: dict[Combo, Side] = {}
     like: Arm | None = None
-    for combo, found in merged.items():
-        if combo not in tallied:
-            arms[combo] = like = arm(found, collected.unpaired.get(combo, ""), like)
-    return {**arms, **counted}
+    for combo, records in merged.items():
+        if combo not in counts:
+            sides[combo] = like = arm(records, collected.unpaired.get(combo, ""), like)
+    for combo, one in counts.items():
+        absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
+        sides[combo] = Counted(combo[0], (one.successes, one.episodes), max(0, absent))
+    return Results(merged, counts, sides)
 
 
 def arm(combo: MergedCombo, caution: str = "", like: Arm | None = None) -> Arm:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, merged_of, outcomes, pairs_in_order, sides_of
+from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
@@ -211,7 +211,7 @@ def _is_last(history: SessionHistory, collected: Collected) -> bool:
 def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Stopping:
     """From a run's directory, or from a copy of it. Of a run without such comparisons: nothing."""
     collected = collect_run(directory, unread)
-    found = collected.stop_early and stopping_of(collected, sides_of(collected, merged_of(collected), {}))
+    found = collected.stop_early and stopping_of(collected, results_of(collected).sides)
     if not found:
         return Stopping(StopRule(0.05, 0, ()), ())
     return replace(found, not_needed=not_needed(found, (history.session for history in collected.sessions)))

@@ -1,1 +1,1 @@
-"""What one combo, and all of them, come to: counts, metrics, times, ends."""
+"""Counts, metrics, times and endings of each combo, and the quality of the data."""

@@ -124,7 +124,7 @@ def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> Com
     records = merged.accepted if merged else ()
     counts = _counted(tally, histories) if tally else _count(merged) if merged else None
     wanted = histories[0].session.results.metrics if histories else ()
-    means = _told(tally, wanted) if tally else metrics(records, wanted)
+    means = _reported_means(tally, wanted) if tally else metrics(records, wanted)
     absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else set()
     completeness = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
     contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
@@ -170,7 +170,7 @@ def _counted(tally: AggregateCounts, histories: Sequence[SessionHistory]) -> Cou
     return Counts(planned, tally.episodes, tally.successes, 0, planned - tally.episodes, ())
 
 
-def _told(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
+def _reported_means(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
     """Means as the program tells them; of a spread it says nothing."""
     names = wanted or tuple(tally.metrics)[:LIMIT]
     return tuple(

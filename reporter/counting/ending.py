@@ -94,9 +94,9 @@ def cause_words(end: End) -> str:
 
 def _with_evidence(cause: str, end: End, session: Session) -> str:
     """What is missing where no record could be: a training that ended well and too early."""
-    asked = session.evidence.beside_records
+    evidence = session.evidence.beside_records
     short = end.clean and end.completeness is not Completeness.COMPLETE
-    return f"{cause}, without {asked}" if short and asked and not session.results.has_records else cause
+    return f"{cause}, without {evidence}" if short and evidence and not session.results.has_records else cause
 
 
 def _ending(

@@ -33,7 +33,7 @@ FAILURE_FIELDS = (
 )
 """the plainest first"""
 KINDS = 12
-"""told apart per combo; a program that writes a sentence of its own each time must not fill the report"""
+"""shown per combo; a program that writes a sentence of its own each time must not fill the report"""
 ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
 """characters"""

@@ -48,22 +48,22 @@ class RecordCollector:
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
         """by folder episodes of jobs, and by attempt those that rows don't number: a further file goes on counting"""
-        self._told_apart = False
+        self._settled = False
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
         self.of_videos: tuple[Defect, ...] = ()
 
-    def take(self, path: Path, context: Context, *, asked: bool) -> None:
-        """One file. Whether it was asked for by name decides if it is a fault that it is nothing known."""
+    def take(self, path: Path, context: Context, *, expected: bool) -> None:
+        """One file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
         group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
-        if not asked and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
+        if not expected and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
             return  # any table, any document
-        if asked and not reading.format and not reading.rejects:
+        if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or UNKNOWN, RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
             self._rebuilt[group] += len(reading.records)
@@ -71,7 +71,7 @@ class RecordCollector:
             self.files.append(reading)
 
     def take_names(self, paths: Iterable[Path], context: Context) -> None:
-        """Episodes that are told by the names of files, one group per environment."""
+        """Episodes that are names of files, one group per environment."""
         found = (path.relative_to(self._directory).as_posix() for path in paths if path.exists())
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
@@ -79,7 +79,7 @@ class RecordCollector:
     def settle_combos(self) -> None:
         """In a folder, once all is read: which combo each file is of, and never two runs as one."""
         settle(self.files)
-        self._told_apart = True
+        self._settled = True
 
     def show(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
         """Give each record its video among these: its field `video` says where it lies.
@@ -114,7 +114,7 @@ class RecordCollector:
     def collected(self, name: str) -> Collected:
         """What files say, before anything is known of who wrote them."""
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
-        collisions = () if self._told_apart else _collisions(self.files)
+        collisions = () if self._settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
         unpaired = ((combo, one.unpaired) for one in self.files if one.unpaired for combo in one.combos)
         return Collected(

@@ -60,16 +60,16 @@ def read(stream: BinaryIO, context: Context) -> Reading:
     """What a file says; an empty reading without a format when it is nothing known. The stream is left at its end."""
     reading = Reading(context.path)
     try:
-        asked = _asked(context)
-        file = look(stream, context.path, context.identity, asked)
+        named = _named_format(context)
+        file = look(stream, context.path, context.identity, named)
         reading.format = file.kind or JSONL_ROWS
-        reading.why = "the grid names it" if asked else WHY[reading.format]
+        reading.why = "the grid names it" if named else WHY[reading.format]
         context = _placed(reading.format, context)
         source = file.reader(context.identity, context.path, decoded)
         stream.seek(file.start)
         _fill(reading, context, source, _entries(file.text, stream, source))
     except RefusedError as refused:
-        _refuse(reading, refused, asked=bool(context.rules.format))
+        _refuse(reading, refused, named=bool(context.rules.format))
     stream.seek(0, os.SEEK_END)
     return reading
 
@@ -83,7 +83,8 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
     return reading
 
 
-def _asked(context: Context) -> str:
+def _named_format(context: Context) -> str:
+    """The format that the grid names; empty where it names none."""
     rules = context.rules
     log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
     return LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
@@ -97,12 +98,12 @@ def _placed(kind: str, context: Context) -> Context:
     return context if named else context.named(*paths.combo(context.path))
 
 
-def _refuse(reading: Reading, refused: RefusedError, *, asked: bool) -> None:
+def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """The file as a whole gives nothing. One of no known format is a fault only where the grid names it."""
     if refused.reason == FORMAT and str(refused).startswith("a summary"):
         reading.format, reading.why = SUMMARY, WHY[SUMMARY]
         reading.defect(0, str(refused))
-    elif refused.reason == FORMAT and not asked:
+    elif refused.reason == FORMAT and not named:
         reading.format, reading.why, reading.unknown = "", "", str(refused)
     else:
         reading.reject(0, str(refused), _KINDS.get(refused.reason, RejectKind.UNREADABLE))

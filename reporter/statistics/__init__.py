@@ -1,4 +1,4 @@
-"""The formulas behind the report, one module per family. Pure; numpy and scipy are imported on the first call."""
+"""Statistics: tests, intervals and corrections. Pure; numpy and scipy are imported on the first call."""
 
 from comborun.reporter.statistics.proportion import CONFIDENCE, Proportion, clopper_pearson, proportion
 

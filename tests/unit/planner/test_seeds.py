@@ -17,7 +17,7 @@ from comborun.host.judging import Rules
 from comborun.plan import Plan
 from comborun.planner import lay_out
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.pairing import arm, merged_of
+from comborun.reporter.comparing.pairing import arm, results_of
 from comborun.resources import HostFacts
 from comborun.rules.fields import read_row
 from comborun.script import judging, session_script
@@ -110,6 +110,6 @@ def test_replicates_are_one_arm_and_pairs_need_a_seed_of_every_episode(
         run.sessions.append(session)
         run.attempt(session, "".join(json.dumps(row) + "\n" for row in rows))
     collected = collect_run(run.write())
-    found = {combo: arm(one, collected.unpaired.get(combo, "")) for combo, one in merged_of(collected).items()}
+    found = {combo: arm(one, collected.unpaired.get(combo, "")) for combo, one in results_of(collected).merged.items()}
     assert {combo: len(one.completed) for combo, one in found.items()} == {("a", "x"): 8, ("b", "x"): 8}
     assert bool(found["a", "x"].starts.caution) is not paired
