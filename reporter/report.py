@@ -110,7 +110,7 @@ def render(
     texts = {
         "report.html": page.html({**sections, "sheet": sheet}, drawn),
         "report.md": page.markdown(sections),
-        "report.tex": latex(report.summary),
+        "report.tex": latex(sections["summary"]),
         "final_benchmark_report.json": data.report_json(report.summary, ran),
         SCHEMA_FILE: (page.TEMPLATES / SCHEMA_FILE).read_text("utf-8"),
         "summary.csv": data.summary_csv(report.summary),

@@ -227,7 +227,7 @@ class Comparisons:
         own = [one for one in self.overall if policy in {one.a, one.b}]
         lost = sum(one.better not in {None, policy} for one in own)
         won = sum(one.better == policy for one in own)
-        return (1 + lost, 1 + len(own) - won) if len(own) > 1 else None
+        return (1 + lost, 1 + len(own) - won) if own else None
 
 
 # -- one comparison ---------------------------------------------------------------------------------------------------

@@ -36,8 +36,10 @@ WIDEST, NARROWEST = 1.5, 0.07
 WORDED, NUMBERED = 1.3, 0.2
 """inches from which on a cell holds its interval too, and those from which on it holds a number"""
 FEW_ROWS, MANY_ROWS = 15, 40
-ROW_LABEL, COLUMN_LABEL = 1.6, 1.2
-"""inches"""
+ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 0.85
+"""inches of a label, and of one on two lines"""
+TWO_LINES = 0.3
+"""inches of a cell from which on its label may have two"""
 BELOW = 0.4
 BOLD = TextStyle(bold=True)
 
@@ -68,11 +70,19 @@ class _Map:
     def height(self) -> float:
         if self.worded:
             return 0.52
-        return 0.2 if len(self.rows) <= FEW_ROWS else 0.15 if len(self.rows) <= MANY_ROWS else 0.1
+        return 0.2 if len(self.rows) <= FEW_ROWS else 0.145 if len(self.rows) <= MANY_ROWS else 0.1
 
     @property
     def top(self) -> float:
-        return 0.4 if self.worded else room(self.columns, COLUMN_LABEL, bold=True) + 0.12
+        if self.worded:
+            return 0.4
+        return room([line for name in self.columns for line in self.head(name)], COLUMN_LABEL, bold=True) + 0.12
+
+    def head(self, name: str) -> Sequence[str]:
+        """The lines of a column's label that reads upwards."""
+        if self.width < TWO_LINES:
+            return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
+        return wrap(name, WRAPPED, NORMAL, bold=True)
 
     @property
     def worded(self) -> bool:
@@ -93,7 +103,7 @@ class _Map:
         if not self.numbered:
             return "A colour for each combo's success rate. The tables and summary.csv have the numbers."
         shown = "Successes of completed episodes" if self.counted else "Success rates, rounded to whole per cent"
-        return f"{shown}; a dot marks missing or errored episodes. The tables below have rates and intervals."
+        return f"{shown}; a dot marks missing or errored episodes."
 
 
 def heat_map(summary: Summary) -> Figure | None:
@@ -129,8 +139,9 @@ def _column_heads(panel: Panel, map_: _Map) -> None:
             for above, words in enumerate(reversed(wrap(name, map_.width - 0.1, NORMAL, bold=True))):
                 panel.text((middle, map_.top - 0.1 - 0.13 * above), words, BOLD)
         elif across % step == 0:
-            words = fit(name, COLUMN_LABEL, NORMAL, bold=True)
-            panel.text((middle, map_.top - 0.06), words, TextStyle(align="left", bold=True, upwards=True))
+            for line, words in enumerate(lines := map_.head(name)):
+                place = (middle + 0.13 * (line - (len(lines) - 1) / 2), map_.top - 0.06)
+                panel.text(place, words, TextStyle(align="left", bold=True, upwards=True))
 
 
 def _cell(panel: Panel, map_: _Map, corner: Point, combo: ComboSummary | None) -> None:

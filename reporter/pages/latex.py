@@ -1,4 +1,4 @@
-"""report.tex: the table of success rates for a paper, with booktabs, and the methods below it. Pure."""
+"""report.tex: the tables for a paper, with booktabs, and the methods below them. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun import __version__
+from comborun.reporter.pages import tables
+from comborun.reporter.pages.tables import Strong
 from comborun.reporter.pages.words import methods
 from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.pages.tables import Table
     from comborun.reporter.summary import Axes, ComboSummary, Summary
 
 COUNTED = 3
 """columns from which on k/n has no room"""
+MOST_ROWS = 60
+FITTED = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -42,6 +47,7 @@ _SPECIAL = {
     "–": r"\textendash{}",
     "−": r"$-$",
     "≤": r"$\leq$",
+    "†": r"\textdagger{}",
     "·": r"\textperiodcentered{}",
     "…": r"\ldots{}",
 }
@@ -65,12 +71,30 @@ def _lines(summary: Summary) -> Iterator[str]:
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
         return
+    if len(axes.rows) > MOST_ROWS:
+        yield f"% {len(axes.rows)} rows are too many for a table on paper: summary.csv has the success rates."
+        return
     style = _Style(len(axes.columns))
     kind = "table" if style.narrow else "table*"
     yield from (f"\\begin{{{kind}}}", r"\centering", rf"\{style.size}\setlength{{\tabcolsep}}{{{style.gap}pt}}")
     yield from _table(summary, axes, style)
     yield f"\\caption{{{_caption(summary, style)}}}"
-    yield from (f"\\end{{{kind}}}", "", r"\paragraph{Evaluation.}", escape(methods(summary)))
+    yield f"\\end{{{kind}}}"
+    for table in (tables.graded(summary.comparisons.graded), tables.kinds_compared(summary.kinds)):
+        yield from _compared(table) if table else ()
+    yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
+
+
+def _compared(table: Table) -> Iterator[str]:
+    """Any table, as wide as its paper at most."""
+    yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
+    yield rf"\begin{{tabular}}{{{''.join(side[0] for _, side in table.columns)}}}"
+    yield from (r"\toprule", _row([escape(head) for head, _ in table.columns]), r"\midrule")
+    for row in table.rows:
+        yield _row([rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row])
+    yield from (r"\bottomrule", r"\end{tabular}}")
+    words = " ".join(filter(None, (f"{table.title}.", table.note, table.more)))
+    yield from (rf"\caption{{{escape(words)}}}", r"\end{table*}")
 
 
 @dataclass(frozen=True)

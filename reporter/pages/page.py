@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections import Counter
 from functools import cache
 from hashlib import sha256
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
+from comborun.reporter.pages import tables
+from comborun.reporter.pages.names import shorten_names
 from comborun.reporter.pages.words import methods, sentences
-from comborun.reporter.summary import describe_missing
 from comborun.text import GIB, printable, several
 
 if TYPE_CHECKING:
@@ -29,59 +28,66 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.quality import Quality
     from comborun.reporter.figures.figure import Figure
     from comborun.reporter.figures.panel import Panel
-    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.summary import ComboSummary, Summary
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 FINDINGS_SHOWN = 200
-KINDS_SHOWN = 8
-EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
-GAPS = ("environments missing", "not complete")
-"""heads of what a mean lacks: environments without a completed episode, and those where not all are completed"""
 OPEN_LENGTH = 1500
 """signs of what is not decided: more is folded"""
-OPEN_COMBOS, OPEN_DRAWINGS = 24, 6
+OPEN_COMBOS, OPEN_PANELS = 24, 6
 """tables of more combos, and figures and environments that are more, are folded"""
+MOST_COMBOS = 1000
+"""more have no tables and no figures of their own: the map, and the files for programs"""
 CLAIMS_SHOWN = 10
 LOGS_SHOWN = 50
-COMPARISONS_SHOWN = 40
-"""of an environment, the smallest p first"""
+PROVENANCE_OPEN = 30
+DIFFERENCES = "Differences in percentage points with their 95 % intervals; p by Holm over all of them."
 
-_EPISODES = ("cumulative_success", "time_to_success", "failure_kinds")
+_EPISODES = {
+    "cumulative_success": "Cumulative success",
+    "time_to_success": "Time to success",
+    "failure_kinds": "Failure kinds",
+}
 """figures with a section of their own"""
-_MARKDOWN = re.compile(r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
-"""an underscore inside a word is only an underscore"""
+_OF_COMBOS = ("intervals", *_EPISODES)
+_MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
+"""an interval is no markup, an underscore inside a word is only an underscore"""
 
 
 def page(summary: Summary) -> dict[str, Any]:
     """Everything that a template needs, still as values."""
-    combos = summary.combos
-    kinds = Counter[str]()
-    for combo in combos:
-        kinds.update(dict(combo.failures.counts) if combo.failures else {})
+    summary, long_names = shorten_names(summary)
+    found, combos = summary.comparisons, summary.combos
+    tabled = combos if len(combos) <= MOST_COMBOS else ()
     rated = any(combo.counts for combo in combos)
-    lettered = any(group.letters for group in summary.comparisons.environments)
+    lettered = any(group.letters for group in found.environments)
     return {
         "summary": summary,
+        "long_names": long_names,
         "sentences": sentences(summary),
         # Whether what is not decided is too much to stand open in front of everything else.
         "folded": sum(map(len, summary.claims.left_open)) > OPEN_LENGTH,
         "large": len(combos) > OPEN_COMBOS,
+        "tabled": tabled,
+        "combos": tables.combos(summary, tabled),
+        "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
         "lettered": lettered,
         "rated": rated,
         # Whether completed and planned differ anywhere, so that both must be shown.
         "denominators": any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
-        "columns": 3 + 7 * rated + 3 * summary.planned + lettered,
-        "comparisons": [
-            (group, sorted(group.comparisons, key=attrgetter("p_holm"))[:COMPARISONS_SHOWN])
-            for group in summary.comparisons.environments
+        "width": 3 + 7 * rated + 3 * summary.planned + lettered,
+        "means": tables.means(summary),
+        "environments": [
+            (group, tables.comparisons(group.comparisons, f"Comparisons in {group.environment}"))
+            for group in found.environments
         ],
-        "graded": sorted(summary.comparisons.graded, key=attrgetter("p_holm"))[:COMPARISONS_SHOWN],
-        "kinds_compared": summary.kinds[:COMPARISONS_SHOWN],
-        "metrics": tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics)),
-        "kinds": tuple(kind for kind, _ in kinds.most_common(KINDS_SHOWN)),
+        "comparisons": tables.comparisons(found.all, "Comparisons", DIFFERENCES) if found.all else None,
+        "graded": tables.graded(found.graded),
+        "kinds": tables.kinds_compared(summary.kinds),
+        "failures": tables.failures(tabled),
+        "metrics": tables.metrics(tabled),
         "logs": [combo for combo in combos if combo.ending.log],
-        "failed": [combo for combo in combos if combo.failures and combo.failures.field],
         "tallies": tuple(_tallies(summary.quality)),
         "unshown": max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
         "provenance": tuple(_provenance(summary)),
@@ -91,8 +97,9 @@ def page(summary: Summary) -> dict[str, Any]:
 
 def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
-    figures = {figure.name: figure for figure in drawn}
     summary: Summary = sections["summary"]
+    whole = bool(sections["tabled"])
+    figures = {figure.name: figure for figure in drawn if whole or figure.name not in _OF_COMBOS}
     rated = (
         name for name in summary.environments if any(_rated(one) for one in summary.combos if one.environment == name)
     )
@@ -117,19 +124,19 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Ite
     """Anchor and title of every section, in reading order."""
     every = (
         ("claims", "Claims", sections["comparisons"]),
-        ("means", "Means", sections["summary"].macro_means),
-        ("environments", "Environments", sections["comparisons"]),
+        ("means", "Means", sections["means"]),
+        ("environments", "Environments", sections["environments"]),
         ("trends", "Checkpoints", "trends" in figures),
-        ("graded", "Compared by metrics", sections["graded"]),
+        ("graded", "Metrics compared", sections["graded"]),
         ("combos", "Combos", True),
-        *((name, figures[name].title, True) for name in _EPISODES if name in figures),
-        ("kinds", "Failure kinds compared", sections["kinds_compared"]),
+        *((name, title, name in figures) for name, title in _EPISODES.items()),
+        ("kinds", "Kinds compared", sections["kinds"]),
         ("metrics", "Metrics", sections["metrics"]),
         ("contact", "Failed episodes", sections["sheet"]),
         ("logs", "Logs of failures", sections["logs"]),
-        ("sessions", "Sessions over time", "sessions" in figures),
+        ("sessions", "Sessions", "sessions" in figures),
         ("quality", "Data quality", True),
-        ("method", "Method and provenance", True),
+        ("method", "Method", True),
     )
     return ((anchor, title) for anchor, title, there in every if there)
 
@@ -142,8 +149,6 @@ def markdown(sections: Mapping[str, Any]) -> str:
 def rendered(template: str, **values: object) -> str:
     common = {
         "css": _own("report.css"),
-        "early": EARLY,
-        "gaps": GAPS,
         "nothing_decided": NOTHING_DECIDED,
         "version": __version__,
     }
@@ -176,16 +181,18 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
-    environment.filters.update(means=means, planned=_planned, shortfall=shortfall, tag=_tag, tallies=tallies_of)
+    environment.filters.update(planned=tables.planned, shortfall=tables.shortfall, tag=_tag)
     environment.filters.update(md=escape, printable=printable, width="{:.2%}".format)
     environment.filters.update(several=several, svg=_svg)
+    environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
     environment.globals.update(
         nothing=text.NOTHING,
         findings_shown=FINDINGS_SHOWN,
         claims_shown=CLAIMS_SHOWN,
         told_shown=2 * CLAIMS_SHOWN,
-        open_drawings=OPEN_DRAWINGS,
+        open_panels=OPEN_PANELS,
         logs_shown=LOGS_SHOWN,
+        provenance_open=PROVENANCE_OPEN,
     )
     return environment
 
@@ -195,46 +202,11 @@ def escape(words: str) -> str:
 
     GitHub makes links of bare addresses all the same.
     """
-    shown = _MARKDOWN.sub(r"\\\g<0>", printable(words))
+    shown = _MARKDOWN.sub(lambda found: found[1] or f"\\{found[0]}", printable(words))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 # -- words of tables --------------------------------------------------------------------------------------------------
-
-
-def means(combo: ComboSummary, names: tuple[str, ...]) -> tuple[MetricMean | None, ...]:
-    """The combo's means in the order of `names`."""
-    found = {mean.name: mean for mean in combo.metrics}
-    return tuple(found.get(name) for name in names)
-
-
-def tallies_of(combo: ComboSummary, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Failed episodes of each kind in `names`, then of other kinds, untold and errored ones."""
-    assert combo.failures
-    counts = dict(combo.failures.counts)
-    other = combo.failures.other + sum(count for kind, count in counts.items() if kind not in names)
-    return (*(counts.get(name, 0) for name in names), other, combo.failures.untold, combo.failures.errored)
-
-
-def _planned(combo: ComboSummary) -> str:
-    spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
-    return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
-
-
-def shortfall(combo: ComboSummary) -> str:
-    """The other denominator, and which episodes are missing; empty where every planned episode has a verdict."""
-    counts = combo.counts
-    if counts is None or counts.completed == counts.planned:
-        return ""
-    parts = []
-    if combo.rate_of_planned is not None:
-        parts.append(f"of all {counts.planned} planned: {text.claim(combo.rate_of_planned)}")
-    if counts.missing:
-        parts.append(f"missing: {describe_missing(counts)}")
-    if combo.bounds is not None:
-        low, high = map(text.fraction, combo.bounds)
-        parts.append(f"between {low} and {high} per cent, however the others would have gone")
-    return "; ".join(parts)
 
 
 def _tag(ending: Ending) -> str:

@@ -72,7 +72,7 @@ def test_a_sheet_is_bounded_and_begins_with_one_episode_of_every_combo(tmp_path:
             (tmp_path / f"v{policy}_{index}.mp4").hardlink_to(tmp_path / "v.mp4")
     report_folder(tmp_path, tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text()
-    shown = re.findall(r">(p\d) × e, episode (\d+)</a>", html)
+    shown = re.findall(r">(p\d) × e, episode&nbsp;(\d+)</a>", html)
     assert shown[:6] == [("p0", "0"), ("p1", "0"), ("p2", "0"), ("p3", "0"), ("p4", "0"), ("p0", "1")]
     assert len(shown) == MOST
     assert "52 failed episodes with a video not shown" in html

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
+from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.latex import escape, latex
 from comborun.reporter.summary import summarize
@@ -52,8 +53,12 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
     names = tuple(f"policy_{number}" for number in range(policies))
     run = RunDirectory(tmp_path)
     for policy, environment in product(names, (f"environment_{number}" for number in range(environments))):
-        rows = "".join(row(index, len(environment) % 3 > index % 3 or policy.endswith("1")) for index in range(20))
-        run.attempt(run.session(policy, environment, 20), rows)
+        better = policy.endswith("1")
+        rows = "".join(
+            row(index, better or index % 3 == 0, seed=index, distance_m=index / 3 + better, end_reason=f"fall_{better}")
+            for index in range(20)
+        )
+        run.attempt(run.session(policy, environment, 20, results=ResultRules(compare=("distance_m",))), rows)
     (tmp_path / "report.tex").write_text(latex(summarize(collect_run(run.write())).summary))
     packages = r"\usepackage{booktabs,textcomp,graphicx}"
     paper = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}\input{{report.tex}}\end{{document}}"
@@ -66,8 +71,10 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    (table,) = re.findall(r"table\*?", (tmp_path / "report.tex").read_text())[:1]
-    assert table == ("table" if policies < 3 else "table*")
+    text = (tmp_path / "report.tex").read_text()
+    assert re.findall(r"begin\{(table\*?)\}", text)[0] == ("table" if policies < 3 else "table*")
+    assert ("Compared by metrics" in text) == (policies > 1)
+    assert ("Failure kinds compared" in text) == (policies > 1)
     wide = [
         float(found)
         for found in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt too wide\) in (?:paragraph|alignment)", done.stdout)

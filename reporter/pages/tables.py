@@ -1,0 +1,304 @@
+"""The report's tables as rows of text: the same in HTML, Markdown and LaTeX. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
+
+from comborun.reporter.summary import describe_missing
+from comborun.reporter.text import (
+    NOTHING,
+    claim,
+    duration,
+    fraction,
+    interval,
+    number,
+    of,
+    p_value,
+    points,
+    points_interval,
+    rank,
+    rate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comborun.reporter.comparing.comparisons import Comparison, Tested
+    from comborun.reporter.comparing.graded import Graded
+    from comborun.reporter.comparing.kinds import KindComparison
+    from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+
+T = TypeVar("T")
+
+SHOWN = 40
+"""comparisons of a table, the smallest p first"""
+KINDS_SHOWN = 8
+NAMED = 3
+"""environments in a cell"""
+EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
+
+
+class Strong(str):
+    """The text of a cell that stands out."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: Sequence[tuple[str, str]]
+    """heads with their alignments: `left` for words, `right` for numbers"""
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    total: int = 0
+    """rows, where not all are shown"""
+
+    @property
+    def more(self) -> str:
+        """What is not shown; empty where everything is."""
+        count = len(self.rows)
+        return (
+            f"The {count} with the smallest p of {self.total}; final_benchmark_report.json has all."
+            if count < self.total
+            else ""
+        )
+
+
+def _columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]:
+    """Heads between bars: of words, of numbers, and again of words."""
+    sides = (("left", left), ("right", right), ("left", last))
+    return [(head, side) for side, heads in sides for head in heads.split("|") if head]
+
+
+def _filled(table: Table) -> Table:
+    """Without the columns that say nothing in any row."""
+    kept = [place for place, _ in enumerate(table.columns) if any(row[place] for row in table.rows)]
+    rows = [[row[place] for place in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+
+
+def _smallest(found: Sequence[T]) -> Sequence[T]:
+    """All in their order, or those with the smallest p."""
+    return found if len(found) <= SHOWN else sorted(found, key=attrgetter("p_holm"))[:SHOWN]
+
+
+# -- means over environments ------------------------------------------------------------------------------------------
+
+
+def means(summary: Summary) -> Table | None:
+    found = summary.macro_means
+    if not found:
+        return None
+    ranks = [summary.comparisons.rank(mean.policy) for mean in found]
+    known = any(places and places != (1, len(found)) for places in ranks)
+    early = f" {EARLY}" if any(mean.early for mean in found) else ""
+    return _filled(
+        Table(
+            "Means over environments",
+            _columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
+            [_mean_row(mean, rank(places) if known else "") for mean, places in zip(found, ranks, strict=True)],
+            f"Success rates in per cent, every environment with the same weight.{early}",
+        )
+    )
+
+
+def _mean_row(mean: MacroMean, places: str) -> list[str]:
+    value = NOTHING if mean.mean is None else f"{fraction(mean.mean)}{'†' if mean.early else ''}"
+    counts = (str(mean.environments), str(mean.episodes))
+    return [
+        mean.policy,
+        Strong(value),
+        _per_cent(mean.interval),
+        places,
+        *counts,
+        *map(_some, (mean.missing, mean.partial)),
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
+
+
+def _per_cent(limits: tuple[float, float] | None) -> str:
+    return f"[{fraction(limits[0])}, {fraction(limits[1])}]" if limits else NOTHING
+
+
+# -- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Table:
+    """Of one environment or of all."""
+    several = len({one.environment for one in found}) > 1
+    rows = [
+        [
+            *(
+                one.environment if several else "",
+                one.a,
+                one.b,
+                _strong(points(one.difference), one),
+                points_interval(one.interval),
+            ),
+            *(_p(one, bound=one.bounded), _both(one.rate_a.n, one.rate_b.n), f"{one.test_words}, {one.paired_word}"),
+            _better(one),
+        ]
+        for one in _smallest(found)
+    ]
+    columns = _columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
+    return _filled(Table(title, columns, rows, note, len(found)))
+
+
+def graded(found: Sequence[Graded]) -> Table | None:
+    rows = [
+        [
+            *(one.metric, _over(one.environments), one.a, one.b, _strong(fraction(one.chance), one)),
+            *(_per_cent(one.chance_interval), *map(number, one.middle), _p(one), _both(*one.n), one.test, _better(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "How often a has more of the metric than b, in per cent of the same episodes or, unpaired, of all pairings;"
+        " equal values count half. 50 is no difference. IQM is the interquartile mean. Intervals are 95 % for each"
+        " alone; p adjusted by Holm in the family of the success rates."
+    )
+    columns = _columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
+    return Table("Compared by metrics", columns, rows, note, len(found)) if rows else None
+
+
+def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
+    rows = [
+        [
+            *(kind.kind, one.a, one.b, _strong(points(one.difference), one), points_interval(one.interval)),
+            *(_p(one), _better(one)),
+        ]
+        for kind, one in ((kind, kind.found) for kind in found[:SHOWN])
+    ]
+    note = (
+        "How much more of a's episodes end so than of b's, in percentage points, over all environments; p adjusted by"
+        " Holm over all failure kinds, apart from the success rates."
+    )
+    columns = _columns("kind|a|b", "a − b|95 % interval|p (Holm)", "more")
+    return Table("Failure kinds compared", columns, rows, note, len(found)) if rows else None
+
+
+def _over(environments: Sequence[str]) -> str:
+    return f"all {len(environments)}" if len(environments) > 1 else environments[0]
+
+
+def _strong(text: str, one: Tested) -> str:
+    return Strong(text) if one.decided else text
+
+
+def _better(one: Tested) -> str:
+    return Strong(one.better) if one.better else ""
+
+
+def _p(one: Tested, *, bound: bool = False) -> str:
+    return p_value(one.p_holm, bound=bound).removeprefix("= ")
+
+
+def _both(a: int, b: int) -> str:
+    return str(a) if a == b else f"{a}, {b}"
+
+
+# -- failure kinds and metrics of each combo --------------------------------------------------------------------------
+
+
+def failures(combos: Iterable[ComboSummary]) -> Table | None:
+    """Failed episodes by kind."""
+    failed = [(combo, combo.failures) for combo in combos if combo.failures and combo.failures.field]
+    if not failed:
+        return None
+    totals = Counter[str]()
+    for _, found in failed:
+        totals.update(dict(found.counts))
+    names = [kind for kind, _ in totals.most_common(KINDS_SHOWN)]
+    rows = []
+    for combo, found in failed:
+        counts = dict(found.counts)
+        other = found.other + sum(count for kind, count in counts.items() if kind not in names)
+        cells = (*(counts.get(name, 0) for name in names), other, found.untold, found.errored)
+        rows.append([combo.policy, combo.environment, *map(str, cells)])
+    kinds = [*((name, "right") for name in names), *_columns("", "other kinds|not told|errored")]
+    note = "Episodes, in the words of their records."
+    return _filled(Table("Failed episodes by kind", [*_columns("policy|environment"), *kinds], rows, note))
+
+
+def metrics(combos: Sequence[ComboSummary]) -> Table | None:
+    names = tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics))
+    rows = []
+    for combo in combos:
+        found = {mean.name: mean for mean in combo.metrics}
+        if found:
+            rows.append([combo.policy, combo.environment, *(_metric(found.get(name)) for name in names)])
+    note = (
+        "Means over completed episodes with their 95 % intervals, how many episodes have the metric, and the values"
+        " that 5 and 95 of 100 episodes stay under."
+    )
+    heads = [*_columns("policy|environment"), *((name, "right") for name in names)]
+    return Table("Metrics", heads, rows, note) if names else None
+
+
+def _metric(mean: MetricMean | None) -> str:
+    if mean is None:
+        return NOTHING
+    limits, spread = mean.interval, mean.percentiles
+    words = f"{number(mean.mean)}{f' [{number(limits[0])}, {number(limits[1])}]' if limits else ''} (n = {mean.n})"
+    return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
+
+
+# -- combos -----------------------------------------------------------------------------------------------------------
+
+
+def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
+    """With what is complete, how it ended and how long it took."""
+    note = "" if summary.planned else "Planned is what the records show: no plan says how many there should be."
+    columns = _columns(
+        "environment|policy",
+        "k/n|rate|95 % interval|letters|of planned|planned|completed|errored|missing|attempts|duration",
+        "outcome|cause",
+    )
+    rows = [[combo.environment, combo.policy, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
+    return _filled(Table("Combos", columns, rows, note)) if rows else None
+
+
+def _counted(combo: ComboSummary, summary: Summary) -> list[str]:
+    counts, whole = combo.counts, combo.rate_of_planned
+    if counts is None:
+        return ["", "", "", "", "", planned(combo), "", "", ""]
+    short = whole is not None and counts.completed != counts.planned
+    letters = summary.comparisons.letters_of(*combo.key)
+    rates = [of(combo.rate), rate(combo.rate), interval(combo.rate), letters, claim(whole) if whole and short else ""]
+    return [*rates, planned(combo), str(counts.completed), str(counts.errored), str(counts.missing)]
+
+
+def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
+    end = combo.ending
+    return [str(end.attempts), duration(end.seconds), end.words, end.cause] if summary.planned else [""] * 4
+
+
+def planned(combo: ComboSummary) -> str:
+    spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
+    return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
+
+
+def shortfall(combo: ComboSummary) -> str:
+    """The other denominator, and which episodes are missing; empty where every planned episode has a verdict."""
+    counts = combo.counts
+    if counts is None or counts.completed == counts.planned:
+        return ""
+    parts = []
+    if combo.rate_of_planned is not None:
+        parts.append(f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}")
+    if counts.missing:
+        parts.append(f"missing: {describe_missing(counts)}")
+    if combo.bounds is not None:
+        low, high = map(fraction, combo.bounds)
+        parts.append(f"between {low} and {high} per cent, however the others would have gone")
+    return "; ".join(parts)
