@@ -335,6 +335,41 @@ def test_a_combo_that_failed_shows_the_last_lines_of_its_log(tmp_path: Path) -> 
     assert len(lines) == 12
 
 
+def grid_of(folder: Path, policies: list[str], environments: list[str]) -> Path:
+    """The report's folder of results of two episodes each."""
+    rows = (
+        row(index, index > 0, policy=policy, environment=environment)
+        for policy in policies
+        for environment in environments
+        for index in range(2)
+    )
+    (folder / "rows.jsonl").write_text("".join(rows))
+    report_folder(folder, folder / "out")
+    return folder / "out"
+
+
+def test_long_names_are_shortened_once_and_stay_apart_and_whole_for_programs(tmp_path: Path) -> None:
+    long = ["N" * 20_000 + end for end in "12"]
+    out = grid_of(tmp_path, [*long, "plain"], ["grass", "stairs"])
+    for name in ("report.html", "report.md", "report.tex"):
+        text = (out / name).read_text()
+        assert len(text) < 100_000
+        assert "1 (name 1)" in text
+        assert "2 (name 2)" in text
+    assert document(out)["policies"] == [*long, "plain"]
+
+
+def test_the_page_of_more_than_a_thousand_combos_has_the_map_alone(tmp_path: Path) -> None:
+    names = [f"name{number:02}" for number in range(36)]
+    out = grid_of(tmp_path, names, names)
+    html = (out / "report.html").read_text()
+    assert len(html) < 1_000_000
+    assert 'id="success_rates"' in html
+    for text in (html, (out / "report.md").read_text()):
+        assert "1296 combos are too many for tables here; summary.csv has a row for each" in text
+    assert len((out / "summary.csv").read_text().splitlines()) == 1297
+
+
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
