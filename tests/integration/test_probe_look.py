@@ -46,14 +46,14 @@ def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
     return [(one.index, mib(one.memory_used), mib(one.memory_total), one.utilization_percent) for one in gpus]
 
 
-H100 = "printf '%s\\n' '0, 42188, 81559, 97'"
+H100 = "printf '%s\\n' '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81559, 97'"
 UNKNOWN = (None, None, None)
 
 
 ROWS = {
     "one is lost": ("0,1", f"{H100}; echo 'GPU1: GPU is lost.'; exit 15", [(0, 42188, 81559, 97), (1, *UNKNOWN)]),
     "no driver": ("0,1", "echo 'Driver/library version mismatch'; exit 18", [(0, *UNKNOWN), (1, *UNKNOWN)]),
-    "torn": ("0", "printf '0, 42188, 81'; exit 1", [(0, *UNKNOWN)]),
+    "torn": ("0", "printf '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81'; exit 1", [(0, *UNKNOWN)]),
     "nothing": ("3", "exit 0", [(3, *UNKNOWN)]),
 }
 
@@ -86,14 +86,6 @@ def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None
     box.write("sessions/env_one/attempt-1/log", "")
     assert gpus(box) == []
     assert not calls.exists()
-
-
-def test_a_grant_made_by_hand_is_reason_enough_to_ask(box: Box, tmp_path: Path) -> None:
-    box.plan({"env_one": bash("true")})
-    smi(box, tmp_path / "bin", "exit 1")
-    box.write("sessions/env_one/attempt-1/grant", '{"gpus": "1,2"}\n')
-    box.write("sessions/env_one/attempt-1/log", "")
-    assert gpus(box) == [(1, *UNKNOWN), (2, *UNKNOWN)]
 
 
 def test_memory_and_disk_are_the_machines(box: Box) -> None:
