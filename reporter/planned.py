@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import glob
+from collections import defaultdict
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.attempt import Verdict
 from comborun.errors import UserError
 from comborun.reporter.collect import attempt_number
 from comborun.reporter.collected import SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Defect
-from comborun.rules.episodes import LOG_NAMES, LOGS, suffix_of
+from comborun.rules.episodes import is_log
 from comborun.rules.formats import candidate
-from comborun.text import clean, several
+from comborun.rules.results import Folder, uncounted
+from comborun.rules.tally import tally
+from comborun.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from comborun.attempt import EpisodeRecord
     from comborun.judging import ResultRules
     from comborun.plan import Plan, Session
     from comborun.reporter.collected import Collected
@@ -42,6 +46,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a folder of results")
     collector = RecordCollector(directory)
+    taken: defaultdict[str, list[str]] = defaultdict(list)
     found: list[Defect] = []
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
@@ -50,24 +55,49 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         if name.parts[0] == "report" or not path.stat().st_size:
             continue
         if _takes(rules, name):
+            taken[session.name if session else ""].append(str(name))
             collector.take(path, _context(name, session, rules), expected=True)
         elif len(found) < _UNTAKEN_MOST and candidate(name.name):
-            found += _untaken(path, _context(name, session, replace(rules, format="")))
+            found += _untaken(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
+    found += _misread(directory, taken, plan.sessions, collected.records)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
 
 
-def _untaken(path: Path, context: Context) -> Iterator[Defect]:
-    """A file with episodes that no pattern of the grid takes."""
-    with suppress(OSError), path.open("rb") as stream:
-        reading = read(stream, context)
-        count = len(reading.records) + sum(one.episodes for one in reading.aggregates)
-        if count:
-            taken = f"the pattern takes {', '.join(context.rules.files) or 'the log'}"
-            hint = f'`results: {{files: "**/*{path.suffix}"}}` counts them'
-            yield Defect(context.path, 0, f"{several(count, 'episode')}, but {taken}: {hint}")
+def _untaken(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:
+    """A file with episodes that no pattern of the grid takes, with the line that would count them."""
+    rules = session.results
+    folder = _folder(directory, [str(name)], session, "")
+    own, keys = f"the pattern takes {', '.join(rules.files) or 'the log'}", {"files": f'"**/*{name.suffix}"'}
+    if why := uncounted(folder.read(), folder.identity, (session.first, session.count), keys, own):
+        yield Defect(str(name), 0, why.removeprefix(f"{name}: "))
+
+
+def _misread(
+    directory: Path, taken: Mapping[str, Sequence[str]], sessions: Sequence[Session], records: Iterable[EpisodeRecord]
+) -> Iterator[Defect]:
+    """Why rows of a session don't count, in the words of a host, with the line for `results` that counts them."""
+    held: defaultdict[str, set[int]] = defaultdict(set)
+    for record in records:
+        if record.verdict is not Verdict.ERRORED:
+            held[record.session].add(record.episode)
+    for session in sessions:
+        names, planned = taken.get(session.name), range(session.first, session.first + session.count)
+        if names and not (held[session.name] and held[session.name].issuperset(planned)):
+            folder = _folder(directory, names, session, session.results.format)
+            counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
+            if counts.misread:
+                yield Defect(names[0], 0, counts.why)
+
+
+def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:
+    """These files of a session, as its host would read them."""
+    identity = _context(PurePosixPath(names[0]), session, session.results).identity
+    log = next((name for name in names if is_log(name)), "") if session.results.source == "log" else ""
+    others = [glob.escape(name) for name in names if name != log]
+    return Folder(str(directory), others, identity, kind, log)
 
 
 def _context(name: PurePosixPath, session: Session | None, rules: ResultRules) -> Context:
@@ -106,6 +136,6 @@ def _cleaned(name: str) -> str:
 
 
 def _takes(rules: ResultRules, name: PurePosixPath) -> bool:
-    if rules.source == "log" and (suffix_of(name.name) in LOGS or name.name in LOG_NAMES):
+    if rules.source == "log" and is_log(name.name):
         return True
     return any(fnmatchcase(name.name, PurePosixPath(pattern).name) for pattern in rules.files)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.cli.options import grid_argument, json_option, offers
 from comborun.cli.presets import named_preset
-from comborun.cli.terminal import answer, program, warn
+from comborun.cli.terminal import answer, program, show_why, warn
 from comborun.errors import UserError
 from comborun.grid import preset_starter, schema_text, starter_grid
 from comborun.reference import example_grid, key_reference, pages, shared
-from comborun.text import several
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice
@@ -89,10 +89,22 @@ def check(grid: GridChoice, as_json: bool) -> None:
     \b
     combo check grid.yaml
     """
+    from comborun.reporter.latest import latest_counts
+
     checked = grid.read()
+    latest = latest_counts(checked)
     if as_json:
-        answer({"grid": checked.name, "combos": len(checked.combos), "warnings": [str(w) for w in checked.warnings]})
+        document: dict[str, Any] = {"grid": checked.name, "combos": len(checked.combos)}
+        if latest:
+            session, counts = latest
+            document["latest"] = {"session": session.name, "counted": counts.records, "why": counts.why}
+        answer({**document, "warnings": [str(w) for w in checked.warnings]})
         return
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
     click.echo(f"{checked.name}: {several(len(checked.combos), 'combo')}{found}, no mistakes")
+    if latest:
+        session, counts = latest
+        planned = f" of {session.count}" if session.count else ""
+        click.echo(f"  by it count {counts.records}{planned} of the episodes that {session.name} left last")
+        show_why(harmless(counts.why))

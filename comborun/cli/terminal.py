@@ -36,6 +36,7 @@ _HINTS = {
 _LONG_WORD = re.compile(r"(\S{400})\S+")
 """a path or a name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
+_PROPOSED = re.compile(r": `(results: .*?)` counts them")
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
@@ -192,3 +193,16 @@ def wrapped(sentence: str, lead: str = "") -> str:
     room = max(1, shutil.get_terminal_size().columns - len(lead))
     first, *others = (line.plain.rstrip() for line in Text(sentence).wrap(Console(), room))
     return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
+
+
+def show_why(why: str) -> None:
+    """Why rows don't count. A line that is proposed stands alone and unbroken, to be copied."""
+    proposed = _PROPOSED.search(why)
+    if not proposed:
+        if why:
+            click.echo(wrapped(why, "  "))
+        return
+    click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
+    click.echo(f"    {click.style(proposed[1], bold=True)}")
+    if rest := why[proposed.end() :].lstrip("; "):
+        click.echo(wrapped(rest, "  "))

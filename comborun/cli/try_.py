@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, warn, wrapped
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_why, warn, wrapped
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from comborun.monitor.trying import TryResult
 
 _FILES_SHOWN = 8
-_PROPOSED = re.compile(r": `(results: .*?)` counts them")
 
 
 @click.command("try")
@@ -82,21 +80,9 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     _show_files(tried)
     style = STYLES[end.outcome]
     click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
-    _show_why(harmless(end.counts.why))
+    if not end.counts.why.startswith("it wrote no file"):  # which has been said
+        show_why(harmless(end.counts.why))
     click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
-
-
-def _show_why(why: str) -> None:
-    """A line that is proposed stands alone and unbroken, to be copied."""
-    proposed = _PROPOSED.search(why)
-    if not proposed:
-        if why and not why.startswith("it wrote no file"):  # which has been said
-            click.echo(wrapped(why, "  "))
-        return
-    click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
-    click.echo(f"    {click.style(proposed[1], bold=True)}")
-    if rest := why[proposed.end() :].lstrip("; "):
-        click.echo(wrapped(rest, "  "))
 
 
 def _show_files(tried: TryResult) -> None:

@@ -11,10 +11,10 @@ import os
 import time
 
 from comborun.host import files
-from comborun.host.results import Folder
 from comborun.rules import globs, records, tally, videos
 from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
+from comborun.rules.results import Folder, name_unread, unread
 from comborun.rules.words import Cause, Completeness, failure_of
 
 TYPE_CHECKING = False
@@ -144,6 +144,7 @@ class Watched:
         self.line = LogLine(rules.line) if rules.line else None
         log = os.path.relpath(self.at.log, self.at.output) if rules.source == "log" else ""
         self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
+        self._unread, self._began, self._search_after = "", time.monotonic(), 0.0
 
     def follow(self) -> bool:
         """Take over the rules of a changed grid; return whether there are any."""
@@ -156,10 +157,20 @@ class Watched:
     def look(self) -> Counts:
         """The counts now, also kept in a file for the probe."""
         counts = self.count()
+        if self.rules.files and not self.folder.found:
+            counts.why = self._not_read()
         text = records.render([("state", self.folder.state()), *counts.pairs()])
         if text != self._told and files.write_text(_counts_file(self.at), text):
             self._told = text
         return counts
+
+    def _not_read(self) -> str:
+        """Results that the grid does not read, looked for whenever twice as much time has passed."""
+        now = time.monotonic()
+        if now >= self._search_after:
+            self._search_after = now + max(now - self._began, 1.0)
+            self._unread = unread(self.folder, self.rules.span)
+        return self._unread
 
     def count(self, over: bool = False) -> Counts:
         read = self.folder.read(over)
@@ -228,10 +239,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     """By these rules; nothing is written."""
     watched = Watched(at, rules)
     counted = watched.count(over=True)
-    if not counted.records and rules.files and counted.countable:
-        from comborun.host.unread import unread
-
-        counted.why = "; ".join(filter(None, (unread(at, rules), counted.why)))
+    name_unread(counted, watched.folder, rules.span, at.log)
     return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
 
 

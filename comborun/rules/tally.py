@@ -79,6 +79,11 @@ class Counts:
         """Records without a verdict."""
         return self.records - self.verdicts
 
+    @property
+    def misread(self) -> bool:
+        """Whether the rows seem to mean something else than the grid says: no verdict, or episodes out of the plan."""
+        return bool(self.why and (not self.verdicts or self.refused.get(OUTSIDE)))
+
     def take(self, verdicts: Verdicts) -> None:
         self.records = len(verdicts)
         self.successes = sum(verdict is True for verdict in verdicts.values())
@@ -174,7 +179,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.marks = marked(planned, span)
     counts.countable = bool(files.rows) or not files.foreign
     counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
-    if counts.why and (not counts.verdicts or outside):
+    if counts.misread:
         counts.why += proposed(files, identity, span, verdicts)
     if not counts.countable:
         counts.why = counts.why or ": ".join(files.foreign[0])

@@ -87,10 +87,13 @@ def _canary_findings(collected: Collected) -> Iterator[Finding]:
 
 
 def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Why nothing of a session counts, as its host said when it ended, with the line for `results` that counts it."""
+    """Why rows of a session don't count, as its host said when it ended, with the line for `results` that counts them.
+
+    Not where an attempt counts.
+    """
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
-        if ends and ends[-1].counts.why and not any(end.counts.verdicts for end in ends):
+        if ends and all(end.counts.misread for end in ends):
             where = combo_name(history.session.policy, history.session.environment)
             yield Finding(where, ends[-1].counts.why)
 

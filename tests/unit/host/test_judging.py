@@ -88,6 +88,17 @@ def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path)
     assert judging.counts(at).records == 2  # little has to be read, so it is
 
 
+def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    assert not watched.look().why
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    (Path(at.output) / "r.ndjson").write_text(row(0))
+    assert '`results: {files: "**/*.ndjson"}` counts them' in watched.look().why
+    write(at, row(0))
+    assert not watched.look().why
+
+
 def test_large_results_are_not_read_again_for_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = attempt(tmp_path)
     path = write(at, row(0))

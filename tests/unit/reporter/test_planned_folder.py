@@ -54,3 +54,24 @@ def test_a_file_whose_path_names_no_combo_is_rejected_and_nothing_still_runs(tmp
 def test_an_axis_with_one_name_need_not_be_in_the_path(tmp_path: Path) -> None:
     one = GRID.replace("policies: [flat, rough_2]", "policies: [flat]")
     assert report_of(tmp_path, "stairs/r.jsonl", grid=one).counts.completed == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "file", "line"),
+    [
+        ({"policy": "other", "ep": 0}, "r.jsonl", "policy: ignore"),
+        ({"i": 0}, "r.jsonl", "episode: i"),
+        ({"ep": 1}, "r.jsonl", "episode: {field: ep, from: 1}"),
+        ({"ep": 0, "policy": "other"}, "r.ndjson", 'files: "**/*.ndjson", policy: ignore'),
+    ],
+)
+def test_rows_that_do_not_count_come_with_the_line_of_results_that_counts_them(
+    tmp_path: Path, row: dict[str, object], file: str, line: str
+) -> None:
+    rows = ({key: value + i if isinstance(value, int) else value for key, value in row.items()} for i in range(3))
+    text = "".join(json.dumps({**one, "solved": True}) + "\n" for one in rows)
+    folder = tmp_path / "grass/flat"
+    folder.mkdir(parents=True)
+    (folder / file).write_text(text)
+    findings = " ".join(one.what for one in report_of(tmp_path).quality.findings)
+    assert f"`results: {{{line}}}` counts them" in findings

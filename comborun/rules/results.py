@@ -1,12 +1,17 @@
-"""The result files of an attempt, read as they grow: each byte once, unless a file was written anew."""
+"""Counts the result files of an attempt as they grow, and finds results that the grid does not read.
+
+Each byte is read once, unless a file was written anew.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 
 from comborun.rules import episodes, formats, globs, tally
-from comborun.rules.fields import FORMAT, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.fields import ENVIRONMENT, FORMAT, INDEX, POLICY, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.proposals import advice, propose
 from comborun.rules.readers import WHOLE_MOST
 from comborun.rules.rows import Rows
 
@@ -14,26 +19,47 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, Iterable, Sequence
 
+    from comborun.rules.tally import Counts, Files, Span
+
 _CHUNK = 1 << 20
 _SAME = 64
 """bytes before the place up to which a file was read: if they differ, the file was rewritten"""
 WHOLE_WHILE_RUNNING = 4 << 20
 """bytes of a document that is read again and again while its session runs"""
+_FILES_MOST = 200
+"""that are looked at"""
+_LOG_MOST = 4 << 20
+_NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
+_SCORE = r".*?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d+(?:\.\d+)?)"
+_WORD = r".*?\b(?P<verdict>(?:not? (?:an? )?|un)?(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
+LOG_PATTERNS = (
+    _NUMBER + r".*?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + _SCORE + _WORD,
+    _NUMBER + _WORD,
+    r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + _SCORE,
+)
+"""lines as programs print them for each episode"""
 
 
 class Folder:
     """The output folder of one attempt."""
 
     def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str, log: str = "") -> None:
-        self._directory = directory
-        self._patterns = patterns
-        self._identity = identity
-        self._kind = kind
-        self._log = log
+        self.directory = directory
+        self.patterns = patterns
+        self.identity = identity
+        self.kind = kind
+        self.log = log
         """its path from the directory, where the records are lines of it"""
         self._files: dict[str, _File] = {}
         self.found = 0
         """files that hold something"""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file in it; 0 where it can't be read."""
+        status = _status(f"{self.directory}/{path}")
+        return status.st_size if status else 0
 
     def state(self) -> str:
         """How many files there are, their bytes and the newest change: the same text, the same counts."""
@@ -43,14 +69,9 @@ class Folder:
 
     def _look(self) -> dict[str, os.stat_result]:
         """Paths that hold something, or nothing that could be read, or that say all by their names."""
-        found = {}
-        for path in [*filter(None, [self._log]), *globs.found(self._directory, self._patterns)]:
-            try:
-                found[path] = os.stat(f"{self._directory}/{path}")
-            except OSError:
-                if path != self._log and not _named(path):
-                    found[path] = os.lstat(f"{self._directory}/{path}")
-        return {path: status for path, status in found.items() if status.st_size or _named(path)}
+        paths = [*filter(None, [self.log]), *globs.found(self.directory, self.patterns)]
+        seen = ((path, _status(f"{self.directory}/{path}", path != self.log and not _named(path))) for path in paths)
+        return {path: status for path, status in seen if status and (status.st_size or _named(path))}
 
     def read(self, over: bool = True) -> tally.Files:
         """All that the files say now; a large document is left alone until its session is `over`."""
@@ -59,8 +80,8 @@ class Folder:
         for path, status in looked.items():
             if _named(path):
                 continue
-            kind = episodes.LOG_PATTERN if path == self._log and self._identity.pattern else self._kind
-            file = before.get(path) or _File(self._directory, path, self._identity, kind)
+            kind = episodes.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
+            file = before.get(path) or _File(self.directory, path, self.identity, kind)
             self._files[path] = file
             file.read(status, over)
             if file.refused and (over or file.refused.reason != TORN):
@@ -81,10 +102,18 @@ class Folder:
 
         found = []
         for folder, group in groups(paths).items():
-            rows = Rows(Named(self._identity, folder, group))
+            rows = Rows(Named(self.identity, folder, group))
             rows.finish()
             found.append((folder, rows))
         return found
+
+
+def _status(place: str, link: bool = False) -> os.stat_result | None:
+    """Of a file; of a link that leads nowhere its own where `link` is true. None where there is none to be had."""
+    try:
+        return os.lstat(place) if link and os.path.islink(place) and not os.path.exists(place) else os.stat(place)
+    except OSError:  # it may be gone by now
+        return None
 
 
 def _named(path: str) -> bool:
@@ -182,6 +211,58 @@ def _finished(rows: Rows) -> Rows:
     """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
     rows.finish()
     why = next(iter(rows.refused.items()), None)
-    if why and rows.rows == 1 and not why[1].line:
+    if why and rows.rows == 1 and not why[1].line and why[0] not in (POLICY, ENVIRONMENT, INDEX):
         raise RefusedError(why[0], why[1].text)
     return rows
+
+
+def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
+    """Where no episode counts, say first what was written and is not read; `log` is looked at as well."""
+    if not counts.records and folder.patterns and counts.countable:
+        wrote = any(globs.matching(folder.directory, "**"))
+        nothing = "" if wrote else "it wrote no file below {output_dir}"
+        counts.why = "; ".join(filter(None, (unread(folder, span, log) or nothing, counts.why)))
+
+
+def unread(folder: Folder, span: Span, log: str = "") -> str:
+    """The results that the grid does not read, with the line for `results:` that would; empty where there are none.
+
+    Files come first, then the log.
+    """
+    taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
+    others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
+    own = f"the pattern takes {', '.join(folder.patterns)}"
+    refused = ""
+    for suffix in dict.fromkeys(map(episodes.suffix_of, others)):
+        pattern = f"**/*{suffix}"
+        files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
+        if sentence := uncounted(files, folder.identity, span, {"files": f'"{pattern}"'}, own):
+            return sentence
+        if suffix in (*episodes.LINES, *episodes.DOCUMENTS):
+            refused = refused or next((f"{path}: {one}; {own}" for path, one in files.refused), "")
+    found = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else ""
+    return found or refused
+
+
+def _in_log(folder: Folder, span: Span, log: str) -> str:
+    """The episodes of a log, by the first pattern that finds one in it."""
+    if not 0 < folder.size(log) <= _LOG_MOST:
+        return ""
+    for pattern in LOG_PATTERNS:
+        identity = Identity(folder.identity.policy, folder.identity.environment, pattern=pattern)
+        files = Folder(folder.directory, [], identity, "", log).read()
+        if sentence := uncounted(files, identity, span, {"from": "log", "pattern": f"'{pattern}'"}, "it is not read"):
+            return sentence.replace(log, "the log", 1)
+    return ""
+
+
+def uncounted(files: Files, identity: Identity, span: Span, keys: dict[str, str], but: str) -> str:
+    """That these files hold episodes, if they do by `keys` and what is proposed besides."""
+    counts, samples = tally.tally(files, identity, span, over=True), tally.samples_of(files)
+    seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
+    more = propose(samples, identity, span, seen)
+    if not (more or counts.verdicts):
+        return ""
+    path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
+    noun = "episode" if rows.rows == 1 else "episodes"
+    return f"{path}: {rows.rows} {noun}, but {but}: {advice({**keys, **more}, samples)}"

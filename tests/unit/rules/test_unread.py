@@ -1,27 +1,23 @@
 """What a program wrote that its grid does not read: each proposal of a line for `results:` is one that counts it."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from comborun.host.judging import Rules
-from comborun.host.unread import LOG_PATTERNS, unread
 from comborun.rules.fields import Identity
-from comborun.rules.names import AttemptLayout
 from comborun.rules.patterns import compiled
 from comborun.rules.readers import LogPattern
-
-TOLD = {"policy": "p", "environment": "e", "files": ["**/*.jsonl"], "source": "output"}
+from comborun.rules.results import LOG_PATTERNS, Folder, name_unread, unread
+from comborun.rules.tally import Counts
 
 
 def said(folder, files, log="", count=2):
-    at = AttemptLayout(str(folder))
-    Path(at.output).mkdir()
-    Path(at.log).write_text(log)
+    output = folder / "out"
+    output.mkdir()
+    (folder / "log").write_text(log)
     for name, text in files.items():
-        Path(at.output, name).write_text(text)
-    return unread(at, Rules(TOLD, 0, count))
+        (output / name).write_text(text)
+    return unread(Folder(str(output), ["**/*.jsonl"], Identity("p", "e"), ""), (0, count), f"{folder}/log")
 
 
 def proposed(sentence):
@@ -33,6 +29,7 @@ def proposed(sentence):
     [
         ("r.json", '[{"episode": 0, "success": true}, {"episode": 1, "success": false}]', 'files: "**/*.json"'),
         ("r.json", '{"all": [{"ep": 1, "success": true}, {"ep": 2, "success": false}]}', 'files: "**/*.json"'),
+        ("r.json", '[{"policy": "q", "episode": 0, "success": true}]', 'files: "**/*.json", policy: ignore'),
         ("r.csv", "reward,frames\n0.5,3\n0.25,4\n", 'files: "**/*.csv", episode: line, success: none'),
         ("r.ndjson", '{"episode": 0, "solved": true}\n{"episode": 1, "solved": false}\n', "success: solved"),
     ],
@@ -82,4 +79,6 @@ def test_a_document_that_is_no_result_is_named_with_the_pattern(tmp_path):
 
 
 def test_that_nothing_was_written_is_said(tmp_path):
-    assert said(tmp_path, {}) == "it wrote no file below {output_dir}"
+    counts = Counts()
+    name_unread(counts, Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e"), ""), (0, 2))
+    assert counts.why == "it wrote no file below {output_dir}"
