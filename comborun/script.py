@@ -186,6 +186,7 @@ def judging(session: Session) -> dict[str, Any]:
         "policy_field": results.policy,
         "environment_field": results.environment,
         "pattern": results.pattern,
+        **({"seed_field": results.seed} if results.seed else {}),
         **({"base": str(results.base)} if results.base else {}),
         "format": results.format,
         "source": results.source,

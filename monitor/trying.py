@@ -18,6 +18,7 @@ from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from comborun.attempt import End
     from comborun.grid import Grid
@@ -44,6 +45,9 @@ class TryResult:
     """below its output folder, with their bytes"""
     log: tuple[str, ...]
     """its last lines"""
+    seed: str
+    """the field of its rows that holds a seed and has another name; empty where there is none"""
+    grid: Path
 
     @property
     def seconds(self) -> float | None:
@@ -92,6 +96,7 @@ class TryResult:
             "verdicts": counts.verdicts,
             "why": counts.why,
             "counts": self.counts,
+            "seed": self.seed,
         }
 
 
@@ -138,4 +143,5 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
         setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
     )
     left = program.answer(setup.transport, answer)
-    return TryResult(session, at, attempts[-1].end, tuple(map(tuple, left["files"])), tuple(left["log"].split("\n")))
+    files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
+    return TryResult(session, at, attempts[-1].end, files, log, left["seed"], setup.grid.path)

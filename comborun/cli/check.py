@@ -107,4 +107,4 @@ def check(grid: GridChoice, as_json: bool) -> None:
         session, counts = latest
         planned = f" of {session.count}" if session.count else ""
         click.echo(f"  by it count {counts.records}{planned} of the episodes that {session.name} left last")
-        show_why(harmless(counts.why))
+        show_why(harmless(counts.why), checked.path)

@@ -36,7 +36,7 @@ _HINTS = {
 _LONG_WORD = re.compile(r"(\S{400})\S+")
 """a path or a name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
-_PROPOSED = re.compile(r": `(results: .*?)` counts them")
+_PROPOSED = re.compile(r": `results: (.*?)` counts them")
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
@@ -195,14 +195,21 @@ def wrapped(sentence: str, lead: str = "") -> str:
     return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
 
 
-def show_why(why: str) -> None:
-    """Why rows don't count. A line that is proposed stands alone and unbroken, to be copied."""
+def show_why(why: str, grid: Path) -> None:
+    """Why rows don't count by a grid. The line that counts them stands alone and unbroken, to be copied."""
     proposed = _PROPOSED.search(why)
     if not proposed:
         if why:
             click.echo(wrapped(why, "  "))
         return
     click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
-    click.echo(f"    {click.style(proposed[1], bold=True)}")
+    show_line(proposed[1], grid)
     if rest := why[proposed.end() :].lstrip("; "):
         click.echo(wrapped(rest, "  "))
+
+
+def show_line(keys: str, grid: Path) -> None:
+    """The line `results: {...}` of a grid with these keys, to be copied."""
+    from comborun.grid.results import results_line
+
+    click.echo(f"    {click.style(results_line(grid, keys), bold=True)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_why, warn, wrapped
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show_why, warn, wrapped
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
@@ -81,7 +81,10 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     style = STYLES[end.outcome]
     click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
     if not end.counts.why.startswith("it wrote no file"):  # which has been said
-        show_why(harmless(end.counts.why))
+        show_why(harmless(end.counts.why), tried.grid)
+    if tried.seed and tried.counts:
+        click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
+        show_line(f"{{seed: {tried.seed}}}", tried.grid)
     click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
 
 

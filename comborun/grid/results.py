@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import model_validator
+from ruamel.yaml import YAML
 
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Axis, Combo, some
@@ -36,6 +38,8 @@ from comborun.rules.fields import number
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from comborun.grid.draft import Draft
 
 _ORIGINS = (-1, 0, 1)
@@ -166,6 +170,22 @@ class ResultKeys(Keys):
     @property
     def rules(self) -> ResultRules:
         return ResultRules(**vars(self))
+
+
+def results_line(path: Path, keys: str) -> str:
+    """`results: {...}` of a grid file with these keys, written as in it, beside or in place of its own."""
+    yaml = YAML(typ="safe", pure=True)
+    own, new = yaml.load(path.read_text("utf-8")).get("results"), yaml.load(keys)
+    kept = dict(own) if isinstance(own, dict) else {}
+    if "from" in new:
+        kept.pop("files", None)
+    if not kept.keys() - new.keys():
+        return f"results: {keys}"
+    yaml.default_flow_style = True
+    yaml.width, yaml.sort_base_mapping_type_on_output = 10_000, False  # type: ignore[assignment]  # declared as None
+    text = io.StringIO()
+    yaml.dump({"results": {**kept, **new}}, text)
+    return text.getvalue().strip().removeprefix("{").removesuffix("}")
 
 
 def rules_of(combo: Combo) -> ResultRules:

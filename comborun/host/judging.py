@@ -14,6 +14,7 @@ from comborun.host import files
 from comborun.rules import globs, records, tally, videos
 from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
+from comborun.rules.proposals import seed
 from comborun.rules.results import Folder, name_unread, unread
 from comborun.rules.words import Cause, Completeness, failure_of
 
@@ -52,7 +53,7 @@ class Rules:
         self.source = str(fields.get("source", ""))
         """`log`: that is where the results are"""
         self.ranged = _true(fields.get("ranged"))
-        self.pattern = str(fields.get("pattern", ""))
+        self.pattern, self.seed_field = (str(fields.get(key, "")) for key in ("pattern", "seed_field"))
         self.base = records.integer(fields, "base") or 0
         self.records = bool(self.files or self.source == "log") and _true(fields.get("records", True))
         self.results = _true(fields.get("results"))
@@ -73,7 +74,7 @@ class Rules:
     @property
     def identity(self) -> Identity:
         more = {f"{key}_field": getattr(self, f"{key}_field") for key in _NAMES}
-        more.update(pattern=self.pattern, base=str(self.base))
+        more.update(pattern=self.pattern, base=str(self.base), seed=self.seed_field)
         return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property
@@ -241,6 +242,13 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     counted = watched.count(over=True)
     name_unread(counted, watched.folder, rules.span, at.log)
     return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
+
+
+def seed_keys(at: AttemptLayout) -> dict[str, str]:
+    """For `results`: the field that holds the seed of an episode, where its rows count and have one of another name."""
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    samples = tally.samples_of(watched.folder.read())
+    return seed(samples, watched.rules.identity) if samples else {}
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> str:

@@ -13,9 +13,10 @@ import re
 import sys
 from itertools import islice
 
-from comborun.host import files, refusal
+from comborun.host import files, judging, refusal
 from comborun.host.incoming import answered
 from comborun.rules import globs
+from comborun.rules.names import AttemptLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,13 +85,14 @@ def start(log: str, lines: str) -> int:
 
 
 def left(attempt: str, lines: str) -> dict[str, Any]:
-    """What an attempt has left: the end of its log, and its files with their bytes."""
+    """What an attempt has left: the end of its log, its files with their bytes, and how its rows call the seed."""
     log, output = f"{attempt}/log", f"{attempt}/out"
     with open(log, "rb") as file:
         file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
         text = file.read(_BLOCK).decode("utf-8", "replace")
     found = islice(globs.matching(output, "**"), _FILES_MOST)
-    return {"log": text, "files": [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]}
+    sizes = [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]
+    return {"log": text, "files": sizes, "seed": judging.seed_keys(AttemptLayout(attempt)).get("seed", "")}
 
 
 def _read(words: list[str]) -> int:

@@ -54,6 +54,8 @@ VERDICTS = (
     *("completed", "passed", "goal_reached", "goal_achieved", "reached_goal", "task_completed", "done_success"),
 )
 """how they call its verdict"""
+SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
+"""how they call what it started from"""
 _SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _DEPTH = 4
 _FIELDS_MOST = 200
@@ -74,7 +76,19 @@ def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterab
             best, most = keys, worth
     if best and not most[2]:
         return {}  # rows that say nothing of how an episode went: a log, perhaps
-    return best or _shifted(identity, span, sorted(seen))
+    best = best or _shifted(identity, span, sorted(seen))
+    return {**best, **seed(samples, identity)} if best else best
+
+
+def seed(samples: Sequence[Row], identity: Identity) -> Keys:
+    """The field with the seed of an episode, where it has another name and each row another value."""
+    if identity.seed.word or any(identity.seed.find(row) is not MISSING for row in samples):
+        return {}
+    for name in _names(samples, SEEDS):
+        values = [whole(row.get(name)) for row in samples]
+        if None not in values and len(set(values)) == len(values):
+            return {"seed": name}
+    return {}
 
 
 def advice(keys: Keys, samples: Sequence[Row]) -> str:

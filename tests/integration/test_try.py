@@ -66,6 +66,21 @@ def test_a_file_that_the_pattern_does_not_take_comes_with_the_line_that_takes_it
     assert desk.combo("try", mended).returncode == 0
 
 
+def test_a_line_that_is_proposed_keeps_what_the_grid_says_already(desk: Desk) -> None:
+    results = '{files: "**/*.csv", metrics: [success]}'
+    (desk.home / "table.py").write_text(
+        "import sys; open(sys.argv[1] + '/r.csv', 'w').write('i,is_success\\n0,true\\n')"
+    )
+    command = f"{sys.executable} {shlex.quote(str(desk.home / 'table.py'))} {{output_dir}} {{episodes}}"
+    said = desk.combo("try", desk.grid(command=command, results=results)).stdout
+    assert "\n    results: {files: '**/*.csv', metrics: [success], episode: i, success: is_success}\n" in said
+
+
+def test_a_seed_of_another_name_is_named_where_the_rows_count(desk: Desk) -> None:
+    said = desk.combo("try", desk.grid(command=program(desk, rows='{"env_seed": 107}'))).stdout
+    assert "\n    results: {seed: env_seed}\n" in said
+
+
 def test_a_program_that_cannot_be_told_to_do_fewer_does_all_and_one_that_writes_nothing_is_told_of(desk: Desk) -> None:
     assert desk.json("try", desk.grid(command=program(desk, count="4")))["counted"] == 4
 
