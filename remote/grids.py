@@ -42,6 +42,9 @@ _OPEN = set("{}$`*?;|&<>()")
 """a word with one of these is known on the host only, when the session starts"""
 _PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
+_CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
+_NAMES_ENVIRONMENT, _TAKES_VALUE = ("-n", "--name", "-p", "--prefix"), ("--cwd", "-a", "--attach", "-e", "--env")
+"""options of `conda run` with a value"""
 
 
 def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
@@ -127,11 +130,15 @@ def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings = combo.settings
     folder = folder_of(settings, grid, local=local)
     inside = settings.container is not None  # its program and files are in an image
+    environments = [] if inside else _CONDA.findall(settings.setup)
     words = [] if inside else _words(settings.command, combo)
+    if _CONDA_RUN.fullmatch(" ".join(words[:2])):
+        named, words = _run_by_conda(words[2:])
+        environments += filter(_known, named)
     return {
         "folder": "" if inside or _shipped(folder or "", grid) else folder or "",
         "setup": settings.setup,
-        "conda": [] if inside else _CONDA.findall(settings.setup),
+        "conda": environments,
         "program": words[0] if words and _known(words[0]) and not _shipped(words[0], grid, folder) else "",
         "files": [path for path in dict.fromkeys(_files(words, combo)) if not _shipped(path, grid, folder)],
     }
@@ -156,6 +163,18 @@ def _words(command: str, combo: Combo) -> list[str]:
         return [_PLACEHOLDER.sub(value, word) for word in shlex.split(command)]
     except ValueError:
         return []
+
+
+def _run_by_conda(words: list[str]) -> tuple[list[str], list[str]]:
+    """The environment that `conda run` is told, if any, and the command that it runs."""
+    named: list[str] = []
+    while words and words[0].startswith("-"):
+        option, separate, value = words[0].partition("=")
+        takes = not separate and option in (*_NAMES_ENVIRONMENT, *_TAKES_VALUE)
+        if option in _NAMES_ENVIRONMENT:
+            named += words[1:2] if takes else [value]
+        words = words[2 if takes else 1 :]
+    return named, words
 
 
 def _known(word: str) -> bool:

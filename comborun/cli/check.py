@@ -84,7 +84,7 @@ def schema() -> None:
 @grid_argument
 @json_option
 def check(grid: GridChoice, as_json: bool) -> None:
-    """Find every mistake in a grid file at once.
+    """Find every mistake in a grid file at once, and count by it what its last try or run here has left.
 
     \b
     combo check grid.yaml

@@ -87,7 +87,8 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
             yield f"file: {path} is relative; set `workdir` to its folder on the host, or `sync` it there"
         elif not os.path.exists(place):
             yield f"file: there is no {path}{_close(place)}"
-    environments = list(_conda_environments(combo["setup"]))
+    given = (os.path.join(folder, home(name)) for name in combo["conda"] if "/" in name)
+    environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
     for name in combo["conda"]:
         if not any(os.path.basename(one) == name or one == home(name) for one in environments):
             yield _no_environment(name, environments)
@@ -131,7 +132,7 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
     if not program or not windows or not all(map(_HARMLESS.fullmatch, setup.splitlines())):
         return ""
     places = [os.path.dirname(home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
-    places += [f"{one}/bin" for one in environments if os.path.basename(one) in combo["conda"]]
+    places += [f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(home, combo["conda"]))]
     if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
         return ""
     other = "; python3 is there" if program == "python" and shutil.which("python3") else ""
