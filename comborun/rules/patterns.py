@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 
 TYPE_CHECKING = False
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 4096
 """characters of a line that are looked at"""
+LONGEST_RECORD = 1024
+"""the same for a line that is a record: its pattern has several repeats, and each may begin and end anywhere"""
+_SLOW_S, _TRIED_S = 5.0, 0.02
+"""CPU seconds for such a line that are too many, and at which a trial with shorter ones ends"""
 _REPEATS, _MANY = {"MAX_REPEAT", "MIN_REPEAT"}, 20
 _POSIX = re.compile(r"\[:\^?(\w+):\]")
 _CLASSES = {
@@ -66,7 +71,34 @@ def unhurried(text: str) -> str:
     if explodes(text):
         hint = "put something that must be there between the repeats, as in (a+,)+"
         raise PatternError(f"`{text}` repeats what repeats already: a line that almost matches may take for ever", hint)
+    seconds = _slowest(re.compile(text), text)
+    if seconds > _SLOW_S:
+        hint = "leave out .* where it begins, and limit its repeats: \\d{1,9} for \\d+, [^,]* for .*"
+        raise PatternError(f"`{text}` takes {seconds:.0f} s for a long line that almost matches", hint)
     return text
+
+
+def _slowest(pattern: Pattern[str], text: str) -> float:
+    """CPU seconds for the slowest of some lines of LONGEST_RECORD characters, reckoned from shorter ones."""
+    words = re.findall(r"[A-Za-z]{2,}[ :=]*", re.sub(r"\(\?P<\w+>|\\.", "", text))
+    starts = [words[:count] for count in range(len(words) + 1)]
+    fillers = dict.fromkeys(["1", "a", " ", "1a ", *(f"1{mark}" for mark in re.findall(r"[,:;/|=-]", text))])
+    return max(_reckoned(pattern, start, filler) for start in starts for filler in fillers)
+
+
+def _reckoned(pattern: Pattern[str], words: list[str], filler: str) -> float:
+    before = spent = 1e-6
+    size = 8
+    while size < LONGEST_RECORD and spent < _TRIED_S:
+        size, before = 2 * size, spent
+        piece = filler * (1 + size // (len(filler) * (len(words) + 1)))
+        began = time.process_time()
+        pattern.search(piece.join(["", *words, ""])[:size])
+        spent = max(time.process_time() - began, 1e-6)
+    growth = min(spent / before, 64.0) if spent >= _TRIED_S else 1.0
+    while size < LONGEST_RECORD:
+        size, spent = 2 * size, spent * growth
+    return spent
 
 
 def explodes(text: str) -> bool:

@@ -23,7 +23,7 @@ from comborun.rules.episodes import (
     rebuild,
 )
 from comborun.rules.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
-from comborun.rules.patterns import LONGEST_LINE
+from comborun.rules.patterns import LONGEST_RECORD
 from comborun.rules.proposals import is_verdict
 
 TYPE_CHECKING = False
@@ -385,7 +385,7 @@ class LogPattern(LogLines):
         return super().take(line, whole=whole) if whole else iter(())  # a pattern may match a part of a line
 
     def hear(self, text: str) -> Iterator[Entry]:
-        found = self._pattern.search(text[:LONGEST_LINE])
+        found = self._pattern.search(text[:LONGEST_RECORD])
         if found:
             yield self.row(self._row(found.groupdict()), "", None if "episode" in found.re.groupindex else self._count)
             self._count += 1

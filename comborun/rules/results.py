@@ -30,16 +30,19 @@ _FILES_MOST = 200
 """that are looked at"""
 _LOG_MOST = 4 << 20
 _NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
-_SCORE = r".*?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d+(?:\.\d+)?)"
-_WORD = r".*?\b(?P<verdict>(?:not? (?:an? )?|un)?(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
+_SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
+_WORD = (
+    r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
+    r"(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
+)
 LOG_PATTERNS = (
-    _NUMBER + r".*?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + r".{0,200}?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
     _NUMBER + _SCORE + _WORD,
     _NUMBER + _WORD,
     r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
     _NUMBER + _SCORE,
 )
-"""lines as programs print them for each episode"""
+"""lines as programs print them for each episode; repeats are bounded, since a log may hold anything"""
 
 
 class Folder:

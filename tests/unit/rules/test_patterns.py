@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
-from comborun.rules.patterns import PatternError, compiled, explodes, matches, unhurried
+from comborun.rules.patterns import LONGEST_RECORD, PatternError, compiled, explodes, matches, unhurried
+from comborun.rules.results import LOG_PATTERNS
 
 
 @pytest.mark.parametrize("text", ["Saved to .*/summary", r"\d+ episodes", "(a|b){2,5}", r"[][a-z]+x", "x+?y"])
@@ -47,3 +51,20 @@ def test_a_repeat_of_a_repeat_may_take_for_ever(text: str) -> None:
 @pytest.mark.parametrize("text", [r"(\w+ )+done", r"(\d+\.)+\d+", "(a|b){2,5}", "x+?y", "(abc)+", r"\[ *(\d+)/(\d+)\]"])
 def test_repeats_with_something_between_them_do_not(text: str) -> None:
     assert not explodes(text)
+
+
+@pytest.mark.parametrize(
+    "text", [r"(\w+).*(\d+).*(\w+) end", r".*episode.*(\d+).*(success|fail).*", "(.*),(.*),(.*),(.*)x"]
+)
+def test_a_pattern_of_many_repeats_that_a_long_line_would_keep_busy_is_refused(text: str) -> None:
+    with pytest.raises(PatternError, match="for a long line that almost matches"):
+        unhurried(text)
+
+
+@pytest.mark.parametrize("text", [*LOG_PATTERNS, r"episode.*(\d+).*(success|fail)", r"([^,]*),([^,]*),(\d+)$"])
+def test_a_pattern_as_people_write_them_is_fast_whatever_stands_in_a_line(text: str) -> None:
+    assert unhurried(text) == text
+    began = time.process_time()
+    for line in ("episode " + "1" * 4000, "episode 1 return " * 300, "1," * 2000, "success" + " " * 4000):
+        re.search(text, line[:LONGEST_RECORD])
+    assert time.process_time() - began < 5
