@@ -69,7 +69,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         (
             "command: conda run -n {policy.ckpt} python7 ~/project/eval.py\n",
             "other",
-            ["program: no python7 on the PATH"],
+            ["program: python7 is not on the PATH"],
         ),
         (
             "command: conda run --cwd /tmp --name isac sh -c true\n",
