@@ -41,8 +41,8 @@ class CanaryCombo:
     """episodes whose initial state or first image has another hash"""
     seeds: tuple[int, ...]
     """episodes with another seed: of them the rest says nothing"""
-    starts_compared: int | None = None
-    """episodes with a hash of their start in both; None where an older version did not count them"""
+    starts_compared: int
+    """episodes with a hash of their start in both"""
 
     @property
     def differs(self) -> bool:
@@ -62,7 +62,7 @@ class CanaryCombo:
     @property
     def _unseen(self) -> str:
         """Of how many the starts could be compared, where that is not all of them."""
-        if self.starts_compared in {None, self.compared}:
+        if self.starts_compared == self.compared:
             return ""
         return f" (starts compared in {self.starts_compared or 'none'} of them)"
 

@@ -51,11 +51,6 @@ def test_the_rate_lies_between_all_untold_episodes_failing_and_all_succeeding(ru
     assert combo.retried == 0
 
 
-def test_where_nothing_is_missing_the_bounds_are_the_rate(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs", count=4), "".join(row(index, index > 0) for index in range(4)))
-    assert only(run).bounds == (0.75, 0.75)
-
-
 def test_where_nothing_completed_there_are_no_bounds(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs"), row(0, None))
     combo = only(run)
@@ -201,20 +196,3 @@ def test_one_environment_has_no_mean_and_training_none_either(run: RunDirectory)
     run.attempt(run.session("flat", "grass", unit="step", count=9))
     run.attempt(run.session("train", "grass", unit="step", count=9))
     assert summary_of(run).macro_means == ()
-
-
-def test_policies_of_a_run_are_compared_where_their_seeds_are_the_same(run: RunDirectory) -> None:
-    for policy in ("flat", "rough"):
-        rows = "".join(row(index, policy == "rough", seed=1000 + index) for index in range(10))
-        run.attempt(run.session(policy, "stairs"), rows)
-    summary = summary_of(run)
-    ((comparison,),) = [group.comparisons for group in summary.comparisons.environments]
-    assert (comparison.paired, comparison.p, comparison.difference) == (True, 2 / 2**10, -1.0)
-    assert len(summary.claims.decided) == 1
-
-
-def test_the_same_records_give_the_same_numbers(run: RunDirectory) -> None:
-    rows = "".join(row(index, index % 3 == 0, distance_m=index / 7) for index in range(10))
-    for environment in ("stairs", "grass"):
-        run.attempt(run.session("flat", environment), rows)
-    assert summary_of(run) == summary_of(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from monitor_stage import a_plan, a_session
@@ -59,18 +58,6 @@ def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
     assert (found.starts, found.starts_compared) == ((1,), 2)
     other = compared([record(0, extra={"init_hash": "a", "first_frame_hash": "x"})], alone)
     assert other.starts == (), "the first image may be drawn otherwise where the state is the same"
-
-
-def test_a_canary_of_an_older_version_says_nothing_of_how_many_starts_there_were() -> None:
-    entry = json.loads(compare_canary("canary-1", [record(0)], [record(0)]).to_json())
-    del entry["combos"][0]["starts_compared"]
-    (combo,) = Canary.from_json(json.dumps(entry)).combos
-    assert combo.words == "1 episode run alone once more: all went the same"
-
-
-def test_one_episode_is_told_as_one() -> None:
-    told = "1 episode run alone once more: all went the same (starts compared in none of them)"
-    assert compared([record(0)], [record(0)]).words == told
 
 
 def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:

@@ -15,9 +15,6 @@ from scipy.stats import binomtest
 
 from comborun.judging import ResultRules
 from comborun.reporter import report_run
-from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.between import compare_runs
-from comborun.reporter.pages.between import render_between
 from comborun.reporter.pages.data import limits, scaled, significant
 from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_value, unbroken
@@ -40,17 +37,6 @@ def test_a_p_that_is_tiny_is_told_with_its_digits(tmp_path: Path) -> None:
     expected = binomtest(60, 60).pvalue
     assert (found["p"], found["p_holm"]) == (pytest.approx(expected, rel=1e-9, abs=0),) * 2
     assert unbroken("p < 0.0001") in (tmp_path / "report/report.html").read_text().replace("&lt;", "<")
-
-
-def test_of_two_runs_it_is_told_likewise(tmp_path: Path) -> None:
-    before, after = RunDirectory(tmp_path / "a"), RunDirectory(tmp_path / "b")
-    for made, name, success in ((before, "first", False), (after, "second", True)):
-        rows = "".join(row(i, success, seed=1000 + i) for i in range(60))
-        made.attempt(made.session("flat", "stairs", 60), rows)
-        made.write(run=name)
-    files = render_between(compare_runs(collect_run(tmp_path / "a"), collect_run(tmp_path / "b")))
-    (found,) = json.loads(files["comparison.json"])["comparisons"]
-    assert found["p"] == found["p_holm"] == pytest.approx(binomtest(60, 60).pvalue, rel=1e-9, abs=0)
 
 
 def test_the_limits_of_a_small_metric_are_not_0(tmp_path: Path) -> None:

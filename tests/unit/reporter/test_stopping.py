@@ -72,27 +72,6 @@ def test_neither_the_order_of_arrival_nor_the_number_of_sessions_nor_the_looks_c
     assert stand(arriving) == final
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 500), st.integers(0, N_MAX))
-def test_what_runs_after_a_decision_changes_nothing(seed: int, kept: int) -> None:
-    records = drawn(seed)
-    final = stand(records)
-    if final.final:
-        before = [one for one in records if one.episode < final.pairs]
-        later = [replace(one, verdict=Verdict.FAILURE) for one in records if one.episode >= max(kept, final.pairs)]
-        assert stand(before) == stand([*before, *later]) == final
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 500))
-def test_the_other_order_of_the_policies_flips_the_signs_and_nothing_else(seed: int) -> None:
-    records = drawn(seed, 0.7, 0.5)
-    arms = {("good", "stairs"): _side(records, "good"), ("poor", "stairs"): _side(records, "poor")}
-    (one,) = standings(RULE, arms)
-    (other,) = standings(replace(RULE, comparisons=(replace(PLANNED, a="poor", b="good"),)), arms)
-    assert (other.winner, other.pairs) == (one.winner, one.pairs)
-
-
 def _side(records: list[EpisodeRecord], policy: str) -> Arm:
     (combo,) = merge([one for one in records if one.policy == policy], {})
     return arm(combo)

@@ -41,19 +41,6 @@ def test_the_budget_is_spent_where_there_is_something_to_spend_it_on() -> None:
     assert 0.075 < claimed / len(walks) <= 0.1
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("joint", ["independent", "comonotone", "antithetic"])
-def test_equal_policies_are_seldom_told_apart_whatever_joins_their_episodes(p: float, joint: str) -> None:
-    rng = random.Random(f"{p}{joint}")
-    runs, alpha, claims = 1200, 0.05, 0
-    for _ in range(runs):
-        first = [rng.random() for _ in range(60)]
-        second = {"independent": [rng.random() for _ in first], "comonotone": first}.get(joint, [1 - u for u in first])
-        outcomes = [(u < p) - (v < p) for u, v in zip(first, second, strict=True)]
-        claims += decide(outcomes, 60, alpha).winner == 1
-    assert claims / runs <= alpha + 3 * (alpha * (1 - alpha) / runs) ** 0.5
-
-
 @pytest.mark.parametrize(
     ("p", "q", "alpha", "mean_pairs", "power"),
     [
