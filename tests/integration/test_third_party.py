@@ -64,9 +64,8 @@ def at_home(desk: Desk, example: str, variable: str) -> Path:
     here = Path(sys.prefix, "bin/activate").exists() and example != "gym" and importlib.util.find_spec(example)
     installed = os.environ.get(variable) or (sys.prefix if here else "")
     if not installed:
-        pytest.skip(
-            f"{example} is not installed here, and {variable} names no environment with it: see examples/third_party/{example}/README.md"
-        )
+        where = f"see examples/third_party/{example}/README.md"
+        pytest.skip(f"{example} is not installed here, and {variable} names no environment with it: {where}")
     if not (desk.home / example).exists():
         (desk.home / example).symlink_to(Path(installed).resolve())
     return Path(shutil.copytree(EXAMPLES / example, desk.home / f"{example} example", dirs_exist_ok=True))
