@@ -23,13 +23,14 @@ from comborun.monitor.wording import clock
 from comborun.remote.control import send_decisions
 from comborun.remote.runs import copy_of
 from comborun.remote.transport import LOCAL
-from comborun.rules.words import Life, Outcome
+from comborun.rules.results import WROTE_NOTHING
+from comborun.rules.words import Failure, Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.monitor.status import Link, RunStatus
+    from comborun.monitor.status import Link, RunStatus, SessionStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
 
 _MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
@@ -111,9 +112,15 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         show_report(summary, folder)
         for line in differing:
             click.echo(f"! {harmless(line)}; the report says why", err=True)
-        if ended.uncounted:
+        if any(_unread(session) for session in ended.sessions):
             click.echo(_MEND, err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
+
+
+def _unread(session: SessionStatus) -> bool:
+    """Whether it wrote files that the grid does not read, and did not fail by itself."""
+    wrote = session.uncounted and not session.uncounted.startswith(WROTE_NOTHING)
+    return bool(wrote) and session.failure is not Failure.ERROR
 
 
 def _show_lost_link(link: Link) -> None:

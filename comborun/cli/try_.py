@@ -14,6 +14,7 @@ from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
 from comborun.rules.fields import NO_VERDICTS
+from comborun.rules.results import WROTE_NOTHING
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     _show_files(tried)
     style = STYLES[end.outcome]
     click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
-    if not end.counts.why.startswith("it wrote no file"):  # which has been said
+    if not end.counts.why.startswith(WROTE_NOTHING):  # which has been said
         show_why(harmless(end.counts.why), tried.grid)
     if tried.seed and tried.counts:
         click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")

@@ -44,6 +44,9 @@ LOG_PATTERNS = (
 )
 """lines as programs print them for each episode; repeats are bounded, since a log may hold anything"""
 
+WROTE_NOTHING = "it wrote no file below {output_dir}"
+"""why nothing counts of a session without files"""
+
 
 class Folder:
     """The output folder of one attempt."""
@@ -223,7 +226,7 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
     """Where no episode counts, say first what was written and is not read; `log` is looked at as well."""
     if not counts.records and folder.patterns and counts.countable:
         wrote = any(globs.matching(folder.directory, "**"))
-        nothing = "" if wrote else "it wrote no file below {output_dir}"
+        nothing = "" if wrote else WROTE_NOTHING
         counts.why = "; ".join(filter(None, (unread(folder, span, log) or nothing, counts.why)))
 
 
