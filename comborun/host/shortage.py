@@ -95,8 +95,7 @@ class Shortages:
         left = self._left.pop(name, None)
         if failure != GPU_MEMORY or not gpus or not left:
             return False
-        # Next it asks for what it held, then for a GPU of its own. In a simulation with this code (2 GPUs of 24 GiB, 60
-        # sessions that need up to seven times what they say) twice as much was up to 20 % slower.
+        # Next it asks for what it held, then for a GPU of its own (benchmarks/admission.py).
         alone = name in self._tried or not said.gpu_memory
         request = self._requests[name] = said.but(max(said.gpu_memory, left.held), alone=alone)
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
