@@ -270,14 +270,17 @@ class _Changes:
         return self._results[0]
 
     def of_results(self, *, now: bool) -> bool:
-        """Whether there are other results, or other evidence; many files are looked at less often, unless `now`."""
+        """Whether there are other results, or other evidence; many files are looked at less often, unless `now`.
+
+        Without results, files that the grid does not read are looked for.
+        """
         if self._judging is None or not (now or self._pace.due()):
             return False
         began = time.process_time()
         other, rules = self._judging.follow(), self._judging.rules
         found = globs.found(self._at.output, [*rules.files, *rules.evidence_files])
         before, self._results = self._results, _fingerprint(f"{self._at.output}/{path}" for path in found)
-        if other or before != self._results:
+        if other or before != self._results or not self._judging.folder.found:
             self._judging.look()
         self._pace.took(began)
         return before != self._results

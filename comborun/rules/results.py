@@ -225,9 +225,26 @@ def _finished(rows: Rows) -> Rows:
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
     """Where no episode counts, say first what was written and is not read; `log` is looked at as well."""
     if not counts.records and folder.patterns and counts.countable:
-        wrote = any(globs.matching(folder.directory, "**"))
-        nothing = "" if wrote else WROTE_NOTHING
-        counts.why = "; ".join(filter(None, (unread(folder, span, log) or nothing, counts.why)))
+        found = unread(folder, span, log) or ("" if folder.found else _without_results(folder))
+        counts.why = "; ".join(filter(None, (found, counts.why)))
+
+
+def _without_results(folder: Folder) -> str:
+    """What was written where no file has results."""
+    if empty := globs.found(folder.directory, folder.patterns):
+        return f"nothing is in {_some(empty)}"
+    written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
+    return f"no file matches {', '.join(folder.patterns)}: it wrote {_some(written)}" if written else WROTE_NOTHING
+
+
+def _unlike_results(path: str) -> tuple[bool, str]:
+    """Sorts names as results have them first."""
+    return episodes.suffix_of(path) not in (*episodes.LINES, *episodes.DOCUMENTS), path
+
+
+def _some(paths: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    return paths[0] + (f" (and {len(paths) - 1} more)" if len(paths) > 1 else "")
 
 
 def unread(folder: Folder, span: Span, log: str = "") -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, process
+from comborun.host import files, judging, process
 from comborun.host.attempt import Attempt
 from comborun.host.watch import Activity, Watch
 
@@ -102,6 +102,12 @@ def test_a_program_that_does_nothing_is_stalled_and_it_is_on_record(supervise):
     assert files.read(one.at.stalled)["why"] == note
     assert one.watch.look() is None, "it is told once"
     assert one.watch.due() == math.inf
+
+
+def test_results_that_the_grid_does_not_read_are_named_while_it_runs(supervise):
+    rows = '[{"episode": 0, "success": true}]'
+    one = supervise(f"open(os.environ['OUT'] + '/r.json', 'w').write({rows!r})\ntime.sleep(60)")
+    assert one.until(lambda: "r.json: 1 episode" in judging.counts(one.at, anew=False).why) is None
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,22 @@ def test_a_document_that_is_no_result_is_named_with_the_pattern(tmp_path):
     assert said(tmp_path, {"config.json": '{"a": 1}'}).endswith("the pattern takes **/*.jsonl")
 
 
-def test_that_nothing_was_written_is_said(tmp_path):
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ({}, "it wrote no file below {output_dir}"),
+        (
+            {"out.json": '[{"episode": 0}, {"episode": 1}]', "b/data.txt": "hello\n"},
+            "no file matches *.jsonl: it wrote out.json (and 1 more)",
+        ),
+        ({"data.txt": "hello\n"}, "no file matches *.jsonl: it wrote data.txt"),
+        ({"r.jsonl": "", "data.txt": "hello\n"}, "nothing is in r.jsonl"),
+    ],
+)
+def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sentence):
     counts = Counts()
-    name_unread(counts, Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e"), ""), (0, 2))
-    assert counts.why == "it wrote no file below {output_dir}"
+    for path, text in written.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    name_unread(counts, Folder(str(tmp_path), ["*.jsonl"], Identity("p", "e"), ""), (0, 2))
+    assert counts.why == sentence
