@@ -30,6 +30,7 @@ _OUTCOMES = {"success": Verdict.SUCCESS, "true": Verdict.SUCCESS, "failure": Ver
 _NUMBERED = (
     (re.compile(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
     (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
+    (re.compile(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
     (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
     (re.compile(r"(?:.*[/_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
 )

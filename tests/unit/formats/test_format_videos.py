@@ -143,6 +143,7 @@ def linked(paths: list[str], records: list[EpisodeRecord]) -> tuple[dict[int, st
         ("videos/eval_episode_2.mp4", 2),
         ("2026_02_03-04_05_06--episode=3--success=True--task=turn_on.mp4", 2),
         ("episode_3/video.mp4", 2),
+        ("base/video/video_episode_3_steps_12.mp4", 2),
         ("stairs_flat_ep0002.mp4", 2),
         ("task0000_ep0002_success.mp4", 2),
     ],
