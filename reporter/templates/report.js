@@ -1,7 +1,12 @@
 "use strict";
 // Sorts and filters tables, and opens what a link leads into. The page is whole without it.
+const SECONDS = { h: 3600, min: 60, s: 1 };
 const value = (row, column) => {
-  const words = row.querySelectorAll("th, td")[column].innerText.trim();
+  const cell = row.querySelectorAll("th, td")[column];
+  const words = cell.innerText.trim();
+  if (cell.matches("th, .words")) return words;
+  const spans = [...words.matchAll(/([\d.]+) (h|min|s)\b/g)];
+  if (spans.length) return spans.reduce((sum, [, count, unit]) => sum + count * SECONDS[unit], 0);
   const number = parseFloat(words.replace("−", "-").replace(/[<>,≤+[]/g, ""));
   return Number.isNaN(number) ? words : number;
 };
