@@ -87,7 +87,7 @@ def write_report(
     Videos are looked for in `directory`, if given.
     """
     report, ran = summarize(collected), schedule(collected)
-    drawn = figures(report, ran)
+    drawn = figures(report, ran, files=bool(forms))
     sheet = contact_sheet(directory, report.episodes, output) if directory else None
     _publish(render(report, ran, drawn, sheet), output)
     made = files(drawn, forms)

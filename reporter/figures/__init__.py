@@ -13,23 +13,33 @@ from comborun.reporter.figures.rates import heat_map, intervals
 from comborun.reporter.figures.sessions import sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from comborun.reporter.counting.schedule import Schedule
     from comborun.reporter.figures.figure import Figure
     from comborun.reporter.summary import Report
 
+MOST_COMBOS = 1000
+"""a page of more has no tables and no figures of single combos: the map, and the files for programs"""
+OF_COMBOS = ("intervals", "cumulative_success", "time_to_success", "failure_kinds")
 NAMES = ("success_rates", "intervals", "trends", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
 
 
-def figures(report: Report, schedule: Schedule) -> tuple[Figure, ...]:
-    """Every figure that the records support, in reading order; their names are among NAMES."""
+def figures(report: Report, schedule: Schedule, *, files: bool = False) -> tuple[Figure, ...]:
+    """Every figure that the records support, in reading order; their names are among NAMES.
+
+    Of more than MOST_COMBOS those OF_COMBOS are left out, unless files of the figures are wanted.
+    """
     summary = report.summary
-    drawn = (
-        heat_map(summary),
-        intervals(summary),
-        trends(summary),
-        cumulative_success(summary, running(report.episodes)),
-        time_to_success(summary),
-        failure_kinds(summary),
-        sessions(schedule),
-    )
+    makers: dict[str, Callable[[], Figure | None]] = {
+        "success_rates": lambda: heat_map(summary),
+        "intervals": lambda: intervals(summary),
+        "trends": lambda: trends(summary),
+        "cumulative_success": lambda: cumulative_success(summary, running(report.episodes)),
+        "time_to_success": lambda: time_to_success(summary),
+        "failure_kinds": lambda: failure_kinds(summary),
+        "sessions": lambda: sessions(schedule),
+    }
+    every = files or len(summary.combos) <= MOST_COMBOS
+    drawn = (make() for name, make in makers.items() if every or name not in OF_COMBOS)
     return tuple(figure for figure in drawn if figure)

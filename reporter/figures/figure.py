@@ -4,10 +4,10 @@ tell apart on light and dark paper, and axes. Pure."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.panel import GRID, NORMAL, SMALL, TITLE, LineStyle, Panel, TextStyle, fit, measure
+from comborun.reporter.figures.panel import GRID, NORMAL, SMALL, TITLE, LineStyle, Panel, Text, TextStyle, fit, measure
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def ink_on(colour: str) -> str:
 
 # -- axes -------------------------------------------------------------------------------------------------------------
 
+HEADING = 0.24
+"""inches of a panel's heading"""
 PERCENT = ((0.0, "0"), (0.5, "50"), (1.0, "100"))
 
 
@@ -105,7 +107,8 @@ class Axes:
         """Vertical grid lines with their values and the axis's title below."""
         panel.lines([(self.at(value, 0), self.at(value, self.y_limit)) for value, _ in ticks], GRID)
         for value, words in ticks:
-            panel.text((self.x(value), self.bottom + 0.1), words, TextStyle(SMALL))
+            across = min(self.x(value), panel.width - measure(words, SMALL) / 2)  # a long one stays whole
+            panel.text((across, self.bottom + 0.1), words, TextStyle(SMALL))
         panel.text((self.left + self.width / 2, self.bottom + 0.28), title, TextStyle(SMALL))
 
     def y_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]]) -> None:
@@ -130,6 +133,12 @@ def titled(panel: Panel, name: str) -> Panel:
     """With a heading above its plot."""
     panel.text((0, 0.14), fit(name, panel.width, TITLE, bold=True), TextStyle(TITLE, "left", bold=True))
     return panel
+
+
+def untitled(panel: Panel) -> Panel:
+    """Without the heading, for a place that has its own."""
+    marks = [mark for mark in panel.marks if not (isinstance(mark, Text) and mark.place[1] < HEADING)]
+    return replace(panel, marks=marks, top=HEADING)
 
 
 # -- legend -----------------------------------------------------------------------------------------------------------

@@ -105,6 +105,8 @@ class Panel:
     width: float
     height: float
     marks: list[Text | Lines | Area] = field(default_factory=list)
+    top: float = 0.0
+    """inches that are cut off above"""
 
     def text(self, place: Point, words: str, style: TextStyle = TextStyle()) -> None:
         """One line, vertically centred on `place`."""
@@ -128,7 +130,7 @@ class Panel:
 
     def svg(self, place: str = "") -> str:
         """To stand inside a page, without an id that two could share. `place` are attributes of a part of a file."""
-        box = f"0 0 {_points(self.width)} {_points(self.height)}"
+        box = f"0 {_points(self.top)} {_points(self.width)} {_points(self.height - self.top)}"
         size = place or f'width="{PIXELS * self.width:.0f}" role="img" aria-label="{escape(printable(self.title))}"'
         marks = "".join(mark.svg() for mark in self.marks)
         return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" {size}>{marks}</svg>'

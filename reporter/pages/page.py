@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from comborun import __version__
 from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
+from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
+from comborun.reporter.figures.figure import untitled
 from comborun.reporter.pages import tables
 from comborun.reporter.pages.names import shorten_names
 from comborun.reporter.pages.words import methods, sentences
@@ -37,8 +39,6 @@ OPEN_LENGTH = 1500
 """signs of what is not decided: more is folded"""
 OPEN_COMBOS, OPEN_PANELS = 24, 6
 """tables of more combos, and figures and environments that are more, are folded"""
-MOST_COMBOS = 1000
-"""more have no tables and no figures of their own: the map, and the files for programs"""
 CLAIMS_SHOWN = 10
 LOGS_SHOWN = 50
 PROVENANCE_OPEN = 30
@@ -50,7 +50,6 @@ _EPISODES = {
     "failure_kinds": "Failure kinds",
 }
 """figures with a section of their own"""
-_OF_COMBOS = ("intervals", *_EPISODES)
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """an interval is no markup, an underscore inside a word is only an underscore"""
 
@@ -99,11 +98,11 @@ def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     """One page that needs nothing but itself; every text from records is escaped."""
     summary: Summary = sections["summary"]
     whole = bool(sections["tabled"])
-    figures = {figure.name: figure for figure in drawn if whole or figure.name not in _OF_COMBOS}
+    figures = {figure.name: figure for figure in drawn if whole or figure.name not in OF_COMBOS}
     rated = (
         name for name in summary.environments if any(_rated(one) for one in summary.combos if one.environment == name)
     )
-    panels = figures["intervals"].panels if "intervals" in figures else ()
+    panels = map(untitled, figures["intervals"].panels) if "intervals" in figures else ()
     script = _own("report.js")
     return rendered(
         "report.html.j2",

@@ -14,8 +14,22 @@ from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.counting.schedule import Schedule, schedule
 from comborun.reporter.figures import NAMES
 from comborun.reporter.figures import figures as figures_of
-from comborun.reporter.figures.figure import BLACK, LOOKS, PAGE, PANELS, SERIES, Figure, ink_on, series, ticks
+from comborun.reporter.figures.figure import (
+    BLACK,
+    COLUMN,
+    LOOKS,
+    PAGE,
+    PANELS,
+    SERIES,
+    Axes,
+    Figure,
+    ink_on,
+    series,
+    ticks,
+    untitled,
+)
 from comborun.reporter.figures.files import files
+from comborun.reporter.figures.panel import Panel, Text, measure
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.latex import escape
 from comborun.reporter.pages.page import TEMPLATES
@@ -61,6 +75,26 @@ def figures(whole: Path) -> dict[str, tuple[str, ...]]:
 
 def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, tuple[str, ...]]) -> None:
     assert tuple(figures) == DRAWN
+
+
+def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("comborun.reporter.figures.MOST_COMBOS", 3)
+    collected = collect_run(whole)
+    report, ran = summarize(collected), schedule(collected)
+    assert [figure.name for figure in figures_of(report, ran)] == ["success_rates", "sessions"]
+    assert tuple(figure.name for figure in figures_of(report, ran, files=True)) == DRAWN
+
+
+def test_a_long_value_at_the_end_of_an_axis_is_not_cut_off() -> None:
+    panel = Panel("", COLUMN, 1.0)
+    Axes(0.5, 0.0, COLUMN - 0.62, 0.5, x_limit=5e5).x_ticks(panel, [(5e5, "500,000")], "")
+    (label,) = (mark for mark in panel.marks if isinstance(mark, Text))
+    assert label.place[0] + measure("500,000", label.style.size) / 2 <= COLUMN
+
+
+def test_a_drawing_below_a_heading_repeats_no_name(whole: Path) -> None:
+    panel = next(figure for figure in everything(whole) if figure.name == "intervals").panels[0]
+    assert set(words(panel.svg())) - set(words(untitled(panel).svg())) == {"grass"}
 
 
 def test_a_page_gets_the_key_and_one_drawing_per_environment(figures: dict[str, tuple[str, ...]]) -> None:
