@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -63,6 +64,8 @@ def _field(**keys: Schema) -> Reads:
             if name not in {"field", *keys}:
                 raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
         fields: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
+        if fields.get("at_least", -math.inf) > fields.get("at_most", math.inf):
+            raise UserError("no number is both `at_least` and `at_most` these", "leave one out, or swap them")
         if "equals" in fields:
             fields["any_of"] = [*fields.get("any_of", ()), fields.pop("equals")]
         return json.dumps(fields, ensure_ascii=False)
@@ -81,6 +84,8 @@ def _number_of(tree: object) -> float:
 
 
 def _texts_of(tree: object) -> list[str]:
+    if isinstance(tree, Items) and not len(tree):
+        raise UserError("an empty list: nothing would be a success", "name the values, such as [solved, done]")
     return [scalar_of(one).text for one in tree] if isinstance(tree, Items) else [scalar_of(tree).text]
 
 

@@ -224,15 +224,16 @@ def _finished(rows: Rows) -> Rows:
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
     """Where no episode counts, say first what was written and is not read; `log` is looked at as well."""
-    if not counts.records and folder.patterns and counts.countable:
-        found = unread(folder, span, log) or ("" if folder.found else _without_results(folder))
+    if not counts.records and (folder.patterns or folder.log) and counts.countable:
+        found = unread(folder, span, log) or ("" if folder.found and counts.why else _without_results(folder))
         counts.why = "; ".join(filter(None, (found, counts.why)))
 
 
 def _without_results(folder: Folder) -> str:
     """What was written where no file has results."""
-    if empty := globs.found(folder.directory, folder.patterns):
-        return f"nothing is in {_some(empty)}"
+    taken = globs.found(folder.directory, folder.patterns)
+    if taken or not folder.patterns:
+        return f"no episode is in {_some(taken) if taken else 'its log'}"
     written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
     return f"no file matches {', '.join(folder.patterns)}: it wrote {_some(written)}" if written else WROTE_NOTHING
 
@@ -254,7 +255,7 @@ def unread(folder: Folder, span: Span, log: str = "") -> str:
     """
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
-    own = f"the pattern takes {', '.join(folder.patterns)}"
+    own = f"the pattern takes {', '.join(folder.patterns)}" if folder.patterns else "the log is read"
     refused = ""
     for suffix in dict.fromkeys(map(episodes.suffix_of, others)):
         pattern = f"**/*{suffix}"

@@ -48,6 +48,8 @@ def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
         ("{environment: {attribute: task}}", "environment `grass` has no attribute `task`"),
         ("{success: {field: return, atleast: 3}}", "unknown key `atleast`"),
         ("{success: {field: return, at_least: many}}", "`many` is no number"),
+        ("{success: {at_least: 2, at_most: 1}}", "no number is both"),
+        ("{success: {field: state, any_of: []}}", "an empty list"),
         ("{pattern: '(?P<episode>x)'}", "`pattern` is for records in the log"),
         ("{from: log, pattern: 'x(y)'}", "names no group"),
         ("{metrics: [progress], compare: progres}", "`compare` names `progres`"),

@@ -87,7 +87,7 @@ def test_a_document_that_is_no_result_is_named_with_the_pattern(tmp_path):
             "no file matches *.jsonl: it wrote out.json (and 1 more)",
         ),
         ({"data.txt": "hello\n"}, "no file matches *.jsonl: it wrote data.txt"),
-        ({"r.jsonl": "", "data.txt": "hello\n"}, "nothing is in r.jsonl"),
+        ({"r.jsonl": "", "data.txt": "hello\n"}, "no episode is in r.jsonl"),
     ],
 )
 def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sentence):
@@ -97,3 +97,19 @@ def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sent
         (tmp_path / path).write_text(text)
     name_unread(counts, Folder(str(tmp_path), ["*.jsonl"], Identity("p", "e"), ""), (0, 2))
     assert counts.why == sentence
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ("", "no episode is in its log"),
+        ('{"episode": 0, "success": true}\n', "r.jsonl: 1 episode, but the log is read"),
+    ],
+)
+def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path, written, sentence):
+    (tmp_path / "log").write_text("hello\n")
+    if written:
+        (tmp_path / "r.jsonl").write_text(written)
+    counts, identity = Counts(), Identity("p", "e", pattern=r"done (?P<episode>\d+)")
+    name_unread(counts, Folder(str(tmp_path), [], identity, "", "log"), (0, 2))
+    assert counts.why.startswith(sentence)
