@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _STARTER = """\
 # What to evaluate: every policy in every environment. docs/grid.md explains all keys.
 #   combo check grid.yaml     finds every mistake
-#   combo try grid.yaml       runs one episode of one combo, and says what counts of it
+#   combo try grid.yaml       runs one episode of one combo, and shows which results count
 #   combo run grid.yaml       launches, watches, reports
 name: NAME
 
@@ -46,7 +46,7 @@ limits:
   # stall_after: 20 min             # end what makes no progress
 
 # Read unless you say otherwise: one JSON object a line and an episode, such as {"episode": 0, "success": true}.
-# Of other files, and of what is only printed, `combo try` says the line that counts them.
+# For other files and for printed results, `combo try` shows the line that reads them.
 results: {files: "**/*.jsonl", success: success}
 
 # after: python report.py --input {results_dir}     # once, on the host, when all has ended
@@ -70,7 +70,7 @@ _HEAD = """\
 # {summary}
 #   combo presets show {name}   explains it: what it needs, and what must be known
 #   combo check grid.yaml     finds every mistake
-#   combo try grid.yaml       runs one episode of one combo, and says what counts of it
+#   combo try grid.yaml       runs one episode of one combo, and shows which results count
 #   combo run grid.yaml       launches, watches, reports
 name: {grid}
 preset: {wanted}

@@ -95,8 +95,8 @@ def advice(keys: Keys, samples: Sequence[Row]) -> str:
     """The line of the grid: `results: {policy: ignore}`. Where rows hold only numbers, also how one of them decides."""
     advice_line = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
     score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
-    by = f"`success: {{field: {score}, at_least: NUMBER}}` in place of `success: {NO_VERDICTS}`"
-    return f"{advice_line}; {by} calls a success what reaches that number" if score else advice_line
+    by = f"`success: {{field: {score}, at_least: NUMBER}}` instead of `success: {NO_VERDICTS}`"
+    return f"{advice_line}; or {by}: an episode that reaches NUMBER is a success" if score else advice_line
 
 
 def _score(samples: Sequence[Row]) -> str:

@@ -86,7 +86,7 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
             *_undecided_graded([one for one in graded if not one.decided]),
         ),
         left_out=tuple(
-            f"Not compared in {environment}: {', '.join(policies)} (no completed episode)."
+            f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
             for environment, policies in comparisons.left_out
         ),
     )

@@ -153,9 +153,9 @@ def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
     found = compare({"stairs": [side("a", "++"), side("b", "!!"), side("c", "--")], "grass": [side("a", "+")]})
     assert [(comparison.a, comparison.b) for comparison in found.environments[0].comparisons] == [("a", "c")]
     assert found.left_out == (("stairs", ("b",)),)
-    assert claims(found).left_out == ("Not compared in stairs: b (no completed episode).",)
+    assert claims(found).left_out == ("Not compared in stairs: b (no episode with a verdict).",)
     alone = claims(compare({"stairs": [side("a", "++"), side("b", "!!")]}))
-    assert alone.sentences == ("Not compared in stairs: b (no completed episode).",)
+    assert alone.sentences == ("Not compared in stairs: b (no episode with a verdict).",)
 
 
 @pytest.mark.parametrize("environments", [{}, {"stairs": []}, {"stairs": [side("a", "++")]}])
