@@ -118,9 +118,14 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
 
     records = collect_run(source, dict(skipped)).records
     named = (record.extra.get("video") for record in records if which == "all" or not record.success)
-    missing = {PurePosixPath(video) for video in named if isinstance(video, str) and not (source / video).exists()}
+    missing = [PurePosixPath(video) for video in named if isinstance(video, str) and not (source / video).exists()]
     wanted = {path for path in missing if path.parts[:1] == ("sessions",)}
-    if not wanted or target.transport.host == LOCAL:
+    if target.transport.host == LOCAL:
+        return
+    if unlisted := sum(path not in wanted for path in missing):  # several may have one name
+        words = f"not brought: {several(unlisted, 'video')} that no listing of the host names"
+        click.echo(f"{words}; `results: {{videos: '**/*.mp4'}}` in the grid lists them", err=True)
+    if not wanted:
         return
     with click.progressbar(length=len(wanted), label=f"{several(len(wanted), 'video')}", file=sys.stderr) as bar:
         options = FetchOptions(others=wanted, progress=lambda come: bar.update(come - bar.pos))

@@ -157,7 +157,9 @@ def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -
         make_report(*Target(Laptop(CUT), ID, str(run)).bring())
 
 
-def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(run: Path, data: Path) -> None:
+def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = run / "sessions/stairs_flat/attempt-1/out"
     films = {name: name.encode() * 1_500_000 for name in ("v0.mp4", "v1.mp4", "v9.mp4")}
     for name, content in films.items():
@@ -173,5 +175,7 @@ def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(run: Path
         bring_videos(target, source, skipped, "failed")
         (brought,) = source.rglob("*.mp4")
         assert (brought.name, brought.read_bytes()) == ("v1.mp4", films["v1.mp4"])
+    assert "not brought" not in capsys.readouterr().err
     bring_videos(target, source, skipped, "all")
+    assert "not brought: 2 videos" in capsys.readouterr().err
     assert sorted(path.name for path in source.rglob("*.mp4")) == ["v0.mp4", "v1.mp4"]
