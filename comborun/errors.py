@@ -3,6 +3,7 @@
 UserError          a message and a hint; shown without a traceback, exit code 2
 |-- GridError      a grid file with one or more mistakes, each with its place
 `-- HostError      the host can't be reached, or refused a command; exit code 3
+    `-- RunGoneError  the host answers, but the run's folder is not there
 
 Everything else that is raised is a bug and keeps its traceback. A session that fails is data, not an exception.
 """
@@ -58,3 +59,7 @@ class HostError(UserError):
     """The host can't be reached, or could not carry out a request."""
 
     exit_code = 3
+
+
+class RunGoneError(HostError):
+    """The host answers, but the folder of the run is not there; its file system may come back."""

@@ -146,7 +146,7 @@ def _ended(question: Question) -> Iterator[str]:
     yield f"attempt {seen.attempt} ended{when} after {duration(seen.seconds or 0.0)}{why}"
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
-        yield f"it counts as complete with {_evidence(question.session)}"
+        yield f"to be complete, it needs {_evidence(question.session)}"
     if seen.peak_memory is not None:
         yield f"its processes held {amount(seen.peak_memory)} of memory at most, as far as was seen"
     if seen.failure:

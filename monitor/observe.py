@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from comborun.errors import HostError, UserError
+from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Sample, Snapshot
 from comborun.plan import Plan, Session
@@ -71,7 +71,7 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
     asked = ",".join(map(str, known))
     answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=ANSWER_S)
     if answer.code == program.NO_RUN:  # its file system may come back
-        raise HostError(f"the folder {run_dir} on {transport.host} is gone")
+        raise RunGoneError(f"the folder {run_dir} on {transport.host} is gone")
     program.refuse(transport, run_dir, answer)
     if answer.code != 0:
         complaint = answer.complaint.rpartition("\n")[2] or f"exit code {answer.code}"

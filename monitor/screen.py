@@ -166,7 +166,7 @@ def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> It
     link, was = after.link, before.link if before else UP
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
-        yield f"! unreachable since {clock(link.since, zone)}{why}"
+        yield f"! {link.trouble} since {clock(link.since, zone)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
     event, known = after.host_event, before.host_event if before else None

@@ -45,6 +45,12 @@ class Link:
     """seconds since the last answer; None when there was none"""
     failures: int = 0
     complaint: str = ""
+    gone: bool = False
+    """the host answers, but the run's folder is not there"""
+
+    @property
+    def trouble(self) -> str:
+        return "run folder gone" if self.gone else "unreachable"
 
 
 UP = Link()

@@ -172,7 +172,9 @@ def _progress(status: RunStatus, width: int) -> Text:
 def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
     """Since when the host is away, and the age of the table."""
     link = status.link
-    line = Text(f"! unreachable since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow")
+    line = Text(
+        f"! {link.trouble} since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow"
+    )
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
     if link.last_seen is None:
         return [line, Text("never seen so far: this is the plan", "yellow")]

@@ -18,7 +18,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
-from comborun.errors import HostError
+from comborun.errors import HostError, RunGoneError
 from comborun.monitor import saved
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
@@ -221,7 +221,8 @@ def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memor
 def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     before = memory.link
     since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
-    link = Link(reachable=False, since=since, failures=before.failures + 1, complaint=error.message.split("\n")[0])
+    failures, gone = before.failures + 1, isinstance(error, RunGoneError)
+    link = Link(reachable=False, since=since, failures=failures, complaint=error.message.split("\n")[0], gone=gone)
     return replace(memory, link=link, lost=lost)
 
 

@@ -126,7 +126,7 @@ def _unread(session: SessionStatus) -> bool:
 def _show_lost_link(link: Link) -> None:
     if link.failures == 1:
         why = f" ({harmless(link.complaint)})" if link.complaint else ""
-        since = f"! unreachable since {clock(link.since, None)}{why}"
+        since = f"! {link.trouble} since {clock(link.since, None)}{why}"
         click.echo(f"{since}; the report follows when the host answers", err=True)
 
 

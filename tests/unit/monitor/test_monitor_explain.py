@@ -206,7 +206,7 @@ def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() ->
     assert grass.reasons == (
         "attempt 1 ended at 10:29:59 after 9 min 59 s: exit code 3",
         "37 of 100 episodes done, 4 of 37 successful",
-        "it counts as complete with 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
+        "to be complete, it needs 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
         "its processes held 3.00 GiB of memory at most, as far as was seen",
         "its failure counts as `error`, which is not retried (1 of 3 starts used)",
     )

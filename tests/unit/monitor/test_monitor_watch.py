@@ -19,6 +19,7 @@ from comborun.monitor.screen import Screen
 from comborun.monitor.snapshot import Sample
 from comborun.monitor.status import Expected, Link, RunStatus
 from comborun.monitor.watch import Settings, Source, backoff, calm, due, once, pause, until_answered, watch
+from comborun.remote import program
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
 
@@ -381,3 +382,9 @@ def test_a_session_that_hangs_at_its_last_episode_is_looked_at_less_and_less_oft
         assert due(replace(hung, sessions=(one, two))) == silent_for
     assert due(replace(hung, sessions=(replace(one, expected=late, samples=()), two))) == 9900
     assert one.life is Life.RUNNING
+
+
+def test_a_host_that_answers_that_the_folder_is_gone_is_not_called_unreachable() -> None:
+    _, screen, _ = play(GOES_ON, Completed(program.NO_RUN, b"", b""), CUT, HAS_ENDED)
+    troubles = [shown.link.trouble for shown in screen.seen if not shown.link.reachable]
+    assert list(dict.fromkeys(troubles)) == ["run folder gone", "unreachable"]
