@@ -99,8 +99,14 @@ def power_lost(bed: Bed, fault: Fault) -> bool:
     seen = bed.disk.snapshot()
     kill_all(bed.everything)
     bed.disk.restore(seen)
+    _filler(bed).unlink(missing_ok=True)  # its removal may not have reached the disk
     restarted(bed, fault)
     return True
+
+
+def _filler(bed: Bed) -> Path:
+    """The file of a full disk."""
+    return bed.home / "comborun" / ".filler"
 
 
 def _synced(path: Path) -> None:
@@ -239,7 +245,7 @@ def _removed(path: Path | None) -> bool:
 
 def disk_full(bed: Bed, fault: Fault) -> bool:
     """Not a byte is left for a moment."""
-    filler = bed.home / "comborun" / ".filler"
+    filler = _filler(bed)
     try:
         for size in (65536, 512):
             with filler.open("ab", buffering=0) as stream, contextlib.suppress(OSError):
