@@ -71,6 +71,14 @@ def test_the_tasks_of_a_vla_eval_document_follow_each_other() -> None:
     assert rows.samples[7]["task"] == "task_1"
 
 
+def test_what_the_infrastructure_broke_off_has_no_verdict_though_vla_eval_wrote_one() -> None:
+    document = json.loads((SAMPLES / "vla_eval/libero.json").read_text())
+    document["tasks"][0]["episodes"][1]["failure_reason"] = "timeout"
+    assert told(read(episodes.EPISODES, json.dumps(document)))[1] is None
+    del document["harness_version"]  # elsewhere such a field says why a policy failed
+    assert told(read(episodes.EPISODES, json.dumps(document)))[1] is False
+
+
 ROW = [{"episode": at, "success": at == 1} for at in range(3)]
 DOCUMENTS: dict[str, Any] = {
     "a list": ROW,
