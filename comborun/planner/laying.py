@@ -55,20 +55,11 @@ def lay_out(
         for combo in grid.combos
         for place in range(len(combo.settings.seeded))
     )
-    limits, after = grid.limits, _after(grid, host)
+    after = _after(grid, host)
     plan = Plan(
         grid=grid.name,
         sessions=sessions,
-        limits=Limits(
-            parallel=limits.parallel or known.best or max(1, host.cpus),
-            per_gpu=limits.per_gpu or 0,
-            stagger=limits.stagger,
-            attempts=limits.attempts,
-            breaker=limits.breaker,
-            fail_fast=limits.fail_fast.sessions,
-            fail_fast_percent=limits.fail_fast.percent,
-            warm_up=limits.warm_up,
-        ),
+        limits=_limits(grid, known.best or max(1, host.cpus)),
         gpus=_gpus(grid, host, (*sessions, *servers)),
         after=after,
         poll=grid.poll,
@@ -89,6 +80,21 @@ def lay_out(
     if here:
         check_fit(plan, host)
     return replace(plan, stop_early=stop_rule(grid.stop_early.request, plan.sessions) if grid.stop_early else None)
+
+
+def _limits(grid: Grid, parallel: int) -> Limits:
+    """`parallel`: how many sessions run at once where the grid does not say."""
+    limits = grid.limits
+    return Limits(
+        parallel=limits.parallel or parallel,
+        per_gpu=limits.per_gpu or 0,
+        stagger=limits.stagger,
+        attempts=limits.attempts,
+        breaker=limits.breaker,
+        fail_fast=limits.fail_fast.sessions,
+        fail_fast_percent=limits.fail_fast.percent,
+        warm_up=limits.warm_up,
+    )
 
 
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
