@@ -90,7 +90,7 @@ class Row:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """With the laptop's memory in a folder of its own, so that no earlier run tells anything."""
+    """With the laptop's memory in a folder of its own."""
     return {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(CHECKOUT)}
 
 

@@ -1,40 +1,29 @@
-"""Expected times and memory of a grid: from its calibration, else from earlier runs' records on this machine."""
+"""Expected times and memory of a grid, from its calibration; and the plan that goes by them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import End
-from comborun.errors import HostError, UserError
+from comborun.errors import UserError
 from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
 from comborun.forecast.outlook import outlook
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
-from comborun.remote.runs import copy_of, newest_plan, remembered
-from comborun.text import MIB
+from comborun.planner import NOTHING_KNOWN, Knowledge, lay_out, lay_out_on_slurm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from comborun.forecast.calibration import Calibration
     from comborun.grid import Grid
-    from comborun.plan import Plan, Session
+    from comborun.plan import Plan
     from comborun.resources import HostFacts
-
-_RUNS = 3
-"""that are looked at, the latest first"""
 
 
 def known_of(grid: Grid, host: HostFacts) -> Knowledge:
-    """What a calibration of this grid on this host tells; else what earlier runs do, where their records are here."""
+    """What a calibration of this grid on this host tells."""
     sessions = lay_out(grid, host).sessions
     path = calibration_path(grid.path)
     for calibration in reversed(read_calibrations(grid)):
         if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
             return found
-    return _from_earlier_runs(host.host, grid.name, sessions)
+    return NOTHING_KNOWN
 
 
 def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
@@ -53,7 +42,7 @@ def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
     if plan.slurm:  # a login node may have no GPUs at all, so the grid is not laid out for it
         return ()
     known = known_of(grid, host)
-    if known.source != "calibration":
+    if not known.told:
         return ()
     filled = list(outlook(plan, grid, host, known).filled)
     if not grid.limits.parallel:
@@ -67,59 +56,3 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
     if slurm:
         return lay_out_on_slurm(grid, host, shipped)
     return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)
-
-
-def _from_earlier_runs(host: str, grid: str, sessions: Iterable[Session]) -> Knowledge:
-    """What the grid's latest runs on `host` that were launched from here tell of the work of `sessions`."""
-    wanted = {pace_key(session) for session in sessions}
-    spent: defaultdict[str, list[End]] = defaultdict(list)
-    runs: list[str] = []
-    for run, directory in _runs(host, grid):
-        found = [(key, end) for key, end in _ends(directory) if key in wanted]
-        runs += [run] if found else []
-        for key, end in found:
-            spent[key].append(end)
-    if not spent:
-        return NOTHING_KNOWN
-    paces = MappingProxyType({key: _pace(ends) for key, ends in spent.items()})
-    return Knowledge("runs", f"records of {', '.join(runs)}", paces)
-
-
-def _pace(ends: Sequence[End]) -> Pace:
-    """All their time, start-up included, over all their episodes; and the MiB that one of them held at most."""
-    seconds = sum(end.ended - (end.started or 0) for end in ends)
-    memory = max((end.peak_memory or 0) // MIB for end in ends)
-    return Pace(seconds / sum(end.records or 0 for end in ends), memory=memory)
-
-
-def _runs(host: str, grid: str) -> Iterator[tuple[str, Path]]:
-    """The latest runs whose records are on this machine."""
-    launches = {one.run: one for one in reversed(remembered()) if (one.host, one.grid) == (host, grid)}
-    count = 0
-    for launch in launches.values():
-        try:
-            directory = copy_of(host, launch.run, launch.directory)
-        except HostError:
-            continue
-        if (directory / "plan-1.json").is_file():
-            count += 1
-            yield launch.run, directory
-        if count == _RUNS:
-            return
-
-
-def _ends(directory: Path) -> Iterator[tuple[str, End]]:
-    """Of every attempt that did work and ended by itself, with the key of its session's work."""
-    try:
-        plan, _ = newest_plan(directory)
-    except (OSError, ValueError):
-        return  # a plan of another version says nothing
-    for session in plan.sessions:
-        files = (directory / "sessions" / session.name).glob("attempt-*/end") if session.flag != "dropped" else ()
-        for file in sorted(files):
-            try:
-                end = End.parse(file.read_text(encoding="utf-8", errors="replace"))
-            except OSError:
-                continue
-            if end.clean and end.started and end.records and end.ended > end.started:
-                yield pace_key(session), end

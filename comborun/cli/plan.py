@@ -171,8 +171,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
         bound = f"{duration(seen.bound.seconds)} ({seen.bound.of})"
         yield "ends after", f"about {duration(seen.makespan)}; lower bound for any order: {bound}"
     if seen.sequential is not None:
-        pace = "" if seen.source == "calibration" else "at most, at the pace that they had beside others: "
-        yield "one by one", f"{pace}{duration(seen.sequential)}"
+        yield "one by one", duration(seen.sequential)
     if seen.unknown:
         more = len(seen.unknown) - _MOST
         listed = ", ".join(seen.unknown[:_MOST]) + (f" and {several(more, 'more combo')}" if more > 0 else "")

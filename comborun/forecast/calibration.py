@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from comborun.errors import UserError
 from comborun.plan import decoded
-from comborun.planner.knowledge import Knowledge, Level, Pace, pace_key
+from comborun.planner.knowledge import Knowledge, Pace, pace_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -147,8 +147,8 @@ def knowledge_of(calibration: Calibration, sessions: Iterable[Session], name: st
     guessed = sum(pace.estimated for pace in paces.values())
     origin = f"{name}: measured on {calibration.hostname}, {calibration.at}"
     origin += f"; {guessed} of {len(paces)} combos in proportion to those that were" if guessed else ""
-    levels = tuple(Level(step.at_once, step.speed) for step in calibration.steps)
-    return Knowledge("calibration", origin, MappingProxyType(paces), levels, calibration.best)
+    speeds = {step.at_once: step.speed for step in calibration.steps}
+    return Knowledge(origin, MappingProxyType(paces), MappingProxyType(speeds), calibration.best)
 
 
 def _estimated(policy: str, environment: str, known: Mapping[tuple[str, str], Pace]) -> Pace | None:

@@ -52,9 +52,8 @@ class Outlook:
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
     """combos whose duration is unknown"""
-    source: str
     told: str
-    """where the times are from"""
+    """where the times are from; empty: nothing is known"""
     filled: tuple[str, ...]
     """what sessions ask for that the grid doesn't say"""
 
@@ -79,9 +78,8 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
         bound=bound(jobs, beside) if whole else None,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
-        source=known.source,
         told=known.told,
-        filled=tuple(_filled(sessions, grid)) if known.source == "calibration" else (),
+        filled=tuple(_filled(sessions, grid)) if known.told else (),
     )
 
 

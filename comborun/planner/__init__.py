@@ -1,6 +1,6 @@
 """From a grid to a plan, and from one session to those for a part of its episodes. All of it is pure."""
 
-from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Level, Pace, pace_key
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held
 from comborun.planner.placing import hydra_overrides, rooms
 from comborun.planner.ranges import (
@@ -16,7 +16,6 @@ from comborun.planner.serving import absent_gpus
 __all__ = [
     "NOTHING_KNOWN",
     "Knowledge",
-    "Level",
     "Pace",
     "absent_gpus",
     "digest_of",

@@ -1,4 +1,4 @@
-"""What is known of a grid's sessions: how long they take and what they hold, as `combo calibrate` or earlier runs tell.
+"""What is known of a grid's sessions: how long they take and what they hold, as `combo calibrate` measured them.
 
 An episode's time is kept by the content of its work, not by names: another command, or another checkpoint's path, is
 other work, of which nothing is known.
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from comborun.planner.ranges import digest_of
 from comborun.resources import BARE
@@ -49,48 +49,32 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Level:
-    """So many sessions side by side."""
-
-    at_once: int
-    speed: float
-    """the work that they did in a time, in units of one session alone"""
-
-
-@dataclass(frozen=True)
 class Knowledge:
-    source: Literal["", "calibration", "runs"] = ""
     told: str = ""
-    """where it is from, for people"""
+    """where it is from, for people; empty: nothing is known"""
     paces: Mapping[str, Pace] = field(default_factory=lambda: MappingProxyType({}))
     """by pace_key"""
-    levels: tuple[Level, ...] = ()
+    speeds: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    """sessions side by side -> the work that they did in a time, in units of one session alone"""
     best: int = 0
     """sessions at once beyond which nothing was gained; 0: not measured"""
-
-    @property
-    def alone(self) -> bool:
-        """Whether paces are of sessions that had the host for themselves; else they ran beside others."""
-        return self.source == "calibration"
 
     def pace(self, session: Session) -> Pace | None:
         return self.paces.get(pace_key(session))
 
     def slowdown(self, at_once: int) -> float:
-        """How many times longer a session takes beside so many others, itself counted; between two levels in
+        """How many times longer a session takes beside so many others, itself counted; between two measurements in
         proportion, beyond the last one as if nothing more were gained."""
-        if not self.alone or not self.levels or at_once <= 1:
+        if not self.speeds or at_once <= 1:
             return 1.0
-        levels = sorted(self.levels, key=lambda level: level.at_once)
-        place = bisect_left([level.at_once for level in levels], at_once)
+        speeds = {1: 1.0, **self.speeds}
+        levels = sorted(speeds)
+        place = bisect_left(levels, at_once)
         if place == len(levels):
-            return at_once / levels[-1].speed
-        above = levels[place]
-        below = levels[place - 1] if place else Level(1, 1.0)
-        if above.at_once == below.at_once:
-            return at_once / above.speed
-        share = (at_once - below.at_once) / (above.at_once - below.at_once)
-        return at_once / (below.speed + share * (above.speed - below.speed))
+            return at_once / speeds[levels[-1]]
+        below, above = levels[place - 1 : place + 1]
+        share = (at_once - below) / (above - below)
+        return at_once / (speeds[below] + share * (speeds[above] - speeds[below]))
 
 
 NOTHING_KNOWN = Knowledge()

@@ -50,7 +50,7 @@ def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk)
     after = desk.json("plan", grid)
     assert [session["environment"] for session in after["sessions"]] == ["field", "maze"]
     expected = after["expected"]
-    assert expected["source"] == "calibration"
+    assert "grid.calibration.json" in expected["told"]
     assert expected["sequential"] > 200 * found["field"]["episode_s"]
     assert expected["bound"]["seconds"] <= expected["makespan"]
     told = desk.combo("plan", grid).stdout
@@ -64,16 +64,6 @@ def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk)
 
     grid.write_text(grid.read_text().replace("--seed", "--pace 0 --seed"))  # other work, of which nothing is known
     assert desk.json("plan", grid)["expected"]["makespan"] is None
-
-
-def test_an_earlier_run_tells_how_long_the_next_one_takes(desk: Desk) -> None:
-    grid = desk.grid(policies="[good]", command=evaluate(0.1), episodes="5")
-    assert desk.combo("run", grid).returncode == 0
-    expected = desk.json("plan", grid)["expected"]
-    assert expected["source"] == "runs"
-    assert desk.runs[0].name in expected["told"]
-    assert 1 <= expected["makespan"] < 10
-    assert "at most, at the pace that they had beside others" in desk.combo("plan", grid).stdout
 
 
 def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve(desk: Desk, tmp_path: Path) -> None:

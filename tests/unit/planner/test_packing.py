@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from comborun.forecast.outlook import bound, outlook
 from comborun.grid import parse_grid
 from comborun.plan import Plan
-from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, pace_key
+from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
 from comborun.resources import Card, HostFacts
 from comborun.rules.placement import Capacity, Request
@@ -138,11 +138,11 @@ def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
     assert (seen.makespan, seen.bound, seen.sequential) == (None, None, None)
     assert len(seen.unknown) == 6
     paces = {pace_key(one): Pace(2.0, 5.0, memory=1000) for one in plan.sessions if one.environment != "z"}
-    half = Knowledge("calibration", "", paces, (Level(1, 1), Level(2, 1.6)), 2)
+    half = Knowledge("measured", paces, {1: 1.0, 2: 1.6}, 2)
     seen = outlook(lay_out(grid, on, known=half), grid, on, half)
     assert seen.makespan is None
     assert seen.unknown == ("a in z", "b in z")
-    whole = Knowledge("calibration", "", {pace_key(one): Pace(2.0, 5.0, 1000) for one in plan.sessions}, half.levels, 2)
+    whole = Knowledge("measured", {pace_key(one): Pace(2.0, 5.0, 1000) for one in plan.sessions}, half.speeds, 2)
     seen = outlook(lay_out(grid, on, known=whole), grid, on, whole)
     assert (seen.at_once, seen.limited) == (2, "CPUs")
     assert seen.sequential == 150

@@ -12,7 +12,7 @@ from comborun.again.amend import amend, compare
 from comborun.errors import GridError
 from comborun.grid import parse_grid
 from comborun.plan import Plan
-from comborun.planner import NOTHING_KNOWN, Knowledge, Level, Pace, lay_out, lay_out_on_slurm, pace_key
+from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
 from comborun.planner.arranging import Uncut, ranges, worthwhile
 from comborun.resources import HostFacts
 
@@ -28,7 +28,7 @@ def plan(text: str, known: Knowledge = NOTHING_KNOWN, host: HostFacts = HOST) ->
 def knowing(text: str, seconds: dict[str, float], start_up: float = 0.0) -> Knowledge:
     """Of the combos in each of these environments."""
     paces = {pace_key(one): Pace(seconds[one.environment], start_up) for one in plan(text).sessions}
-    return Knowledge("calibration", "a measurement", paces)
+    return Knowledge("a measurement", paces)
 
 
 @given(st.integers(0, 1000), st.integers(1, 5000), st.integers(1, 60))
@@ -163,7 +163,7 @@ def test_where_no_time_is_known_the_order_of_the_grid_holds_and_blocks_take_turn
 def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
     text = HEAD + RANGED + "resources: {memory: 1 GiB}\n"
     paces = {pace_key(one): Pace(1.0, 2.0, memory=5000, gpu_memory=900) for one in plan(text).sessions}
-    known = Knowledge("calibration", "", paces, (Level(1, 1.0), Level(2, 1.8), Level(4, 2.0)), best=2)
+    known = Knowledge("measured", paces, {1: 1.0, 2: 1.8, 4: 2.0}, best=2)
     laid = plan(text, known)
     assert laid.limits.parallel == 2
     assert {(one.request.memory, one.request.gpu_memory, one.request.cpus) for one in laid.sessions} == {(1024, 0, 4)}
@@ -171,9 +171,8 @@ def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
 
 
 def test_a_slowdown_is_read_off_between_two_levels() -> None:
-    known = Knowledge("calibration", "", {}, (Level(1, 1.0), Level(4, 4.0), Level(8, 4.0)), best=4)
+    known = Knowledge("measured", {}, {1: 1.0, 4: 4.0, 8: 4.0}, best=4)
     assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]
-    assert Knowledge("runs", "", {}, known.levels).slowdown(8) == 1.0
 
 
 def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_numbered_by_their_order() -> None:
