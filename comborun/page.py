@@ -7,17 +7,16 @@ Same grid, same bytes.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.command import FILES
-from comborun.resources import BARE, Around, BashWord
+from comborun.command import FILES, asks_for
 from comborun.servers import FIELDS, variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from comborun.resources import Container, Display, PinMode
+    from comborun.plan import Session
+    from comborun.resources import BashWord, Container, Display
 
 
 THREAD_VARIABLES = (
@@ -65,42 +64,11 @@ PINNED = {"cvd", "both"}
 """modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
 
 
-@dataclass(frozen=True)
-class Page:
-    """The parts of the script."""
-
-    name: str
-    about: str
-    """one line: what it runs"""
-    command: tuple[BashWord, ...]
-    workdir: BashWord | None = None
-    variables: tuple[tuple[str, BashWord], ...] = ()
-    setup: str = ""
-    first: int = 0
-    count: int = 0
-    seed: int | None = None
-    """of episode 0, for a program that takes a range by its first seed"""
-    listed: bool = False
-    """its program gets the numbers of its episodes"""
-    family: str = "sessions"
-    """`servers` for a model server: the folder of the run that holds it"""
-    gpus: int = 0
-    pin: PinMode = "cvd"
-    threads: int = 0
-    display: Display | None = None
-    port: bool = False
-    egl: bool = False
-    servers: tuple[str, ...] = ()
-    """model servers that it asks"""
-    around: Around = BARE
-    records: tuple[str, ...] = ()
-    """globs of its records: none of them is linked into a folder of links"""
-    secrets: tuple[str, ...] = ()
-    """names of environment variables that go into its container"""
-
-    @property
-    def text(self) -> str:
-        return "\n".join((*_head(self), "", *_granted(self), "", *_FAIL.splitlines(), *_body(self), ""))
+def page(session: Session, about: str, *, family: str = "sessions", secrets: tuple[str, ...] = ()) -> str:
+    """The text of `session.sh`. `about` says in one line what it runs, `family` is the folder of the run that holds it,
+    `secrets` are the names of environment variables that go into its container."""
+    granted = _granted(session, family)
+    return "\n".join((*_head(session, about), "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
 
 
 def says_something(setup: str) -> bool:
@@ -118,61 +86,61 @@ def exports(variables: Iterable[tuple[str, BashWord]]) -> Iterator[str]:
         yield f"export {name}={value}"
 
 
-def _head(page: Page) -> Iterator[str]:
+def _head(session: Session, about: str) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
-    yield f"# {page.name}: {page.about}"
+    yield f"# {session.name}: {about}"
     yield "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below."
 
 
-def _episodes(page: Page) -> Iterator[str]:
+def _episodes(session: Session) -> Iterator[str]:
     """Their range, in all forms that programs take."""
     first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
-    yield f"export {first}=${{{first}:-{page.first}}} {count}=${{{count}:-{page.count}}}"
+    yield f"export {first}=${{{first}:-{session.own_first}}} {count}=${{{count}:-{session.count}}}"
     yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
     yield f"export COMBORUN_END_EPISODE=$(({first} + {count}))"
-    if page.seed is not None:
-        yield f"export COMBORUN_FIRST_SEED=$(({page.seed} + {first}))"
-    if page.listed:
+    if session.seed is not None and asks_for(session, "first_seed"):
+        yield f"export COMBORUN_FIRST_SEED=$(({session.seed} + {first}))"
+    if asks_for(session, "episode_list"):
         yield f'COMBORUN_EPISODE_LIST=$(seq -s , "${first}" "$COMBORUN_LAST_EPISODE")'
         yield "export COMBORUN_EPISODE_LIST"
-    if ranks := page.around.ranks:
+    if ranks := session.around.ranks:
         yield f"export COMBORUN_EPISODES_PER_RANK=$((({count} + {ranks - 1}) / {ranks}))"
 
 
-def _granted(page: Page) -> Iterator[str]:
-    folder = f"{page.family}/{page.name}"
+def _granted(session: Session, family: str) -> Iterator[str]:
+    folder = f"{family}/{session.name}"
     yield 'run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}'
     yield "session_failure=${COMBORUN_FAILURE-}"
-    if says_something(page.setup):
+    if says_something(session.setup):
         yield f"session_script=$run/{folder}/session.sh"
     yield "export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results"
     yield "export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}"
-    yield f"export COMBORUN_SESSION=${{COMBORUN_SESSION:-by-hand/{page.name}/$$}}"
+    yield f"export COMBORUN_SESSION=${{COMBORUN_SESSION:-by-hand/{session.name}/$$}}"
     yield f"export COMBORUN_OUTPUT_DIR=${{COMBORUN_OUTPUT_DIR:-$run/{folder}/by-hand}}"
-    yield from _episodes(page)
-    if page.gpus:
-        yield from _gpus(page)
-    if page.egl:
+    yield from _episodes(session)
+    if session.gpus:
+        yield from _gpus(session)
+    if asks_for(session, "egl_device"):
         yield "export COMBORUN_EGL_DEVICE=${COMBORUN_EGL_DEVICE-${COMBORUN_GPU-0}}"
-    if page.port:
+    if family == "servers" or asks_for(session, "port"):
         yield f"export COMBORUN_PORT=${{COMBORUN_PORT:-{PORT_BY_HAND}}}"
-    if page.display:
-        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{_display(page.display)}}}"
+    if session.display:
+        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{_display(session.display)}}}"
         yield "export DISPLAY=$COMBORUN_DISPLAY"
-    for name in page.servers:
+    for name, _ in session.servers:
         yield from _server(name)
     yield "export PYTHONUNBUFFERED=1"
-    if page.threads:
-        threads = max(1, page.threads // max(1, page.around.ranks))  # ranks have the session's cores together
+    if session.threads:
+        threads = max(1, session.threads // max(1, session.around.ranks))  # ranks have the session's cores together
         yield f"export COMBORUN_THREADS={threads}"
         yield from (f"export {name}=$COMBORUN_THREADS" for name in THREAD_VARIABLES)
 
 
-def _gpus(page: Page) -> Iterator[str]:
-    numbers = ",".join(map(str, range(page.gpus)))
-    yield f"export COMBORUN_GPUS=${{COMBORUN_GPUS-{numbers}}} COMBORUN_GPU_COUNT=${{COMBORUN_GPU_COUNT-{page.gpus}}}"
+def _gpus(session: Session) -> Iterator[str]:
+    numbers = ",".join(map(str, range(session.gpus)))
+    yield f"export COMBORUN_GPUS=${{COMBORUN_GPUS-{numbers}}} COMBORUN_GPU_COUNT=${{COMBORUN_GPU_COUNT-{session.gpus}}}"
     yield "export COMBORUN_GPU=${COMBORUN_GPUS%%,*}"
-    if page.pin in PINNED:
+    if session.pin in PINNED:
         yield f"export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${{CUDA_VISIBLE_DEVICES-{numbers}}}"
 
 
@@ -190,39 +158,39 @@ def _server(name: str) -> Iterator[str]:
     yield f"export {host}=${{{host}%:*}}"
 
 
-def _body(page: Page) -> Iterator[str]:
+def _body(session: Session, secrets: tuple[str, ...]) -> Iterator[str]:
     """Everything after the values. With setup, the page itself goes on inside its container."""
-    box, setup = page.around.container, says_something(page.setup)
+    box, setup = session.around.container, says_something(session.setup)
     if box and setup:
         yield from ("", "if [[ ! ${COMBORUN_INSIDE-} ]]; then # outside the container, up to `fi`")
     else:
         yield ""
-    yield from _surroundings(page)
+    yield from _surroundings(session)
     if box:
-        yield from _container(page, box, inside=setup)
+        yield from _container(session, box, secrets, inside=setup)
     if box and setup:
         yield from ('exec -- "${container[@]}"', "fi", "unset COMBORUN_INSIDE")
     yield "unset COMBORUN_FAILURE"
     if setup:
         yield from ("", *_SETUP.splitlines(), "setup() {")
         yield _SETUP_TRAPS
-        yield from (*page.setup.rstrip("\n").split("\n"), "}", *_SETUP_CALL.splitlines())
-    yield from ("", *command_lines(page.command))
+        yield from (*session.setup.rstrip("\n").split("\n"), "}", *_SETUP_CALL.splitlines())
+    yield from ("", *command_lines(session.command))
     if box and not setup:
         yield 'command=("${container[@]}" "${command[@]}")'
     yield from _RUN.splitlines()
 
 
-def _surroundings(page: Page) -> Iterator[str]:
+def _surroundings(session: Session) -> Iterator[str]:
     yield '[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||'
     yield '  session_fail 73 "can\'t make $COMBORUN_OUTPUT_DIR"'
-    yield from _files(page.around.files)
-    box = page.around.container
+    yield from _files(session.around.files)
+    box = session.around.container
     if not (box and box.runtime == "docker"):
-        yield from exports(page.variables)
-    yield from _links(page)
-    if page.workdir and not page.around.links and not box:
-        yield f'cd -- {page.workdir} || session_fail 78 "there is no folder" {page.workdir}'
+        yield from exports(session.variables)
+    yield from _links(session)
+    if session.workdir and not session.around.links and not box:
+        yield f'cd -- {session.workdir} || session_fail 78 "there is no folder" {session.workdir}'
 
 
 def _files(files: tuple[tuple[str, str], ...]) -> Iterator[str]:
@@ -237,9 +205,9 @@ def _files(files: tuple[tuple[str, str], ...]) -> Iterator[str]:
         yield f'printf \'%s\' {text} >"${FILES}"/{quoted} || session_fail 73 "can\'t write" {quoted}'
 
 
-def _links(page: Page) -> Iterator[str]:
+def _links(session: Session) -> Iterator[str]:
     """A folder of links to all entries of another, hidden ones too."""
-    if not (links := page.around.links):
+    if not (links := session.around.links):
         return
     source = links.source
     yield f"from={source} work=$COMBORUN_OUTPUT_DIR/work"
@@ -248,24 +216,24 @@ def _links(page: Page) -> Iterator[str]:
     without = "".join(f" ! -name {shlex.quote(pattern)}" for pattern in links.exclude)
     yield f'find "${{from%/}}/" -mindepth 1 -maxdepth 1{without} -exec ln -sfn -t "$work" -- {{}} + ||'
     yield '  session_fail 73 "can\'t make links in $work"'
-    if page.records:  # a link that looks like a record would be counted as one of this attempt's
+    if session.results.files:  # a link that looks like a record would be counted as one of this attempt's
         yield "shopt -s nullglob globstar"
-        yield f"patterns=({' '.join(map(shlex.quote, page.records))})"
+        yield f"patterns=({' '.join(map(shlex.quote, session.results.files))})"
         yield 'for pattern in "${patterns[@]}"; do'
         yield "  # shellcheck disable=SC2206 # a pattern"
         yield '  IFS= files=("$COMBORUN_OUTPUT_DIR"/$pattern)'
         yield '  for file in "${files[@]}"; do'
         yield '    [[ ! -L $file || ${file%/*} != "$work" ]] || rm -f -- "$file"'
         yield from ("  done", "done", "shopt -u nullglob globstar", "unset IFS")
-    if not page.around.container:
+    if not session.around.container:
         yield 'cd -- "$work" || session_fail 78 "there is no folder $work"'
 
 
-def _container(page: Page, box: Container, *, inside: bool) -> Iterator[str]:
+def _container(session: Session, box: Container, secrets: tuple[str, ...], *, inside: bool) -> Iterator[str]:
     """The array that starts the container, up to the image."""
     colon = f"the run's folder has a colon in its name, which {box.runtime} can't mount"
     yield f'[[ $run != *:* ]] || session_fail 78 "{colon}"'
-    yield from _docker(page, box) if box.runtime == "docker" else _apptainer(page, box)
+    yield from _docker(session, box, secrets) if box.runtime == "docker" else _apptainer(session, box)
     yield "container+=("
     yield from (f"  {option}" for option in box.options)
     yield f"  {box.image}"
@@ -274,16 +242,16 @@ def _container(page: Page, box: Container, *, inside: bool) -> Iterator[str]:
     yield ")"
 
 
-def _mounts(page: Page, box: Container) -> tuple[str, ...]:
-    return ('"$run:$run"', *(('"$from:$from"',) if page.around.links else ()), *box.mounts)
+def _mounts(session: Session, box: Container) -> tuple[str, ...]:
+    return ('"$run:$run"', *(('"$from:$from"',) if session.around.links else ()), *box.mounts)
 
 
-def _place(page: Page) -> str:
+def _place(session: Session) -> str:
     """The folder of the command in its container."""
-    return '"$work"' if page.around.links else page.workdir or ""
+    return '"$work"' if session.around.links else session.workdir or ""
 
 
-def _docker(page: Page, box: Container) -> Iterator[str]:
+def _docker(session: Session, box: Container, secrets: tuple[str, ...]) -> Iterator[str]:
     """A docker container is not our child and outlives its client, so it is ended by its name."""
     yield "container=("
     yield "  docker run --rm --init"
@@ -291,15 +259,15 @@ def _docker(page: Page, box: Container) -> Iterator[str]:
     yield '  "--label=comborun=$COMBORUN_SESSION"'
     yield "  --network=host"
     yield '  "--user=$UID:${GROUPS[0]}"'
-    if page.gpus:
-        pinned = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if page.pin in PINNED else "$COMBORUN_GPUS"
+    if session.gpus:
+        pinned = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if session.pin in PINNED else "$COMBORUN_GPUS"
         yield f'  "--gpus=\\"device={pinned}\\""'
-    yield from (f"  --volume={mount}" for mount in _mounts(page, box))
-    if place := _place(page):
+    yield from (f"  --volume={mount}" for mount in _mounts(session, box))
+    if place := _place(session):
         yield f"  --workdir={place}"
     yield ")"
     names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
-    names += [*(THREAD_VARIABLES if page.threads else ()), *page.secrets]
+    names += [*(THREAD_VARIABLES if session.threads else ()), *secrets]
     yield "export COMBORUN_INSIDE=1"
     yield 'names=("${!COMBORUN_@}" # handed on by name: no command line shows a secret'
     yield from (f"  {name}" for name in names)
@@ -307,16 +275,16 @@ def _docker(page: Page, box: Container) -> Iterator[str]:
     yield 'for name in "${names[@]}"; do'
     yield '  [[ ! -v $name ]] || container+=("--env=$name")'
     yield "done"
-    if page.variables:
-        yield from ("container+=(", *(f"  --env={name}={value}" for name, value in page.variables), ")")
+    if session.variables:
+        yield from ("container+=(", *(f"  --env={name}={value}" for name, value in session.variables), ")")
 
 
-def _apptainer(page: Page, box: Container) -> Iterator[str]:
+def _apptainer(session: Session, box: Container) -> Iterator[str]:
     yield "export COMBORUN_INSIDE=1"
     yield "container=("
-    yield f"  apptainer exec{' --nv' if page.gpus else ''}"
-    yield from (f"  --bind={mount}" for mount in _mounts(page, box))
-    if place := _place(page):
+    yield f"  apptainer exec{' --nv' if session.gpus else ''}"
+    yield from (f"  --bind={mount}" for mount in _mounts(session, box))
+    if place := _place(session):
         yield f"  --pwd={place}"
     yield ")"
 

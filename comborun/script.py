@@ -7,14 +7,17 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from comborun.command import asks_for
-from comborun.page import Page, command_lines, exports
+from comborun.judging import ResultRules
+from comborun.page import command_lines, exports, page
+from comborun.plan import Session
 from comborun.rules.names import AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.plan import After, Notify, Plan, Session
-    from comborun.servers import Instance
+    from comborun.plan import After, Notify, Plan
+    from comborun.resources import PinMode
+    from comborun.servers import Instance, Server
 
 
 FRONT = """\
@@ -31,53 +34,24 @@ python_of_run "$run" start "$@"
 def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
     """The text of `sessions/<name>/session.sh`; `secrets` are the names of those that its run has."""
     policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
-    page = Page(
-        name=session.name,
-        about=f"policy {policy} in environment {environment}, {_range(session)}",
-        command=session.command,
-        workdir=session.workdir,
-        variables=session.variables,
-        setup=session.setup,
-        first=session.own_first,
-        count=session.count,
-        seed=session.seed if asks_for(session, "first_seed") else None,
-        listed=asks_for(session, "episode_list"),
-        gpus=session.gpus,
-        pin=session.pin,
-        threads=session.threads,
-        display=session.display,
-        port=asks_for(session, "port"),
-        egl=asks_for(session, "egl_device"),
-        servers=tuple(name for name, _ in session.servers),
-        around=session.around,
-        records=session.results.files,
-        secrets=secrets,
-    )
-    return page.text
+    return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
 
 
 def server_script(one: Instance) -> str:
     """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
-    server = one.server
-    page = Page(
-        name=one.name,
-        about="a model server, until no session is left that asks it",
-        command=server.command,
-        workdir=server.workdir,
-        variables=server.variables,
-        setup=server.setup,
-        family="servers",
-        gpus=server.gpus,
-        pin=server.pin,
-        port=True,
-    )
-    return page.text
+    session = _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
+    return page(session, "a model server, until no session is left that asks it", family="servers")
 
 
 def after_script(after: After) -> str:
     """The text of `sessions/after/session.sh`: the grid's own command for the end."""
-    about = "runs once, when all sessions have ended"
-    return Page(AFTER, about, after.command, after.workdir, after.variables, after.setup).text
+    return page(_session(AFTER, after), "runs once, when all sessions have ended")
+
+
+def _session(name: str, program: After | Server, gpus: int = 0, pin: PinMode = "cvd") -> Session:
+    """A program that is no combo's, as a session without episodes."""
+    own = program.command, program.setup, program.workdir, program.variables
+    return Session(name, "", "", "step", 0, 0, None, *own, gpus, ResultRules(()), "", pin=pin)
 
 
 def notify_script(notify: Notify) -> str:

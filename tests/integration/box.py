@@ -30,7 +30,9 @@ import pytest
 from recorded import record
 
 from comborun.attempt import Begin, End
-from comborun.page import Page
+from comborun.judging import ResultRules
+from comborun.page import page
+from comborun.plan import Session
 from comborun.remote.program import library_files
 from comborun.resources import NOTHING, BashWord, Display
 from comborun.rules.placement import Request
@@ -99,27 +101,28 @@ class Script:
     def text(self, name: str, family: str = "sessions") -> str:
         """The page, as a plan's would be."""
         told = self._told
-        display = Display(server="xvfb") if "display" in told else None
-        page = Page(
+        session = Session(
             name=name,
-            about="made by hand",
+            policy="",
+            environment="",
+            unit="episode",
+            first=self.first,
+            count=self.count,
+            seed=None,
             command=tuple(map(BashWord, self.command)),
+            setup=self.setup,
             workdir=BashWord(self.workdir) if self.workdir else None,
             variables=tuple(
                 (key, BashWord(value)) for key, _, value in (word.partition("=") for word in self.variables)
             ),
-            setup=self.setup,
-            first=self.first,
-            count=self.count,
-            family=family,
+            gpus=0,
+            results=ResultRules(self.results),
+            digest="",
+            servers=tuple((server, "") for server in told.get("servers", ())),
             threads=int(told.get("threads", 0)),
-            display=display,
-            port="wants_port" in told,
-            egl="wants_egl" in told,
-            servers=tuple(told.get("servers", ())),
-            records=self.results,
+            display=Display(server="xvfb") if "display" in told else None,
         )
-        return page.text
+        return page(session, "made by hand", family=family)
 
     def session_json(self, name: str) -> str:
         """session.json, as a plan's would be."""
