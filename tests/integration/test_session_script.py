@@ -172,7 +172,7 @@ def test_what_an_attempt_that_has_ended_left_at_the_lock_goes_before_the_next_on
     left = subprocess.Popen(["flock", str(lock), "sleep", "60"], env=marked)
     until(lambda: subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode, "it holds the lock")
     assert again_by_hand(box, "2").returncode == 0
-    assert left.wait(20) == -signal.SIGTERM
+    assert left.wait(20) in {-signal.SIGTERM, 128 + signal.SIGTERM}  # flock or its child may get the signal first
     assert box.ended("stairs_flat", 2).clean
 
 
