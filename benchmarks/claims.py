@@ -9,6 +9,7 @@ Carlo error (two standard errors) beside what is promised. docs/benchmarks.md ha
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -22,6 +23,7 @@ from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.pairing import Arm
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import Stopping, standings
+from comborun.reporter.comparing.strengths import fit, strengths
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.counting.starts import Starts
@@ -284,6 +286,32 @@ def band_covered(rng: np.random.Generator) -> bool:
     return all(one.interval[0] <= rate <= one.interval[1] for one, rate in zip(found.checkpoints, rates, strict=True))
 
 
+def strengths_covered(n: int) -> Draw:
+    """Five policies in four environments, each in three of them, with paired episodes."""
+    shift = np.linspace(-0.2, 0.2, 5)
+    cells = [(policy, place) for policy in range(5) for place in range(4) if (policy + place) % 4]
+    wins = np.zeros((5, 5))
+    for (one, place), (other, beside) in itertools.permutations(cells, 2):
+        wins[one, other] += (place == beside) * (1 + shift[one] - shift[other]) / 2
+    true = fit(wins)
+
+    def hit(rng: np.random.Generator) -> bool:
+        luck = rng.random((4, n))
+        sides = {}
+        for policy, place in cells:
+            own = np.where(rng.random(n) < 0.5, luck[place], rng.random(n))
+            went = [bool(one) for one in own < 0.5 + shift[policy] + 0.05 * place]
+            sides[f"p{policy}", f"e{place}"] = arm(f"p{policy}", went, range(n))
+        found = strengths(sides)
+        return (
+            bool(found)
+            and true is not None
+            and all(one.interval[0] <= true[0][int(one.policy[1])] <= one.interval[1] for one in found)
+        )
+
+    return hit
+
+
 def best_covered(rng: np.random.Generator) -> bool:
     """By the interval that it would have alone."""
     low, high = proportion(round(100 * checkpoints(rng, [0.5] * 8).best.rate), 100).interval or (0, 1)
@@ -371,6 +399,9 @@ def graded_cases() -> Iterator[Case]:
         )
     yield Case("any false claim by failure kind, 3 kinds, 2 x 50", ALPHA, kind_claimed)
     yield Case("band covers all of 8 checkpoints", 0.95, band_covered, at_least=True)
+    for n in (10, 50):
+        name = f"intervals cover all Bradley-Terry strengths, 5 policies, 4 x {n}"
+        yield Case(name, 0.95, strengths_covered(n), at_least=True)
     yield Case("an interval of its own covers the best of 8 equal ones", None, best_covered)
     yield Case("rate of the best of 8 equal ones is above the truth", None, above(again=False))
     yield Case("the same, measured again", None, above(again=True))

@@ -61,32 +61,41 @@ def report_run(
     output: Path,
     unread: Mapping[PurePosixPath, str] = MappingProxyType({}),
     forms: Sequence[str] = (),
+    *,
+    ranked: bool = False,
 ) -> Summary:
     """Report a run directory, finished or not, into the folder `output`.
 
     `unread` are result files that a copy of the run lacks, each with the reason; they are told as unreadable. `forms`
-    are those of FORMS in which the figures are wanted as files, too.
+    are those of FORMS in which the figures are wanted as files, too; `ranked`: with Bradley-Terry strengths.
     """
-    return write_report(collect_run(directory, unread), output, forms, directory)
+    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked)
 
 
 @without_garbage_collection()
-def report_folder(directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None) -> Summary:
+def report_folder(
+    directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None, *, ranked: bool = False
+) -> Summary:
     """Report any folder of results, by a plan if there is one; raises UserError when nothing in it was counted."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
     if not (collected.records or collected.aggregates):
         raise _nothing(directory, collected)
-    return write_report(collected, output, forms, directory)
+    return write_report(collected, output, forms, directory, ranked=ranked)
 
 
 def write_report(
-    collected: Collected, output: Path, forms: Sequence[str] = (), directory: Path | None = None
+    collected: Collected,
+    output: Path,
+    forms: Sequence[str] = (),
+    directory: Path | None = None,
+    *,
+    ranked: bool = False,
 ) -> Summary:
     """Make every file of the report and put each in place whole. The page is there before figures are made as files.
 
     Videos are looked for in `directory`, if given.
     """
-    report, ran = summarize(collected), schedule(collected)
+    report, ran = summarize(collected, ranked=ranked), schedule(collected)
     drawn = figures(report, ran, files=bool(forms))
     sheet = contact_sheet(directory, report.episodes, output) if directory else None
     _publish(render(report, ran, drawn, sheet), output)

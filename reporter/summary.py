@@ -13,6 +13,7 @@ from comborun.reporter.comparing.graded import Scores, compare_graded, scores
 from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
 from comborun.reporter.comparing.pairing import Arm, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
+from comborun.reporter.comparing.strengths import Strength, strengths
 from comborun.reporter.comparing.trend import Trend, steps_of, trends
 from comborun.reporter.counting.aggregates import MacroMean, macro_means
 from comborun.reporter.counting.arms import differences
@@ -89,6 +90,8 @@ class Summary:
     """sentences: what differed between the policies besides themselves"""
     kinds: tuple[KindComparison, ...] = ()
     trends: tuple[Trend, ...] = ()
+    strengths: tuple[Strength, ...] | None = None
+    """None where nobody asked for them; empty where there are none"""
 
     @property
     def axes(self) -> Axes | None:
@@ -123,8 +126,8 @@ class Report:
     episodes: tuple[EpisodeRecord, ...]
 
 
-def summarize(collected: Collected) -> Report:
-    """All numbers of the report from what was collected."""
+def summarize(collected: Collected, *, ranked: bool = False) -> Report:
+    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
     spare = _spared(collected)
     results = results_of(collected, spare)
     policies, environments = _axes(collected, {*results.merged, *results.counts})
@@ -156,6 +159,7 @@ def summarize(collected: Collected) -> Report:
         differences=differences(collected, seeds),
         kinds=kinds,
         trends=found_trends,
+        strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
 

@@ -57,6 +57,7 @@ _PURPOSES = {
 @click.option("--max-size", metavar="SIZE", help="The most to copy from another host; 50 GiB by default.")
 @click.option("--videos", type=click.Choice(["failed", "all"]), help="Also copy the videos of these episodes here.")
 @click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
+@click.option("--ranking", type=click.Choice(["bradley-terry"]), help="Also rank policies that did not all meet.")
 @json_option
 def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
     """Report on a run, or on any folder of result files.
@@ -72,14 +73,14 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
         _compare(pair, where, output, as_json=as_json)
         return
-    forms, grid = _forms(how["figures"] or ""), how["grid"]
+    forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
     if run and (grid or _is_folder(run, where)):
         from comborun.reporter import report_folder
 
         folder = output or Path(run) / "report"
         plan = _plan(grid, where) if grid else None
         with working("making the report"):
-            summary = report_folder(Path(run), folder, forms, plan)
+            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked)
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
@@ -87,7 +88,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
         source, skipped = brought(target, _size(how["max_size"]))
         if how["videos"]:
             bring_videos(target, source, skipped, how["videos"])
-        summary, folder = make_report(source, skipped, output, forms)
+        summary, folder = make_report(source, skipped, output, forms, ranked=ranked)
     show_report(summary, folder, as_json=as_json)
 
 
@@ -100,7 +101,12 @@ def _plan(path: Path, where: Where) -> Plan:
 
 
 def make_report(
-    source: Path, skipped: Sequence[Skipped], output: Path | None = None, forms: Sequence[str] = ()
+    source: Path,
+    skipped: Sequence[Skipped],
+    output: Path | None = None,
+    forms: Sequence[str] = (),
+    *,
+    ranked: bool = False,
 ) -> tuple[Summary, Path]:
     """The report of a run, made from its own directory on this machine or from a mirror of it, and its folder."""
     from comborun.reporter import report_run
@@ -108,7 +114,7 @@ def make_report(
     show_skipped(skipped)
     folder = output or source / "report"
     with working("making the report"):
-        return report_run(source, folder, dict(skipped), forms), folder
+        return report_run(source, folder, dict(skipped), forms, ranked=ranked), folder
 
 
 def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:

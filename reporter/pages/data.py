@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.comparisons import Comparison, Tested
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.kinds import KindComparison
+    from comborun.reporter.comparing.strengths import Strength
     from comborun.reporter.comparing.trend import Trend
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.combo import Counts
@@ -112,6 +113,7 @@ def report_json(summary: Summary, ran: Schedule) -> str:
             for group in comparisons.environments
         ],
         "means": [_mean(mean, comparisons.rank(mean.policy)) for mean in summary.macro_means],
+        **({} if summary.strengths is None else {"strengths": [_strength(one) for one in summary.strengths]}),
         "attempts": [_stay(stay) for stay in ran.stays],
         "usage": _usage(busy(ran.usage)),
         "quality": {**vars(quality), "findings": [vars(finding) for finding in quality.findings]},
@@ -255,6 +257,11 @@ def _mean(mean: MacroMean, rank: tuple[int, int] | None) -> dict[str, Any]:
         "rank": rank,
         **({"early": mean.early} if mean.early else {}),
     }
+
+
+def _strength(one: Strength) -> dict[str, Any]:
+    low, high = one.interval
+    return {"policy": one.policy, "strength": rounded(one.value, 4), "interval": [rounded(low, 4), rounded(high, 4)]}
 
 
 def _stay(stay: AttemptSpan) -> dict[str, Any]:

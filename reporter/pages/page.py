@@ -77,6 +77,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "denominators": any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
         "width": 3 + 7 * rated + 3 * summary.planned + lettered,
         "means": tables.means(summary),
+        "strengths": tables.strengths(summary),
         "environments": [
             (group, tables.comparisons(group.comparisons, f"Comparisons in {group.environment}"))
             for group in found.environments
@@ -124,6 +125,7 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Ite
     every = (
         ("claims", "Claims", sections["comparisons"]),
         ("means", "Means", sections["means"]),
+        ("strengths", "Strengths", sections["strengths"]),
         ("environments", "Environments", sections["environments"]),
         ("trends", "Checkpoints", "trends" in figures),
         ("graded", "Metrics compared", sections["graded"]),

@@ -39,6 +39,14 @@ SHOWN = 40
 KINDS_SHOWN = 8
 NAMED = 3
 """environments in a cell"""
+STRENGTHS = (
+    "Log-odds that an episode goes better than one of an average policy in the same environment; equal ends count half."
+    " Policies that did not meet are compared through others. The intervals cover all strengths at once."
+)
+NO_STRENGTHS = (
+    "There are none: the run may stop early or is not over, policies are not connected by environments that they share,"
+    " or one of them always won or always lost."
+)
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
 
 
@@ -128,6 +136,21 @@ def _some(names: Sequence[str]) -> str:
 
 def _per_cent(limits: tuple[float, float] | None) -> str:
     return f"[{fraction(limits[0])}, {fraction(limits[1])}]" if limits else NOTHING
+
+
+def strengths(summary: Summary) -> Table | None:
+    if summary.strengths is None:
+        return None
+    rows = [
+        [one.policy, Strong(f"{one.value:+.2f}"), f"[{one.interval[0]:+.2f}, {one.interval[1]:+.2f}]"]
+        for one in summary.strengths
+    ]
+    return Table(
+        "Bradley-Terry strengths",
+        _columns("policy", "strength|95 % interval"),
+        rows,
+        STRENGTHS if rows else NO_STRENGTHS,
+    )
 
 
 # -- comparisons ------------------------------------------------------------------------------------------------------
