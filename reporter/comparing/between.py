@@ -91,7 +91,7 @@ def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[s
             yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
         if run.stop_early and spared(run.sessions, ()):
             yield f"{run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
-    yield from between_runs(runs[0].provenance, runs[1].provenance)
+    yield from between_runs(*runs)
 
 
 def _sentence(policy: str, one: Comparison) -> str:

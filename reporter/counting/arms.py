@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.text import combo_name
 from comborun.text import several
@@ -23,6 +23,8 @@ NAMED = 4
 """policies that a sentence names with what they had; of more, only that they differ"""
 LONG = 60
 """signs of a value"""
+SHORT = 12
+"""signs of a commit or digest"""
 
 
 def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> tuple[str, ...]:
@@ -42,14 +44,13 @@ def _sentences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -
     hosts = ((policy, begin.host) for policy, begin in attempts)
     cards = ((policy, begin.gpu_models or _cards(begin, models)) for policy, begin in attempts)
     drivers = ((policy, begin.driver) for policy, begin in attempts)
-    for what, found in (("hosts", hosts), ("GPU models", cards), ("GPU drivers", drivers)):
+    code = _code_of_policies(collected)
+    for what, found in (("hosts", hosts), ("GPU models", cards), ("GPU drivers", drivers), ("code", code)):
         yield from _unlike(_by_policy(found), what)
     yield from _unlike(_by_policy(_planned_seeds(collected)), "seeds of the plan")
     yield from _other_seeds(collected, seeds)
     yield from _same_files(collected.provenance)
-    if changed := [_CODE[name] for name, value in collected.provenance.items() if _uncommitted(name, value)]:
-        code = " and ".join(changed)
-        yield f"The code is not that of a commit: {code} had uncommitted changes when the run was launched."
+    yield from _uncommitted(collected.provenance, "the run")
 
 
 def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
@@ -83,11 +84,19 @@ _OF_RUNS = {
     "host.cards": "GPU models",
     "host.driver": "GPU driver",
     "commit": "commit of the grid",
+    "code": "code on the host",
+    "sync": "files that were shipped",
 }
 
 
-def between_runs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def between_runs(before: Collected, after: Collected) -> Iterator[str]:
     """What the provenance of two runs says of more than their policies."""
+    for run in (before, after):
+        yield from _uncommitted(run.provenance, run.name)
+    yield from _not_the_same(_versions(before.provenance), _versions(after.provenance))
+
+
+def _not_the_same(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     for name in dict.fromkeys((*_OF_RUNS, *sorted(before.keys() & after.keys()))):
         checkpoint = name.startswith(_CHECKPOINT) and name.endswith(_ENDS)
         words = f"checkpoint of {name[len(_CHECKPOINT) : -len(_ENDS)]}" if checkpoint else _OF_RUNS.get(name, "")
@@ -99,10 +108,40 @@ def between_runs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 _CODE = {"uncommitted": "the grid's folder", "sync": "files that were shipped", "code": "the folder on the host"}
 
 
-def _uncommitted(name: str, value: str) -> bool:
-    if name == "uncommitted":
-        return value == "true"
-    return name in _CODE and '"uncommitted": true' in value
+def _uncommitted(provenance: Mapping[str, str], run: str) -> Iterator[str]:
+    said = {"uncommitted": "true"}
+    changed = [_CODE[name] for name in _CODE if said.get(name, '"uncommitted": true') in provenance.get(name, "")]
+    if changed:
+        code = " and ".join(changed)
+        yield f"The code is not that of a commit: {code} had uncommitted changes when {run} was launched."
+
+
+def _versions(provenance: Mapping[str, str]) -> dict[str, str]:
+    """With commits of folders, and digests of what was shipped, in place of all that is known of them."""
+    code = ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in _entries(provenance, "code"))
+    sync = ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in _entries(provenance, "sync"))
+    return {**provenance, "code": code, "sync": sync}
+
+
+def _entries(provenance: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    """Empty where the manifest does not have it so."""
+    needed = {"code": {"folder", "commit"}, "sync": {"from", "sha256"}}[name]
+    try:
+        found = json.loads(provenance.get(name, "[]"))
+        return [one for one in found if all(isinstance(one[key], str) for key in needed)]
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def _code_of_policies(collected: Collected) -> Iterator[tuple[str, str]]:
+    """The commit of each policy's folder, as far as that is a repository of its own."""
+    folders = _entries(collected.provenance, "code")
+    for history in collected.sessions:
+        workdir = (history.session.workdir or "").removeprefix("~")
+        for one in folders:
+            if workdir and one["folder"].endswith(workdir):
+                changed = " with uncommitted changes" if one.get("uncommitted") else ""
+                yield history.session.policy, f"{one['commit'][:SHORT]}{changed}"
 
 
 def _planned_seeds(collected: Collected) -> Iterator[tuple[str, str]]:

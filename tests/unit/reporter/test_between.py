@@ -103,14 +103,19 @@ def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
         compare_runs(collected, collected)
 
 
-def test_another_driver_or_commit_is_noted(tmp_path: Path) -> None:
+def test_another_driver_or_code_and_what_was_not_committed_is_noted(tmp_path: Path) -> None:
     runs = []
     for name, driver in (("before", "550.54"), ("after", "560.35")):
         directory = run(tmp_path, name, {("flat", "stairs"): "++"})
         manifest = json.loads((directory / "run.json").read_text())
-        manifest["provenance"] |= {"commit": driver, "host": {"driver": driver, "cards": ["NVIDIA H100"]}}
+        code = {"folder": "/lab", "commit": driver, "uncommitted": name == "after"}
+        origin = {"commit": driver, "host": {"driver": driver, "cards": ["NVIDIA H100"]}, "code": [code]}
+        manifest["provenance"] |= {**origin, "sync": [{"from": "lab", "sha256": "ab", "uncommitted": False}]}
         (directory / "run.json").write_text(json.dumps(manifest))
         runs.append(collect_run(directory))
     notes = compare_runs(*runs).notes
     assert "Not the same in both runs: the GPU driver (550.54 before, 560.35 after)." in notes
-    assert len(notes) == 2
+    assert "Not the same in both runs: the code on the host (550.54 in /lab before, 560.35 in /lab after)." in notes
+    (changed,) = (note for note in notes if "uncommitted" in note)
+    assert "the folder on the host had uncommitted changes when after-" in changed
+    assert len(notes) == 4

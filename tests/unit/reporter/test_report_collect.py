@@ -111,6 +111,19 @@ def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path
     assert summarize(collect_run(tmp_path)).summary.differences == ()
 
 
+def test_policies_in_folders_with_other_code_are_told(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy in ("flat", "rough"):
+        run.attempt(run.session(policy, "stairs", workdir=f"~/{policy}"), row(0))
+    run.write()
+    for commits, told in ((("ab", "ab"), 0), (("ab", "cd"), 1)):
+        code = [
+            {"folder": f"/home/me/{name}", "commit": one} for name, one in zip(("flat", "rough"), commits, strict=True)
+        ]
+        run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": {"code": code}}))
+        assert len(summarize(collect_run(tmp_path)).summary.differences) == told
+
+
 def test_another_driver_and_other_seeds_than_the_plan_gave_are_told(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for policy, driver, first in (("flat", "550.54", 1000), ("rough", "560.35", 0)):
