@@ -322,28 +322,21 @@ RANKS = "ranks"
 _OURS = ("--standalone", "--nproc", "--log-dir", "--log_dir", "--tee", "--redirects", "-t", "-r")
 
 
-@dataclass(frozen=True)
-class Launcher:
-    processes: int | None = None
-    """None: one for each GPU that the session is granted"""
-    arguments: str = ""
-    """more options of the launcher"""
-    program: str = ""
-    """what starts it instead of `python -m torch.distributed.run`"""
+def launched(command: str, processes: int | None = None, arguments: str = "", program: str = "") -> str:
+    """The command line that starts `command` on every rank, placeholders still in it. Raises CommandError.
 
-
-def launched(command: str, launcher: Launcher) -> str:
-    """The command line that starts `command` on every rank, placeholders still in it. Raises CommandError."""
+    Without `processes` there is a rank for each GPU. `program` takes the place of `python -m torch.distributed.run`.
+    """
     words = split_command(command)
     interpreter, script = _parts(words)
-    program = launcher.program or shlex.join([interpreter, "-m", MODULE])
+    program = program or shlex.join([interpreter, "-m", MODULE])
     options = [
         "--standalone",
-        f"--nproc_per_node={launcher.processes or '{gpu_count}'}",
+        f"--nproc_per_node={processes or '{gpu_count}'}",
         f"--log_dir={{output_dir}}/{RANKS}",
         "--tee=3",
     ]
-    return " ".join(filter(None, [program, *options, launcher.arguments, shlex.join(script)]))
+    return " ".join(filter(None, [program, *options, arguments, shlex.join(script)]))
 
 
 def check_arguments(text: str) -> None:

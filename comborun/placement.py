@@ -10,7 +10,7 @@ Resources ascend over all parts and are below the number that there is. Processe
 one. Within a part, one of the two counts divides the other: either each process has several resources, or each
 resource several processes, consecutive ones in both cases.
 
-The rules, their order and the error that each raises are those of RLinf a3816b59 (parse_rank_config in
+The rules and their order are those of RLinf a3816b59 (parse_rank_config in
 rlinf/scheduler/cluster/utils.py, ComponentPlacement and FlexiblePlacementStrategy in rlinf/scheduler/placement).
 """
 
@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from comborun.errors import UserError
 from comborun.text import several
 
-RlinfError = Literal["ValueError", "AssertionError"]
 MOST_PROCESSES = 100_000
 """of one component; RLinf has no such bound, and would fill the memory of the host"""
 
@@ -32,11 +30,6 @@ _SHAPE = "such as 0-3, all, or 0-1:0-3 for the processes 0 to 3 on the GPUs 0 an
 
 class PlacementError(UserError):
     """A placement string that RLinf refuses."""
-
-    def __init__(self, message: str, hint: str, raises: RlinfError = "AssertionError") -> None:
-        super().__init__(message, hint)
-        self.raises: RlinfError = raises
-        """what RLinf itself would raise, in the middle of its start"""
 
 
 Part = tuple[range, range]
@@ -114,7 +107,7 @@ def _ranks(text: str, part: str) -> range | None:
     except ValueError:
         ends = []
     if len(ends) not in {1, 2}:
-        raise PlacementError(f"`{part}`: `{text}` is neither a number nor two with a dash", _SHAPE, "ValueError")
+        raise PlacementError(f"`{part}`: `{text}` is neither a number nor two with a dash", _SHAPE)
     first, last = ends[0], ends[-1]
     if first > last:
         raise PlacementError(f"`{part}`: {first} is above {last}", f"write {last}-{first}")

@@ -36,6 +36,13 @@ SecretSource = Literal["host", "laptop"]
 Flag = Literal["", "smoke", "dropped"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
 
+FOLLOWS = (
+    *("results", "progress", "evidence", "failures", "watch", "request", "pin", "display", "threads", "components"),
+    "expected_s",
+)
+"""of a session, what follows a changed grid during a run: how it is shown, watched, judged and given room"""
+NOT_WORK = {*FOLLOWS, "counted", "ranged", "flag", "unpaired"}
+"""of a session, what makes no other work of it"""
 SCHEMA = 1
 _NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 _LARGEST = 10**15

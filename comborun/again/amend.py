@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from comborun.bundle import File, policy, queue, serving
 from comborun.errors import UserError
 from comborun.jobs import texts
+from comborun.plan import FOLLOWS
 from comborun.planner import range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
@@ -242,20 +243,7 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
     kept = replace(session, flag="") if session.name in back else session
     if meant is None or kept.flag == "dropped" or work(kept) != work(meant):
         return kept
-    return replace(
-        kept,
-        results=meant.results,
-        progress=meant.progress,
-        evidence=meant.evidence,
-        failures=meant.failures,
-        watch=meant.watch,
-        request=meant.request,
-        pin=meant.pin,
-        display=meant.display,
-        threads=meant.threads,
-        components=meant.components,
-        expected_s=meant.expected_s,
-    )
+    return replace(kept, **{name: getattr(meant, name) for name in FOLLOWS})
 
 
 def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:

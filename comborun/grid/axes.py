@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -50,9 +49,12 @@ def _entries(tree: object) -> object:
     ]
 
 
-class AxisEntry(Keys):
+class Axis(Keys):
+    """A policy or an environment."""
+
     name: Name
     attributes: dict[AttributeName, AsWritten] = Field(default={})
+    """as written, without quotes"""
 
 
 _AXIS = {
@@ -65,7 +67,7 @@ _AXIS = {
         },
     ]
 }
-AxisEntries = Annotated[tuple[AxisEntry, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
+Axes = Annotated[tuple[Axis, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
 Names = Annotated[tuple[Name, ...], ONE_OR_MANY]
 
 
@@ -81,16 +83,6 @@ class Match(Keys):
         named = bool(self.policy or self.environment)
         met = not self.policy or policy.name in self.policy
         return named and met and (not self.environment or environment.name in self.environment)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A policy or an environment."""
-
-    name: str
-    """as the user wrote it"""
-    attributes: Mapping[str, str]
-    """name -> text as written, without quotes"""
 
 
 @dataclass(frozen=True)
@@ -140,11 +132,7 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
     """Policies in the outer loop, environments in the inner; without `exclude`, then with `include` at the end."""
     if len(file.policies) * len(file.environments) > MOST_COMBOS:
         return ()
-    policies, environments = (
-        [Axis(entry.name, MappingProxyType(entry.attributes)) for entry in axis]
-        for axis in (file.policies, file.environments)
-    )
-    product = [(policy, environment) for policy in policies for environment in environments]
+    product = [(policy, environment) for policy in file.policies for environment in file.environments]
     kept = [pair for pair in product if not any(match.meets(*pair) for match in file.exclude)]
     back = [pair for match in file.include for pair in product if match.meets(*pair)]
     pairs = {(policy.name, environment.name): (policy, environment) for policy, environment in [*kept, *back]}

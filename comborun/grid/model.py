@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from comborun.command import takes_range
-from comborun.grid.axes import AxisEntries, Match
+from comborun.grid.axes import Axes, Match
 from comborun.grid.launch import SyncKeys
 from comborun.grid.placement import PlacedKeys, Placing, Taking, names_of
 from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
@@ -153,8 +153,8 @@ class GridFile(SettingKeys):
     host: Host | None = key("ssh host on which the sessions run; else this machine")
     root: Root = key("folder on the host that holds the runs", DEFAULT_ROOT)
     host_python: Root | None = key("the Python 3.8 or newer that comborun itself uses on the host; else one is found")
-    policies: AxisEntries = key("the policies: a list, or a map name -> attributes", ())
-    environments: AxisEntries = key("the environments: a list, or a map name -> attributes", ())
+    policies: Axes = key("the policies: a list, or a map name -> attributes", ())
+    environments: Axes = key("the environments: a list, or a map name -> attributes", ())
     include: tuple[Match, ...] = key("combos that exclude took out and that come back", ())
     exclude: tuple[Match, ...] = key("combos that are left out", ())
     overrides: tuple[Override, ...] = key("settings for some combos; the last match wins", ())

@@ -30,8 +30,6 @@ MOST_GPUS = 64
 """of one host"""
 ENVIRONMENTS = "env"
 """the component of RLinf that runs simulators"""
-_BASE_SIXTY = re.compile(r"\+?[1-9][0-9_]*(:[0-5]?[0-9])+")
-_BASE_EIGHT = re.compile(r"\+?0[0-7_]+")
 
 
 def names_of(entry: str) -> tuple[str, ...]:
@@ -55,26 +53,9 @@ def _one_component(tree: object) -> str:
 
 
 def _string(tree: object) -> str:
-    scalar = scalar_of(tree)
-    if not scalar.quoted and (other := _elsewhere(scalar.text)):
-        number, base = other
-        message = f"`{scalar.text}` without quotes is {number} to RLinf, whose YAML reads it in base {base}"
-        raise UserError(message, f'write it in quotes: "{scalar.text}"')
-    _check_somewhere(scalar.text)
-    return scalar.text
-
-
-def _elsewhere(text: str) -> tuple[int, str] | None:
-    """What YAML 1.1 makes of an unquoted number that is no such thing here; OmegaConf and Hydra read YAML 1.1."""
-    digits = text.replace("_", "")
-    if _BASE_SIXTY.fullmatch(text):
-        number = 0
-        for part in digits.lstrip("+").split(":"):
-            number = number * 60 + int(part)
-        return number, "sixty"
-    if _BASE_EIGHT.fullmatch(text) and int(digits, 8) != int(digits):
-        return int(digits, 8), "eight"
-    return None
+    text = scalar_of(tree).text
+    _check_somewhere(text)
+    return text
 
 
 def _check_somewhere(text: str) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal, get_args
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.axes import AxisEntry
+from comborun.grid.axes import Axis
 from comborun.grid.draft import Draft, read_draft, read_keys
 from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.servers import ServerKeys
@@ -263,10 +263,10 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
     return laid
 
 
-def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
+def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axis, ...]:
     """With what a preset says of attributes that are not given."""
 
-    def attributes(entry: AxisEntry) -> dict[str, str]:
+    def attributes(entry: Axis) -> dict[str, str]:
         filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
         return {**filled, **entry.attributes}
 

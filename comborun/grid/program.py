@@ -11,7 +11,6 @@ from comborun.command import (
     FILE,
     FileText,
     JsonTree,
-    Launcher,
     Number,
     check_arguments,
     launched,
@@ -123,7 +122,7 @@ class LauncherKeys(Keys):
 
     def command(self, command: str) -> str:
         """The command with the launcher in front, placeholders still in it. Raises CommandError."""
-        return launched(command, Launcher(self.processes, self.arguments, self.program))
+        return launched(command, self.processes, self.arguments, self.program)
 
 
 class ContainerKeys(Keys):

@@ -80,7 +80,7 @@ def _placed(combo: Combo, host: HostFacts, free: Sequence[GpuBudget]) -> tuple[C
     except PlacementError as error:
         anywhere = tuple(_component(name, entry, combo, range(MOST_GPUS)) for name, entry in entries if entry.fixed)
         hint = _advice(anywhere, free) if len(anywhere) == len(entries) else error.hint
-        message = f"{combo.label}: `placement` on {host.host}: {error.message} (RLinf: {error.raises})"
+        message = f"{combo.label}: `placement` on {host.host}: {error.message}"
         raise UserError(message, hint) from None
     for one in components:
         if one.uneven:

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
+from comborun.plan import NOT_WORK
 from comborun.resources import BARE
 from comborun.text import shortened
 from comborun.work import name_of_combo, range_suffix
@@ -16,26 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.plan import Session
-
-
-_NOT_WORK = {
-    "results",
-    "progress",
-    "evidence",
-    "failures",
-    "watch",
-    "components",
-    "counted",
-    "ranged",
-    "flag",
-    "unpaired",
-    "request",
-    "pin",
-    "display",
-    "threads",
-    "expected_s",
-}
-"""how work is shown, watched and judged: it may change while a run is under way, and the work is the same"""
 
 
 def range_session(session: Session, first: int, count: int) -> Session:
@@ -121,7 +102,7 @@ def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
 
 def session_digest(session: Session) -> str:
     """Of the combo, its episodes and everything that is run for it."""
-    content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in _NOT_WORK}
+    content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in NOT_WORK}
     content["digest"] = ""
     if session.around == BARE:  # nothing is said, as before there was a way to say it
         del content["around"]

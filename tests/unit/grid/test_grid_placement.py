@@ -155,9 +155,7 @@ def test_memory_that_never_fits_is_refused_with_the_layouts_that_do() -> None:
 
 def test_gpus_that_the_host_has_not_are_refused_with_the_layouts_that_fit_it() -> None:
     text = refusal(DEDICATED + COMPONENTS, host(2))
-    assert (
-        "`placement` on box: `2-3`: there is no GPU 3: the host has 2, numbered 0 to 1 (RLinf: AssertionError)" in text
-    )
+    assert "`placement` on box: `2-3`: there is no GPU 3: the host has 2, numbered 0 to 1" in text
     assert "env 0 (2 copies), rollout 1 (2 GPUs, dedicated); env 0-1 (2 copies), rollout 0-1 (2 GPUs, shared)" in text
     assert "no usual layout fits this host" in refusal(DEDICATED + COMPONENTS, host(2, 12))
     assert "the host has none" in refusal(DEDICATED + COMPONENTS, host(0))
@@ -215,11 +213,3 @@ def test_the_gpus_that_a_placement_claims_are_gpus_that_a_command_can_name() -> 
 def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
     assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
     assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')
-
-
-def test_unquoted_numbers_that_other_yaml_reads_otherwise_are_refused_with_their_line() -> None:
-    for written, number in (("1:0", 60), ("2:07:1", 7621), ("010", 8), ("1_0:30", 630)):
-        with pytest.raises(GridError, match=rf"grid\.yaml:7:8: .*`{written}` without quotes is {number} to RLinf"):
-            grid(f"placement:\n  env: {written}\n")
-    for written in ("0:1", "1", "07", '"1:0"', "'010'", "0-1:0-3"):
-        assert grid(f"placement:\n  env: {written}\n").combos

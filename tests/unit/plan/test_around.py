@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from comborun.command import CommandError, FileText, Launcher, Number, file_word, launched
+from comborun.command import CommandError, FileText, Number, file_word, launched
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
@@ -179,15 +179,15 @@ def test_an_override_changes_a_part_of_it_or_takes_it_away() -> None:
 )
 def test_a_command_is_started_on_every_rank(command: str, start: str) -> None:
     options = "--standalone --nproc_per_node={gpu_count} --log_dir={output_dir}/ranks --tee=3"
-    assert launched(command, Launcher()) == start.replace("{}", options).replace("{{", "{").replace("}}", "}")
+    assert launched(command) == start.replace("{}", options).replace("{{", "{").replace("}}", "}")
 
 
 def test_a_launcher_is_told_what_a_person_wants() -> None:
-    told = launched("a.py", Launcher(4, "--max-restarts=2", "./isaaclab.sh -p -m torch.distributed.run"))
+    told = launched("a.py", 4, "--max-restarts=2", "./isaaclab.sh -p -m torch.distributed.run")
     assert told.startswith("./isaaclab.sh -p -m torch.distributed.run --standalone --nproc_per_node=4 ")
     assert told.endswith(" --tee=3 --max-restarts=2 a.py")
     with pytest.raises(CommandError, match="can't start"):
-        launched("python -c 'print()'", Launcher())
+        launched("python -c 'print()'")
 
 
 # policies that are files
