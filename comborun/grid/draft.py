@@ -50,11 +50,6 @@ _OTHER_WORDS = {
     "retries": "retry",
     "notifications": "notify",
 }
-_GONE = {
-    "limits.give_way": "reserve what others need instead: `reserve: {gpu_memory: ...}`; no session is ended for them",
-    "reserve.headroom": "a session that grows says the most it takes as its `gpu_memory`; 128 MiB always stay free",
-}
-"""keys that there were, and what to write instead"""
 
 
 @dataclass(frozen=True)
@@ -222,8 +217,6 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
         return everywhere, f"move `{key}` to the top level"
     if section == ("overrides", "limits") and key in LimitKeys.model_fields:
         return everywhere, "move it to `limits` at the top level"
-    if hint := _GONE.get(".".join(words)):
-        return f"there is no key `{key}` in `{section[0]}` any more", hint
     message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
     if section in {(), ("overrides",)} and (home := _home(key)):
         return message, f"it belongs into `{home}`: `{home}: {{{key}: ...}}`"

@@ -50,21 +50,10 @@ def test_the_same_grid_changes_nothing() -> None:
     assert amend(comparison).plan == plan(session())
 
 
-def test_a_new_policy_is_appended_whatever_its_place_in_the_grid() -> None:
-    result = amended(plan(session("b")), plan(session("a"), session("b")))
-    assert names(result) == [("e_b", ""), ("e_a", "")]
-    assert [one.name for one in result.added] == ["e_a"]
-
-
 def test_more_episodes_add_only_the_new_range() -> None:
     result = amended(plan(session(count=4)), plan(session(count=10)))
     assert names(result) == [("e_p", ""), ("e_p_e4-9", "")]
     assert (result.added[0].first, result.added[0].count) == (4, 6)
-
-
-def test_an_earlier_first_episode_adds_what_is_in_front() -> None:
-    result = amended(plan(session(first=4)), plan(session(count=8)))
-    assert [one.name for one in result.added] == ["e_p_e0-3"]
 
 
 def test_ranges_that_were_added_before_count() -> None:
@@ -94,20 +83,6 @@ def test_a_changed_command_is_asked_and_named() -> None:
     comparison = compare(plan(session()), plan(session(command=OTHER)))
     assert [str(change) for change in comparison.asks] == ["p in e: command: --n 1 before, 2 now"]
     assert not comparison.common
-
-
-def test_rerun_drops_the_old_session_and_adds_one_of_another_name() -> None:
-    now = session(command=OTHER)
-    result = amended(plan(session()), plan(now), "rerun")
-    assert names(result) == [("e_p", "dropped"), (f"e_p_{now.digest[:4]}", "")]
-    assert result.dropped == ("e_p",)
-
-
-def test_without_a_choice_what_changed_stays_as_it_was() -> None:
-    for choice in (None, "keep"):
-        result = amended(plan(session()), plan(session(command=OTHER), session("q")), choice)
-        assert names(result) == [("e_p", ""), ("e_q", "")]
-        assert result.plan.sessions[0].command == session().command
 
 
 def test_a_removed_combo_is_asked_and_dropped_or_kept() -> None:
@@ -148,13 +123,6 @@ def test_other_shipped_files_are_other_work_even_when_they_come_back() -> None:
     there = amend(comparison, "rerun").plan
     assert there.shipped == "b"
     assert [flag for _, flag in names(amended(there, a, "rerun"))] == ["dropped", "dropped", ""]
-
-
-def test_shown_metrics_and_rules_follow_the_grid_without_a_question() -> None:
-    now = replace(session(), results=ResultRules(metrics=("score",)))
-    comparison = compare(plan(session()), plan(now))
-    assert comparison.changes == ()
-    assert amend(comparison).plan.sessions[0].results.metrics == ("score",)
 
 
 def test_what_sessions_ask_of_the_host_follows_the_grid_without_a_question() -> None:
@@ -200,13 +168,6 @@ def test_whatever_is_changed_no_row_leaves_and_rerun_means_the_grid(grids: list[
                 one.name for one in after.sessions
             }
         current = after
-
-
-def test_a_name_that_is_taken_is_never_given_again() -> None:
-    before = plan(session())
-    for number in range(2, 9):
-        before = amended(before, plan(session(command=fill(f"eval --n {number}", {}))), "rerun").plan
-    assert len({one.name for one in before.sessions}) == 8
 
 
 @pytest.mark.parametrize("count", [0, 5])

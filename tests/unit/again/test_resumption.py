@@ -78,14 +78,6 @@ def test_a_gap_that_a_later_session_is_for_is_not_asked_for_twice() -> None:
     assert resumption(plan(one, gap), outcomes, missing).again == (), "it is queued, and does it"
 
 
-def test_smoke_tests_are_tried_again_only_without_a_record_and_dropped_ones_never() -> None:
-    smoke = replace(session(), name="e_p_smoke", count=1, flag="smoke")
-    gone = replace(session("q"), flag="dropped")
-    outcomes = {smoke.name: Outcome.FAILED, gone.name: Outcome.FAILED}
-    assert resumption(plan(smoke, gone), outcomes, {}).again == (Again("e_p_smoke"),)
-    assert resumption(plan(smoke, gone), {smoke.name: Outcome.PARTIAL}, {}).nothing
-
-
 @given(st.sets(st.integers(0, 29)), st.lists(st.sampled_from([*Outcome, None]), min_size=3, max_size=3))
 def test_exactly_what_is_missing_and_not_under_way_is_asked_for_or_said_to_be_futile(
     missing: set[int], ended: list[Outcome | None]
@@ -132,3 +124,11 @@ def test_a_success_that_left_no_record_at_all_is_not_run_again_so_gaps_of_gaps_h
     outcomes = dict.fromkeys((one.name, gap.name), Outcome.SUCCEEDED)
     what = resumption(plan(one, gap), outcomes, {COMBO: (range(2, 4),)})
     assert what == Resumption(futile=(Futile(gap.name, (range(2, 4),)),))
+
+
+def test_smoke_tests_are_tried_again_only_without_a_record_and_dropped_ones_never() -> None:
+    smoke = replace(session(), name="e_p_smoke", count=1, flag="smoke")
+    gone = replace(session("q"), flag="dropped")
+    outcomes = {smoke.name: Outcome.FAILED, gone.name: Outcome.FAILED}
+    assert resumption(plan(smoke, gone), outcomes, {}).again == (Again("e_p_smoke"),)
+    assert resumption(plan(smoke, gone), {smoke.name: Outcome.PARTIAL}, {}).nothing

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-from test_amend import OTHER, plan, session
+from test_amend import plan, session
 
 from comborun.again.amend import amend, compare
 from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
-from comborun.errors import UserError
 
 
 def test_each_combo_is_tried_first_with_its_first_episodes() -> None:
@@ -21,25 +19,9 @@ def test_each_combo_is_tried_first_with_its_first_episodes() -> None:
     assert tried.digest == plan(session()).digest, "it is the same grid's run"
 
 
-def test_no_more_are_tried_than_there_are() -> None:
-    assert smoke_sessions(with_smoke(plan(session(count=2)), 9))[0].count == 2
-
-
-def test_a_program_that_takes_no_number_is_refused() -> None:
-    with pytest.raises(UserError, match="its command takes no"):
-        with_smoke(plan(session(counted=False)), 1)
-
-
 def test_only_what_is_new_in_a_run_is_tried() -> None:
     before = with_smoke(plan(session("a")), 1)
     grown = amended_with_smoke(amend(compare(before, plan(session("a"), session("b")))), 1)
     assert [one.name for one in smoke_sessions(grown.plan)] == ["e_a_smoke", "e_b_smoke"]
     assert [one.name for one in grown.added] == ["e_b", "e_b_smoke"]
     assert [one.name for one in grown.plan.sessions] == ["e_a_smoke", "e_a", "e_b", "e_b_smoke"], "no row moves"
-
-
-def test_a_changed_combo_is_tried_anew() -> None:
-    before = with_smoke(plan(session()), 1)
-    rerun = amended_with_smoke(amend(compare(before, plan(session(command=OTHER))), "rerun"), 1)
-    assert [one.flag for one in rerun.plan.sessions] == ["dropped", "dropped", "", "smoke"]
-    assert len({one.name for one in rerun.plan.sessions}) == 4

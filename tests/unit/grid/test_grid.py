@@ -9,7 +9,6 @@ from gridtext import HOST, plan
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, parse_grid
-from comborun.grid.survival import LimitKeys
 from comborun.judging import ProgressRules, ResultRules
 from comborun.plan import Plan
 from comborun.planner import lay_out
@@ -33,20 +32,6 @@ def names(grid: Grid) -> list[tuple[str, str]]:
 
 def test_policies_are_the_outer_loop_and_environments_the_inner() -> None:
     assert names(grid_of(HEAD)) == [("flat", "grass"), ("flat", "stairs"), ("rough", "grass"), ("rough", "stairs")]
-
-
-def test_a_grid_that_says_little_has_the_defaults() -> None:
-    grid = grid_of(HEAD, "folder/4 env test.yaml")
-    assert grid.name == "4-env-test"
-    assert (grid.host, grid.root, grid.after, grid.use_gpus, grid.poll) == (None, "~/comborun", None, None, 60.0)
-    assert grid.limits == LimitKeys()
-    assert (grid.limits.attempts, grid.limits.breaker, grid.retry, grid.sync, grid.servers) == (3, 3, {}, (), {})
-    settings = grid.settings
-    assert settings.command == "evaluate {policy} {environment} {episodes} {output_dir}"
-    assert (settings.episodes, settings.first_episode, settings.seed, settings.unit) == (100, 0, None, "episode")
-    assert (settings.setup, settings.workdir.folder, settings.variables, settings.gpus) == ("", None, {}, 0)
-    assert settings.result_rules == ResultRules(("**/*.jsonl",), "success", "episode", ())
-    assert grid.warnings == ()
 
 
 def test_every_key_reaches_the_grid() -> None:
@@ -88,24 +73,6 @@ poll: 2 s
     assert settings.result_rules == ResultRules(("a/*.jsonl", "b.jsonl"), "completion", "ep", ("x", "y"))
 
 
-def test_attributes_keep_the_text_that_was_written() -> None:
-    grid = grid_of(
-        "policies:\n  a: {lr: 1e-3, v: 0.10, n: 010, q: '1.0', path: ~/x, flag: TRUE, date: 2026-01-02, two-words: x}\n"
-        "  b:\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
-    )
-    assert dict(grid.combos[0].policy.attributes) == {
-        "lr": "1e-3",
-        "v": "0.10",
-        "n": "010",
-        "q": "1.0",
-        "path": "~/x",
-        "flag": "TRUE",
-        "date": "2026-01-02",
-        "two-words": "x",
-    }
-    assert dict(grid.combos[1].policy.attributes) == {}
-
-
 def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> None:
     grid = grid_of(
         HEAD
@@ -113,11 +80,6 @@ def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> 
         + "include: [{policy: flat, environment: stairs}, {policy: rough}]\n"
     )
     assert names(grid) == [("rough", "grass"), ("flat", "stairs"), ("rough", "stairs")]
-
-
-def test_an_entry_matches_any_of_a_list() -> None:
-    grid = grid_of(HEAD + "exclude: [{policy: [flat, rough], environment: grass}]\n")
-    assert names(grid) == [("flat", "stairs"), ("rough", "stairs")]
 
 
 def test_overrides_are_applied_in_order_and_maps_are_merged() -> None:
@@ -149,15 +111,6 @@ overrides:
     assert settings["rough", "grass"].results == grid.settings.results
 
 
-def test_a_command_may_come_from_overrides_alone() -> None:
-    grid = grid_of(
-        "policies: [a]\nenvironments: [x, y]\nresults: none\noverrides:\n"
-        "  - {when: {environment: x}, command: run-x}\n  - {when: {environment: y}, command: run-y}\n"
-    )
-    assert [combo.settings.command for combo in grid.combos] == ["run-x", "run-y"]
-    assert grid.settings.command == ""
-
-
 def test_results_none_means_no_record_files_and_an_override_may_have_some_again() -> None:
     grid = grid_of(
         HEAD + "results: none\noverrides: [{when: {policy: flat}, results: {success: ok}}]\n",
@@ -185,12 +138,6 @@ overrides:
     }
 
 
-def test_how_progress_is_read_is_not_part_of_what_is_run() -> None:
-    plain, other = (grid_of(HEAD + line) for line in ("", "progress: {pattern: '(x)'}\n"))
-    assert lay_out(plain, HOST).digest == lay_out(other, HOST).digest
-    assert lay_out(other, HOST).sessions[0].progress == ProgressRules("(x)")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -212,12 +159,6 @@ def test_a_plan_comes_back_from_its_text(text: str) -> None:
     command = HEAD.replace("{episodes}", "{first_episode} {episodes} {seed}" if "block" in text else "{episodes}")
     laid = plan(command + text, HostFacts("h", "h", 4, 0, (0, 1, 2, 3), "5", "3", "", ()))
     assert Plan.from_json(laid.to_json()) == laid
-
-
-def test_without_episodes_the_program_decides() -> None:
-    grid = grid_of(HEAD.replace("episodes: 100\n", "").replace("{episodes} ", ""))
-    assert grid.settings.episodes is None
-    assert "no `episodes`" in grid.warnings[0].message
 
 
 def test_aliases_and_merge_keys_are_followed() -> None:

@@ -130,15 +130,6 @@ def test_the_plan_says_who_is_where_what_that_takes_and_what_fits() -> None:
     ]
 
 
-def test_processes_of_several_gpus_and_gpus_of_several_processes_are_shown() -> None:
-    lines = told('placement: {env: "0:0-1", rollout: "1-2:0"}\n' + COMPONENTS, host(3))
-    assert lines[1:4] == [
-        "GPU 0 env 0 (1 copy) + env 1 (1 copy) 24.0 GiB of 31.9 GiB",
-        "GPU 1 rollout 0 16.0 GiB of 31.9 GiB",
-        "GPU 2 rollout 0 16.0 GiB of 31.9 GiB",
-    ]
-
-
 def test_a_reserve_is_taken_off_what_a_gpu_offers() -> None:
     assert "offers 11.9 GiB" in refusal(DEDICATED + COMPONENTS + "reserve: {gpu_memory: 20 GiB}\n", host(4))
     lines = told(DEDICATED + COMPONENTS, host(4, None))
@@ -172,31 +163,6 @@ def test_a_number_of_gpus_that_contradicts_the_placement_is_refused() -> None:
     assert "takes GPUs 0, 1, 2, 3, and `resources` asks for 1" in refusal(DEDICATED + "resources: {gpus: 1}\n", host(4))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (DEDICATED + "pin: cvd\n", "shows a session only its own, from 0: `pi05 in radio`"),
-        ('placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", ""),
-         "`placement`: pi05 in radio has 2 copies of `env` for 3 processes of it"),
-        (DEDICATED + 'components: {env: {copies: "{environment.workers}"}}\n',
-         "{environment.workers} is not there for environment `radio`"),
-        (DEDICATED + 'components: {env: {copies: "{policy.n}"}}\n', "{policy.n} is not there for policy `pi05`"),
-        (DEDICATED + "components: {envs: {gpu_memory: 1 GiB}}\n", "`placement` has no component `envs`"),
-        ('placement: {env: "0", "rollout,env": "1"}\n', "`placement` places `env` twice"),
-    ],
-)  # fmt: skip
-def test_what_rlinf_would_refuse_on_any_host_is_a_mistake_of_the_grid(text: str, message: str) -> None:
-    with pytest.raises(GridError) as refused:
-        grid(text)
-    assert message in str(refused.value)
-    assert "hint: " in str(refused.value)
-
-
-def test_an_attribute_that_is_no_number_is_told() -> None:
-    with pytest.raises(GridError, match=r"`copies` of `env`: .* of environment `radio`: `two` is not a whole number"):
-        grid(DEDICATED + COMPONENTS, HEAD.replace("envs: 2", "envs: two"))
-
-
 def test_a_command_that_is_not_told_its_placement_is_warned_of() -> None:
     silent = HEAD.replace("{placement} ", "")
     assert "is not told where to run" in warnings(DEDICATED, silent)
@@ -213,3 +179,8 @@ def test_the_gpus_that_a_placement_claims_are_gpus_that_a_command_can_name() -> 
 def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
     assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
     assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')
+
+
+def test_copies_that_no_host_can_share_out_are_a_mistake_of_the_grid() -> None:
+    with pytest.raises(GridError, match="pi05 in radio has 2 copies of `env` for 3 processes of it"):
+        grid('placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", ""))

@@ -56,27 +56,8 @@ def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("trials", "why"),
-    [("0", "{policy.trials} of policy `slow` is 0"), ("-5", "is -5"), ("many", "`many` is not"), ("2.5", "2.5")],
-)
-def test_an_attribute_has_to_be_a_positive_whole_number(trials: str, why: str) -> None:
-    text = HEAD.replace("{trials: 5}", f"{{trials: {trials}}}")
-    with pytest.raises(GridError) as refused:
-        parse_grid(
-            f'{text}progress: {{{BAR}, each: "{{policy.trials}}"}}\nexclude: [{{policy: act}}]\n', Path("g.yaml")
-        )
-    assert [problem.line for problem in refused.value.problems] == [5]
-    assert why in refused.value.problems[0].message
-
-
 def test_the_line_is_that_of_the_override_that_holds() -> None:
     own = "overrides:\n  - {when: {policy: act}, progress: {" + BAR + ', each: "{policy.trials}"}}\n'
     assert problems("each: 25", own) == [
         "grid.yaml:7:71: `progress.each`: {policy.trials} is not there for policy `act`"
     ]
-
-
-def test_what_each_stands_for_is_not_part_of_the_work() -> None:
-    digests = {tuple(one.digest for one in lay_out(grid(f"each: {number}"), HERE).sessions) for number in (5, 25)}
-    assert len(digests) == 1

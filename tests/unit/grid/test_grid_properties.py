@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -27,31 +26,11 @@ BROKEN = st.tuples(st.integers(0, len(STARTER)), st.integers(0, 60), PIECES).map
 )
 
 
-def writable(name: str) -> bool:
-    """Whether YAML can carry the name in a JSON string, and comborun takes it."""
-    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
-        return False
-    return any(character.isascii() and character.isalnum() for character in name)
-
-
-NAMES = st.lists(
-    st.text(st.characters(exclude_categories=("Cc", "Cs", "Cf", "Zl", "Zp")), min_size=1, max_size=30).filter(writable),
-    min_size=1,
-    max_size=4,
-    unique=True,
-)
-
-
 def answered(text: str) -> Grid | None:
     try:
         return parse_grid(text, Path("grid.yaml"))
     except GridError as error:
         return None if error.problems else pytest.fail("refused without a reason")
-
-
-@given(st.text())
-def test_arbitrary_text_is_answered(text: str) -> None:
-    answered(text)
 
 
 @settings(max_examples=150)
@@ -67,20 +46,6 @@ def test_a_good_grid_that_is_cut_and_patched_is_answered(text: str) -> None:
     if grid:
         assert grid.combos
         assert all(combo.settings.command for combo in grid.combos)
-
-
-@given(NAMES, NAMES)
-def test_names_come_back_as_they_were_written(policies: list[str], environments: list[str]) -> None:
-    grid = answered(
-        f"policies: {json.dumps(policies)}\nenvironments: {json.dumps({name: {} for name in environments})}\n"
-        "command: run\nresults: none\n"
-    )
-    if grid is None:
-        return
-    assert [(combo.policy.name, combo.environment.name) for combo in grid.combos] == [
-        (policy, environment) for policy in policies for environment in environments
-    ]
-    assert len({combo.session for combo in grid.combos}) == len(grid.combos)
 
 
 @given(

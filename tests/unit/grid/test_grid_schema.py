@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
@@ -41,14 +40,6 @@ DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()
 FENCES = re.findall(r"^```(\w[^\n]*)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for kind, text in FENCES if kind == "yaml"]
 FRAGMENTS = [text for kind, text in FENCES if kind == "yaml fragment"]
-SECTIONS = {
-    "limits": LimitKeys,
-    "resources": ResourceKeys,
-    "reserve": ReserveKeys,
-    "results": ResultKeys,
-    "progress": ProgressKeys,
-    "evidence": EvidenceKeys,
-}
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
 
 
@@ -122,12 +113,6 @@ def test_the_schema_and_the_parser_refuse_the_same_mistakes() -> None:
             parse_grid(HEAD + line + "\n", Path("grid.yaml"))
 
 
-def test_an_editor_is_told_what_every_key_means() -> None:
-    schema = grid_schema()
-    for part in (schema, *schema["$defs"].values()):
-        assert all(key.get("description") for key in part["properties"].values())
-
-
 HEADINGS = {
     "key": GridFile,
     "key of an entry": Match,
@@ -178,12 +163,6 @@ def test_the_document_lists_exactly_the_placeholders() -> None:
     assert set(re.findall(r"`\{([a-z_]+)\}`", rows)) == {*PLAN_TIME, *START_TIME}
 
 
-def test_the_document_has_examples_and_they_are_good_grids_without_a_warning() -> None:
-    assert len(EXAMPLES) >= 2
-    for text in EXAMPLES:
-        assert parse_grid(text, Path("grid.yaml")).warnings == ()
-
-
 @pytest.mark.parametrize("text", FRAGMENTS)
 def test_a_fragment_completes_a_grid(text: str) -> None:
     policies = "" if "policies:" in text else "policies: [flat, rough]\n"
@@ -205,12 +184,6 @@ def test_the_example_of_a_key_is_right() -> None:
         pattern += "gpus: 1, " if section == "resources" and key == "gpu_memory" else ""
         text = f"policies: [flat, rough]\nenvironments: [stairs]\ncommand: run\n{section}: {{{pattern}{example}}}\n"
         parse_grid(text, Path("grid.yaml"))
-
-
-def test_starter_and_document_name_commands_that_exist() -> None:
-    texts = [DOCUMENT, starter_grid("x")]
-    named = {word for text in texts for word in re.findall(r"(?:`|#   )combo (\w+)", text)}
-    assert {"check"} < named <= set(combo.list_commands(click.Context(combo)))
 
 
 @pytest.mark.parametrize("name", ["my_grid", "push cube", "null", "1.10", 'a "b" \\', "é: #", "true"])

@@ -8,11 +8,10 @@ from dataclasses import replace
 import gridtext
 import pytest
 
-from comborun.bundle import policy, queue
+from comborun.bundle import policy
 from comborun.errors import GridError
 from comborun.grid import Grid
-from comborun.grid.survival import FailFast
-from comborun.judging import DEFAULT_RETRY, NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
+from comborun.judging import NOTICE_KINDS, EvidenceRules, RetryRule
 from comborun.plan import Plan, Session
 from comborun.rules.words import Failure
 from comborun.script import notify_script, session_data
@@ -38,12 +37,6 @@ def both(text: str) -> tuple[Session, Session]:
     return a, b
 
 
-def test_without_the_keys_records_decide_and_nothing_is_ended() -> None:
-    session, _ = both("")
-    assert (session.evidence, session.failures, session.watch) == (EvidenceRules(), (), WatchRules())
-    assert (plan("").retry, plan("").notify) == (DEFAULT_RETRY, None)
-
-
 def test_evidence_is_merged_key_by_key() -> None:
     a, b = both(
         "evidence: {line: done, files: [x.json, y/*.mp4], grace: 90 s}\n"
@@ -63,26 +56,11 @@ def test_failures_are_merged_class_by_class() -> None:
     assert set(b.failures) == {("gpu_memory", "four"), ("ignore", "three")}
 
 
-def test_a_combo_may_take_longer_than_the_others() -> None:
-    a, b = both(
-        "limits: {stall_after: 20 min, max_time: 1500 ms}\noverrides: [{when: {policy: b}, limits: {stall_after: 0}}]\n"
-    )
-    assert a.watch == WatchRules(stall_s=1200, max_s=2)
-    assert b.watch == WatchRules(stall_s=0, max_s=2)
-
-
 def test_a_memory_limit_is_that_of_the_request_and_needs_one() -> None:
     a, _ = both("resources: {memory: 2 GiB}\nlimits: {memory: enforce}\n")
     assert json.loads(session_data(a))["memory_mib"] == 2048
     with pytest.raises(GridError, match="asks for no memory"):
         grid("limits: {memory: enforce}\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"), [("3", FailFast(sessions=3)), ("10 %", FailFast(percent=10)), ("5%", FailFast(0, 5))]
-)
-def test_fail_fast_is_a_count_or_a_share(text: str, told: FailFast) -> None:
-    assert grid(f"limits: {{fail_fast: {text}}}\n").limits.fail_fast == told
 
 
 def test_a_budget_of_retries_keeps_the_wait_of_its_class_unless_it_names_one() -> None:
@@ -134,25 +112,6 @@ def test_no_number_is_longer_than_the_dispatcher_reads() -> None:
     assert all(len(str(value)) <= 9 for value in json.loads(told).values())
 
 
-def test_the_queue_says_what_goes_first_and_what_never_starts() -> None:
-    told = plan("")
-    first, second = told.sessions
-    flagged = replace(told, sessions=(replace(first, flag="smoke"), replace(second, flag="dropped")))
-    assert [json.loads(row).get("flag") for row in queue(told).splitlines()] == [None, None]
-    assert [json.loads(row)["flag"] for row in queue(flagged).splitlines()] == ["smoke", "dropped"]
-
-
-def test_a_session_tells_its_supervisor_only_what_is_not_usual() -> None:
-    told = json.loads(session_data(plan("").sessions[0]))
-    assert not {"hang_s", "stall_s", "max_s", "signatures"} & set(told)
-    assert told["judging"]["ranged"]
-
-
-def test_a_script_whose_program_leaves_no_records_is_never_asked_for_a_tail() -> None:
-    told = json.loads(session_data(plan("results: none\nevidence: {line: done}\n").sessions[0]))["judging"]
-    assert (told["files"], told["records"], told["line"]) == ([], False, "done")
-
-
 STEPS = "results: {files: steps.txt, format: train-step}\n"
 
 
@@ -160,11 +119,9 @@ STEPS = "results: {files: steps.txt, format: train-step}\n"
     ("text", "asked"),
     [
         (STEPS, True),
-        (f"{STEPS}evidence: {{line: done}}\n", True),
         (f"{STEPS}evidence: {{files: steps.txt}}\n", False),
         (f"{STEPS}evidence: {{records: false}}\n", False),
         ("evidence: {records: false}\n", False),
-        ("results: {from: log, format: log-lines}\n", False),
     ],
 )
 def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
@@ -188,7 +145,6 @@ def test_the_script_for_news_holds_data_only() -> None:
         ("results: none\nevidence: {records: true}\n", "6:12", "has none (`results: none`)"),
         ("evidence: {records: false}\n", "5:12", "the exit code decides alone"),
         ("retry: {error: 1}\n", "5:9", "bias the success rate"),
-        ("retry: {no_result: 2}\n", "5:9", "bias the success rate"),
         ("retry: {killed: 2}\nlimits: {attempts: 1}\n", "6:10", "`retry` does nothing for `killed`"),
     ],
 )
@@ -218,13 +174,10 @@ def test_what_is_meant_is_not_warned_of(text: str) -> None:
     [
         ("notify: {on: failed}\n", "`notify` without a `command`"),
         ("notify: {command: t, on: []}\n", "`notify.on` is empty"),
-        ("notify: tell {run}\n", "{run} is not filled here"),
-        ("notify: tell | cat\n", "the shell operator '|'"),
-        ("notify: 'tell \"me'\n", "can't be split"),
-        ("notify: {command: t, every: 9 d}\n", "`notify.every`: no notice is held back longer than a day"),
         ("limits: {fail_fast: 0}\n", "would let nothing start"),
         ("limits: {fail_fast: 101 %}\n", "more than all"),
-        ("line: done\n", "it belongs into `evidence`"),
+        ("notify: tell {run}\n", "{run} is not filled here"),
+        ("notify: {command: t, every: 9 d}\n", "`notify.every`: no notice is held back longer than a day"),
     ],
 )
 def test_what_can_not_work_is_refused(text: str, words: str) -> None:

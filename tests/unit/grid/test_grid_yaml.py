@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Tree, plain_kind, read_source
+from comborun.grid.yaml_tree import Kind, Place, Scalar, Tree, plain_kind, read_source
 
 
 def value(text: str) -> Tree:
@@ -39,21 +39,6 @@ def test_quotes_and_blocks_make_text(written: str, text: str) -> None:
     assert (read.text, read.kind, read.quoted) == (text, Kind.TEXT, True)
 
 
-def test_the_two_escapes_that_json_writes_for_one_character_are_one() -> None:
-    read = value('"\\ud83e\\udd16 \\ud800"')
-    assert isinstance(read, Scalar)
-    assert read.text == "\ud83e\udd16 \ud800"
-    read = value('"\\ud83e\\udd16"')
-    assert isinstance(read, Scalar)
-    assert read.text == "🤖"
-
-
-def test_a_tag_can_say_that_a_number_is_text() -> None:
-    read = value("!!str 1.10")
-    assert isinstance(read, Scalar)
-    assert (read.text, read.kind) == ("1.10", Kind.TEXT)
-
-
 def test_every_key_and_value_has_its_place() -> None:
     source = read_source("a: 1\nb:\n  - x\n  - {c: y, d: }\ne:\n", "grid.yaml")
     assert source.place("a") == Place(1, 4)
@@ -65,33 +50,12 @@ def test_every_key_and_value_has_its_place() -> None:
     assert source.place("e") == Place(5, 1)
 
 
-def test_a_path_that_leads_nowhere_ends_where_the_file_ends() -> None:
-    source = read_source("a: {b: x}\n", "grid.yaml")
-    assert source.at("a", "b", "c", 0) == source.at("a", "b")
-    assert source.place("a", "zzz") == Place(1, 4)
-
-
-def test_a_number_counts_the_entries_of_a_map_too() -> None:
-    source = read_source("a: {x: 1, y: 2}\n", "grid.yaml")
-    assert source.key_place("a", 1) == Place(1, 11)
-
-
 def test_a_piece_is_found_within_its_scalar_alone() -> None:
     source = read_source("a: piece\nb: >-\n  one\n  piece\nc: 'it''s a piece'\n", "grid.yaml")
     scalars = [tree for tree in source.root.values() if isinstance(tree, Scalar)]
     assert [source.locate(scalar, "piece") for scalar in scalars] == [Place(1, 4), Place(4, 3), Place(5, 13)]
     assert source.locate(scalars[2], "it's") == scalars[2].place
     assert source.locate(scalars[0], "") == Place(1, 4)
-
-
-def test_what_is_taken_out_leaves_the_rest_at_its_place() -> None:
-    root = read_source("a: 1\nb: [x, y]\n", "grid.yaml").root
-    kept = root.holding({"b": root["b"]})
-    assert isinstance(kept, Map)
-    assert (list(kept), kept.written["b"].place) == (["b"], Place(2, 1))
-    items = root["b"]
-    assert isinstance(items, Items)
-    assert items.holding({1: items[1]}) == [items[1]]
 
 
 def test_the_same_key_twice_keeps_the_first_and_tells_both_places() -> None:
@@ -101,9 +65,3 @@ def test_the_same_key_twice_keeps_the_first_and_tells_both_places() -> None:
     (problem,) = source.problems
     assert (problem.line, problem.column) == (3, 1)
     assert "line 1" in problem.hint
-
-
-def test_an_anchor_that_is_set_again_counts_from_there() -> None:
-    source = read_source("a: &x 1\nb: &x 2\nc: *x\n", "grid.yaml")
-    assert source.at("c") == source.at("b")
-    assert not source.problems

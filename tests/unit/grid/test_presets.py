@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,18 +9,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from comborun.cli import combo
-from comborun.errors import GridError, Problem, UserError
+from comborun.errors import GridError, UserError
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
 from comborun.grid.presets import SHIPPED, AboutKeys, PresetText, find_preset, known_presets
 from comborun.plan import Session
 from comborun.planner import lay_out
 from comborun.resources import HostFacts
-from comborun.script import server_script, session_data, session_script
+from comborun.script import server_script, session_script
 from comborun.servers import instances
 
 CHECKOUT = Path(__file__).parents[3]
@@ -105,26 +102,6 @@ def test_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> N
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
-@given(
-    name=st.sampled_from(PROGRAMS),
-    at=st.integers(0, 60),
-    count=st.integers(0, 5),
-    put=st.text(":{}[]'\"-ab \n", max_size=9),
-)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_preset_that_was_spoilt_gives_mistakes_with_places_or_a_grid(
-    tmp_path: Path, name: str, at: int, count: int, put: str
-) -> None:
-    lines = (SHIPPED / f"{name}.yaml").read_text().splitlines()
-    spoilt = "\n".join([*lines[:at], put, *lines[at + count :]])
-    problems: tuple[Problem, ...] = ()
-    try:
-        grid_of(tmp_path, spoilt, read_preset(find_preset(name, Path())).about.starter)
-    except GridError as error:
-        problems = error.problems
-    assert {Path(problem.file).name for problem in problems} <= {"mine.yaml", "grid.yaml"}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_it_explains_exactly_the_attributes_that_its_command_takes(name: str) -> None:
     preset = read_preset(find_preset(name, Path()))
@@ -191,8 +168,6 @@ def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: st
         ("{}", "without `about: {summary: ...}`"),
         ("{summary: x}", "without `about: {starter: ...}`"),
         ("{summary: x, starter: y, counting: serail}", "did you mean `serial`?"),
-        ("{summary: x, starter: y, note: z}", "did you mean `notes`?"),
-        ("{summary: x, starter: y, attributes: {policies: {a: b}}}", "did you mean `policy`?"),
     ],
 )
 def test_what_it_says_of_its_program_is_checked(about: str, words: str) -> None:
@@ -249,13 +224,6 @@ def test_episodes_that_are_no_pairs_are_not_stopped_early(tmp_path: Path) -> Non
     assert re.search(r"grid\.yaml:5:1: `stop_early` compares pairs.*it ignores seeds", told(axes, tmp_path, MINE))
 
 
-def test_results_can_be_in_the_log_alone(tmp_path: Path) -> None:
-    plan = lay_out(grid_of(tmp_path, MINE.replace('files: "*.txt"', "from: log, format: log-lines")), HERE)
-    (session,) = plan.sessions
-    assert (session.results.source, session.results.files, session.results.format) == ("log", (), "log-lines")
-    assert json.loads(session_data(session))["judging"]["source"] == "log"
-
-
 def test_the_document_lists_exactly_the_keys_of_about() -> None:
     table = DOCUMENT.split("| key of `about` | what |\n")[1].split("\n\n")[0]
     assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(keys_of(AboutKeys))
@@ -278,10 +246,3 @@ def test_show_tells_every_note_and_every_key(name: str) -> None:
         assert " ".join(line.split()) in words
     assert "command: >-" in shown
     assert "starter" not in shown
-
-
-def test_show_answers_with_json_too() -> None:
-    done = CliRunner().invoke(combo, ["presets", "show", "gr00t", "--json"], catch_exceptions=False)
-    assert json.loads(done.output)["about"]["counting"] == "first-k"
-    done = CliRunner().invoke(combo, ["presets", "--json"], catch_exceptions=False)
-    assert [entry["name"] for entry in json.loads(done.output)] == NAMES

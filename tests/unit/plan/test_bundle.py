@@ -22,19 +22,6 @@ def files() -> dict[str, File]:
     return {str(file.path): file for file in bundle(PLAN, "name: x\n", LIBRARY, {"commit": None})}
 
 
-def test_a_run_directory_holds_everything_before_it_starts() -> None:
-    names = set(files())
-    assert {
-        "run.json",
-        "plan-1.json",
-        "grid.yaml",
-        "run_parallel.sh",
-        "lib/find_python.sh",
-        "lib/comborun_host/__main__.py",
-    } <= names
-    assert {"sessions/stairs_flat/session.sh", "sessions/after/session.sh", "dispatch/queue.jsonl"} <= names
-
-
 def test_the_manifest_names_every_expected_episode_before_the_start() -> None:
     manifest = json.loads(files()["run.json"].text)
     assert manifest["schema"] == 1
@@ -57,11 +44,6 @@ def test_what_goes_before_the_first_start_is_a_line_each_and_holds_names_only() 
     assert texts["dispatch/replaces"] == "eval4env\nmy old\n"
     assert texts["dispatch/secrets.json"] == '{"HF_TOKEN": "host", "KEY": "laptop"}\n'
     assert not {"dispatch/replaces", "dispatch/secrets.json"} & set(files())
-
-
-def test_the_same_plan_gives_the_same_bytes() -> None:
-    first, second = ([*bundle(PLAN, "name: x\n", LIBRARY, {})] for _ in "12")
-    assert first == second
 
 
 @settings(max_examples=25)

@@ -14,7 +14,6 @@ from comborun.command import (
     CommandError,
     check_argument,
     fill,
-    placeholders,
     split_command,
     word,
 )
@@ -34,17 +33,6 @@ def arguments_in_bash(words: tuple[str, ...], **environment: str) -> list[str]:
         env={"PATH": os.environ["PATH"], "HOME": "/home/a user", **environment},
     )
     return done.stdout.decode().split("\0")[:-1]
-
-
-def test_a_value_with_blanks_quotes_and_dollars_stays_one_argument() -> None:
-    words = fill("eval --policy {policy} --note 'two words'", {"policy": "a \"b\" 'c' $HOME `id`"})
-    assert arguments_in_bash(words) == [
-        "eval",
-        "--policy",
-        "a \"b\" 'c' $HOME `id`",
-        "--note",
-        "two words",
-    ]
 
 
 def test_a_leading_tilde_means_the_home_of_the_host() -> None:
@@ -105,21 +93,6 @@ def test_an_unquoted_shell_operator_is_refused(command: str, operator: str) -> N
 
 def test_a_quoted_shell_operator_is_text() -> None:
     assert split_command("bash -c 'a && b > c' \"x|y\" a\\;b") == ("bash", "-c", "a && b > c", "x|y", "a;b")
-
-
-def test_an_open_quote_and_an_empty_command_are_refused() -> None:
-    with pytest.raises(CommandError, match="no closing quotation"):
-        split_command("echo 'a")
-    with pytest.raises(CommandError, match="empty"):
-        split_command("   ")
-
-
-def test_placeholders_are_found_in_their_order() -> None:
-    assert placeholders("{policy}-{environment.level}{{seed}{output_dir}") == (
-        "policy",
-        "environment.level",
-        "output_dir",
-    )
 
 
 def test_an_unknown_placeholder_is_refused_with_what_was_meant() -> None:

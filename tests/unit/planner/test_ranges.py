@@ -61,16 +61,6 @@ def test_a_session_knows_what_its_command_can_be_told(command: str, counted: boo
     assert (told.counted, told.ranged) == (counted, ranged)
 
 
-def test_steps_are_counted_and_never_cut_into_ranges() -> None:
-    told = session(more="episodes: 100\nunit: step\n")
-    assert (told.counted, told.ranged) == (True, False)
-
-
-def test_a_command_that_takes_no_range_gets_none() -> None:
-    with pytest.raises(UserError, match="`flat in grass` can't be told to run the episodes 5 to 9 alone"):
-        range_session(session("run {episodes} {output_dir}"), 5, 5)
-
-
 def test_a_smoke_session_does_the_first_few_and_goes_first() -> None:
     few = smoke_session(session(more="episodes: 100\nfirst_episode: 7\n"), 2)
     assert (few.name, few.flag, few.first, few.count) == ("grass_flat_smoke", "smoke", 7, 2)
@@ -84,11 +74,6 @@ def test_a_command_that_takes_no_number_is_smoke_tested_only_where_that_is_all_o
         smoke_session(fixed, 2)
 
 
-def test_a_program_that_decides_itself_how_many_it_does_is_not_smoke_tested() -> None:
-    with pytest.raises(UserError, match="how many it does is up to the program"):
-        smoke_session(session("run {output_dir}", more=""), 2)
-
-
 def test_two_sessions_of_one_name_are_refused() -> None:
     part = range_session(session(), 0, 10)
     other = replace(session(policy="flat_e0-9"), policy="flat_e0-9")
@@ -97,14 +82,18 @@ def test_two_sessions_of_one_name_are_refused() -> None:
     assert distinct([session(), part]) == (session(), part)
 
 
-def test_how_work_is_watched_and_judged_is_no_part_of_it() -> None:
-    more = "evidence: {line: done}\nfailures: {ignore: x}\nlimits: {stall_after: 1 h}\nprogress: {silent: true}\n"
-    more += "results: {success: ok}\n"
-    assert session(more=f"episodes: 100\n{more}").digest == session().digest
-
-
 def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:
     text = "policies: [flat, flat_smoke]\nenvironments: [grass]\nepisodes: 9\ncommand: run {episodes} {output_dir}\n"
     plan = lay_out(parse_grid(text, Path("grid.yaml")), HOST)
     with pytest.raises(UserError, match="both run in the session `grass_flat_smoke`"):
         with_smoke(plan, 2)
+
+
+def test_a_command_that_takes_no_range_gets_none() -> None:
+    with pytest.raises(UserError, match="`flat in grass` can't be told to run the episodes 5 to 9 alone"):
+        range_session(session("run {episodes} {output_dir}"), 5, 5)
+
+
+def test_a_program_that_decides_itself_how_many_it_does_is_not_smoke_tested() -> None:
+    with pytest.raises(UserError, match="how many it does is up to the program"):
+        smoke_session(session("run {output_dir}", more=""), 2)

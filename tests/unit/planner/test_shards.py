@@ -12,7 +12,7 @@ from comborun.again.amend import amend, compare
 from comborun.errors import GridError
 from comborun.grid import parse_grid
 from comborun.plan import Plan
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, lay_out_on_slurm, pace_key
+from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.arranging import Uncut, ranges, worthwhile
 from comborun.resources import HostFacts
 
@@ -67,9 +67,7 @@ def test_a_run_keeps_its_sessions_whatever_the_number_of_shards_and_cuts_new_epi
     ("text", "said"),
     [
         ("command: run {episodes} {output_dir}\nshards: 4\n", "takes no range of episodes"),
-        ("command: run {episodes} {output_dir}\nshards: auto\n", "hand it over, such as"),
         (RANGED + "shards: 4\nblock: 10\n", "`shards` and `block` both cut `a in x`, "),
-        (RANGED + "overrides: [{when: {policy: a}, block: 5, shards: 2}]\n", "one of the two can"),
         (RANGED + "shards: 1001\n", "from 1 to 1000, or auto"),
         (RANGED + "shards: few\n", "is no number of shards"),
         (RANGED + "unit: step\nshards: 2\n", "takes no range"),
@@ -117,17 +115,6 @@ def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
         assert number == 1 or count / (number - 1) >= longest  # it was the longest when it was cut
 
 
-def test_three_combos_on_four_slots_are_four_sessions() -> None:
-    assert worthwhile([Uncut(count, None) for count in (10, 40, 10)], [], 4) == (1, 2, 1)
-
-
-def test_auto_on_slurm_fills_what_the_grid_allows_at_once_and_nothing_else() -> None:
-    grid = parse_grid(HEAD + RANGED + "shards: auto\n", Path("grid.yaml"))
-    assert len(lay_out_on_slurm(grid, HOST).sessions) == 4
-    grid = parse_grid(HEAD + RANGED + "shards: auto\nlimits: {parallel: 12}\n", Path("grid.yaml"))
-    assert len(lay_out_on_slurm(grid, HOST).sessions) == 12
-
-
 def test_auto_cuts_the_straggler_and_leaves_what_its_start_up_would_cost_more_than_it_gains() -> None:
     text = HEAD + RANGED + "shards: auto\nlimits: {parallel: 4}\n"
     sessions = plan(text, knowing(text, {"x": 10.0, "y": 1.0}, start_up=5.0)).sessions
@@ -145,12 +132,6 @@ def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int
     assert all(1 <= number <= one.episodes for number, one in zip(numbers, uncut, strict=True))
     whole = _makespan(_lengths(uncut, [1] * len(uncut)), [50.0], 4)
     assert _makespan(_lengths(uncut, numbers), [50.0], 4) <= whole * (1 + 1e-9)
-
-
-def test_the_longest_predicted_session_starts_first_and_ties_keep_the_order_of_the_grid() -> None:
-    text = HEAD + RANGED
-    names = [one.name for one in plan(text, knowing(text, {"x": 1.0, "y": 3.0})).sessions]
-    assert names == ["y_a", "y_b", "x_a", "x_b"]
 
 
 def test_where_no_time_is_known_the_order_of_the_grid_holds_and_blocks_take_turns() -> None:
