@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
-from comborun.rules.episodes import TRAINING
+from comborun.rules.formats import TRAINING
 from comborun.rules.patterns import PatternError, unhurried
 from comborun.rules.words import Failure
 

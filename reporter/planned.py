@@ -16,8 +16,7 @@ from comborun.reporter.collect import attempt_number
 from comborun.reporter.collected import SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.reading import Context, Defect
-from comborun.rules.episodes import is_log
-from comborun.rules.formats import candidate
+from comborun.rules.formats import candidate, is_log
 from comborun.rules.results import Folder, uncounted
 from comborun.rules.tally import tally
 from comborun.text import clean

@@ -22,7 +22,7 @@ from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.planned import collect_by_plan
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.summary import Summary, summarize
-from comborun.rules.episodes import FORMATS
+from comborun.rules.formats import FORMATS
 from comborun.text import alike
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from comborun.grid.values import (
 )
 from comborun.grid.yaml_tree import Items, Map
 from comborun.judging import ResultRules, Source, compile_pattern, has_total
-from comborun.rules.episodes import FORMATS
 from comborun.rules.fields import number
+from comborun.rules.formats import FORMATS
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:

@@ -7,83 +7,75 @@ from __future__ import annotations
 
 import io
 import os
+import re
 
 from comborun.rules import readers
 from comborun.rules.episodes import (
-    ARCHIVES,
-    ARRAYS,
     COMPLETION,
-    COMPLETION_ROWS,
-    COUNTED,
-    DATABASE,
-    DATABASES,
-    DOCUMENTS,
     EPISODE_ID,
-    EPISODE_LOG,
-    EPISODES,
-    EVAL_INFO,
-    HEAD,
-    HISTORY,
-    INSPECT,
     JOB,
-    JOB_ROWS,
-    JSONL_ROWS,
-    LINES,
-    LIST_LAST,
-    LOG,
-    LOG_NAMES,
-    LOG_PATTERN,
-    LOGS,
-    MARK,
-    NAMED,
-    PER_FILE,
-    PICKLES,
-    RANKS,
-    STATISTICS,
-    STATISTICS_LOG,
-    SUMMARY,
-    TABLE,
-    TABLES,
-    TRAINING,
-    TUPLES,
+    JOB_MARKS,
+    LIST_LAST_FOLDER,
+    PER_FILE_NAME,
     UNKNOWN,
-    WIDE_MARKS,
-    file_format,
-    packing,
-    suffix_of,
+    decode,
 )
-from comborun.rules.fields import FORMAT, UNREADABLE, RefusedError
+from comborun.rules.fields import FORMAT, MISSING, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, Callable, Iterable
+    from typing import Any, BinaryIO, Callable, Iterable, Mapping
 
     from comborun.rules.fields import Identity
     from comborun.rules.readers import Decoded, Reader
 
-SQLITE = b"SQLite format 3\0"
+JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
+TABLE, ARRAYS, INSPECT, EPISODES = "table", "arrays", "inspect-log", "episode-list"
+PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
+LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
+RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
+NAMED, SUMMARY = "filename-encoded", "summary"
+FORMATS = (
+    *(JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, TABLE, ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST),
+    *(EVAL_INFO, STATISTICS, EPISODE_LOG, TUPLES, COUNTED, RANKS, STATISTICS_LOG, TRAINING, NAMED),
+)
+"""that a grid may name (of a pattern it says the pattern)"""
+LOG = "log"
+"""a log of which its lines have to say which kind it is"""
+TABLES, PICKLES = (".csv", ".tsv"), (".stats", ".pkl", ".pickle", ".pt")
+ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
+LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
+LOG_NAMES = ("log", "stdout", "stderr", "nohup")
+"""logs without a suffix"""
+
+HEAD = 1 << 16
+"""bytes from the beginning of a file that tell its format"""
+_HEAD_LINES = 100
+
+MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+"""byte order marks of UTF-8 and of UTF-16"""
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
+_KEY = re.compile(r'"(\w{1,64})"\s*:')
+_SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some say everything in their last lines"""
 UTF16_MOST = 256 << 20
 """bytes; what is not UTF-8 has to be held in memory as a whole"""
-WHOLE = (ARRAYS, INSPECT, EPISODES, DATABASE, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
+WHOLE = (ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
 """formats of which nothing is read before the file is whole"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
     JSONL_ROWS: readers.JsonLines,
     COMPLETION_ROWS: readers.CompletionLines,
     JOB_ROWS: readers.JobLines,
-    HISTORY: readers.HistoryLines,
 }
 WHY = {
     JSONL_ROWS: "one object per line",
     COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
     JOB_ROWS: f"rows with {JOB} and an episode's place",
-    HISTORY: "rows with _step and _timestamp",
     TABLE: "a header and cells",
     ARRAYS: "arrays of numpy",
     INSPECT: "a log of Inspect",
     EPISODES: "a document with episodes",
-    DATABASE: "a table with episodes",
     PER_FILE: "an episode's number in its name",
     LIST_LAST: "a list of steps in an episode's folder",
     EVAL_INFO: "successes of tasks or episodes",
@@ -104,35 +96,32 @@ WHY = {
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is named and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES, *DATABASES)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
 class File:
     """The format of a file (empty: none of its rows can be read yet), and the byte from which it is read."""
 
-    __slots__ = ("kind", "place", "start", "text")
+    __slots__ = ("kind", "start", "text")
 
-    def __init__(self, kind: str, start: int, text: bytes, place: str) -> None:
+    def __init__(self, kind: str, start: int, text: bytes) -> None:
         self.kind = kind
         self.start = start
         self.text = text
         """the whole of it, where it had to be decoded first"""
-        self.place = place
 
     def reader(self, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
         """What reads it; of rows a faster decoder may do the same."""
-        return reader(self.kind or JSONL_ROWS, identity, path, self.place, decoded)
+        return reader(self.kind or JSONL_ROWS, identity, path, decoded)
 
 
-def reader(
-    kind: str, identity: Identity, path: str = "", place: str = "", decoded: Decoded = readers.decode_line
-) -> Reader:
-    """What reads a format. `path` is the file's below the output folder, `place` where it can be opened."""
+def reader(kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
+    """What reads a format. `path` is the file's below the output folder."""
     if kind in _ROWS:
         return _ROWS[kind](identity, path, decoded)
     if kind in WHOLE:
-        return readers.Whole(identity, path, _whole(kind, place))
+        return readers.Whole(identity, path, _whole(kind))
     return _lines()[kind](identity, path)
 
 
@@ -152,8 +141,8 @@ def _lines() -> dict[str, type[readers.Lines]]:
     }
 
 
-def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
-    from comborun.rules import arrays, databases, documents, evaluations
+def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
+    from comborun.rules import arrays, documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
         ARRAYS: arrays.read,
@@ -163,7 +152,6 @@ def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.
         LIST_LAST: evaluations.list_last,
         EVAL_INFO: evaluations.evaluation,
         STATISTICS: evaluations.rollouts,
-        DATABASE: databases.reading(place),
     }
     return known[kind]
 
@@ -173,15 +161,12 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     head = stream.read(HEAD)
-    place = stream.name if isinstance(getattr(stream, "name", None), str) else ""
     if suffix_of(path) in PICKLES:
         raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
     if asked == SUMMARY:
         asked = ""
-    if head.startswith(SQLITE) or asked == DATABASE:
-        return File(DATABASE, size, b"", place)
     if suffix_of(path) in ARCHIVES:
-        return File(ARCHIVES[suffix_of(path)], 0, b"", place)
+        return File(ARCHIVES[suffix_of(path)], 0, b"")
     packed = packing(head)
     if packed:
         raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
@@ -199,7 +184,7 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
         raise RefusedError(
             FORMAT, "a summary is not read: the episodes' own files count, whatever a mean over them says"
         )
-    return File(kind, start, text, place)
+    return File(kind, start, text)
 
 
 def _decoded(stream: BinaryIO, size: int) -> bytes:
@@ -222,3 +207,78 @@ def _log(stream: BinaryIO, identity: Identity) -> str | None:
     list(marks.feed(head + b"\n" + stream.read(REACH)))
     found = marks.settle()
     return next((kind for kind, one in _lines().items() if one is found), None)
+
+
+def row_format(head: bytes, identity: Identity) -> str:
+    """The format of a file of rows, by the first object in it; empty while there is none that can be read."""
+    for line in head[:HEAD].splitlines()[:_HEAD_LINES]:
+        values, fault = decode(line.decode("utf-8", "replace"))
+        if not fault and len(values) == 1 and isinstance(values[0], dict) and values[0]:
+            return format_of(values[0], identity)
+    return ""
+
+
+def format_of(row: Mapping[str, Any], identity: Identity) -> str:
+    """The format of a row; the fields that the grid names come first."""
+    held = set(row)
+    if all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode)):
+        return JSONL_ROWS
+    if {COMPLETION, EPISODE_ID} <= held:
+        return COMPLETION_ROWS
+    if JOB in held and held & set(JOB_MARKS):
+        return JOB_ROWS
+    return JSONL_ROWS
+
+
+def document_format(head: str, name: str, folder: str) -> str:
+    """The format of a .json file: by its keys, and where it is too short to have any, by its place alone."""
+    head = head.lstrip()
+    keys = set(_KEY.findall(head))
+    if _SUMMARY_FILE.fullmatch(name) or {"total_num_tasks", "success_rate"} <= keys:
+        return SUMMARY
+    if PER_FILE_NAME.fullmatch(name) and not head.startswith("["):
+        return PER_FILE
+    if LIST_LAST_FOLDER.fullmatch(folder) and (not head or (head.startswith("[") and (not keys or "step" in keys))):
+        return LIST_LAST
+    known = {"per_task", "per_episode", "pc_success"} & keys
+    if known and head.startswith("{"):
+        return EVAL_INFO
+    if "Success_Rate" in keys and {"Num_Episode", "Num_Success"} & keys:
+        return STATISTICS
+    return INSPECT if {"eval", "plan", "version"} <= keys else EPISODES if head else ""
+
+
+def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> str | None:
+    """What a file is, from its beginning as plain text; empty for rows of which none can be read yet.
+
+    A format of which the grid says that it is so (`asked`) is not asked about. None: of no format that is known.
+    """
+    folder, _, name = path.rpartition("/")
+    suffix = suffix_of(name)
+    if asked:
+        return asked
+    if suffix in LINES:
+        return row_format(head, identity)
+    if suffix in TABLES:
+        return TABLE
+    if suffix in DOCUMENTS:
+        text = head.decode("utf-8", "replace")
+        return document_format(text, name, folder.rpartition("/")[2]) or None
+    return (LOG_PATTERN if identity.pattern else LOG) if is_log(path) else None
+
+
+def is_log(path: str) -> bool:
+    """Whether a file is called like a log."""
+    return suffix_of(path) in LOGS or path.rpartition("/")[2] in LOG_NAMES
+
+
+def packing(start: bytes) -> str:
+    """With what a file is packed; empty for plain text. Archives of a known suffix are read as they are."""
+    return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "")
+
+
+def suffix_of(name: str) -> str:
+    """In lower case, as PurePath has it: none of `.hidden` or of `name.`."""
+    name = name.rpartition("/")[2]
+    dot = name.rfind(".")
+    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""

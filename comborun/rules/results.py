@@ -9,7 +9,7 @@ import os
 import stat
 from itertools import islice
 
-from comborun.rules import episodes, formats, globs, tally
+from comborun.rules import formats, globs, tally
 from comborun.rules.fields import ENVIRONMENT, FORMAT, INDEX, POLICY, TORN, UNREADABLE, Identity, RefusedError
 from comborun.rules.proposals import advice, propose
 from comborun.rules.readers import WHOLE_MOST
@@ -86,7 +86,7 @@ class Folder:
         for path, status in looked.items():
             if _named(path):
                 continue
-            kind = episodes.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
+            kind = formats.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
             file = before.get(path) or _File(self.directory, path, self.identity, kind)
             self._files[path] = file
             file.read(status, over)
@@ -188,11 +188,11 @@ class _File:
         try:
             file = formats.look(stream, self._path, self._identity, self._asked)
         except RefusedError as refused:
-            if over or refused.reason != FORMAT or not episodes.is_log(self._path):
+            if over or refused.reason != FORMAT or not formats.is_log(self._path):
                 raise
             return  # a log may say later what it is
         size = os.fstat(stream.fileno()).st_size
-        if file.kind == episodes.TRAINING:
+        if file.kind == formats.TRAINING:
             self.later = "a training: it has no episodes to count"
             return
         if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
@@ -205,7 +205,7 @@ class _File:
             self.rows = _finished(rows)
             return
         self._taken = rows
-        self._settled = not file.text and bool(file.kind or size > episodes.HEAD)
+        self._settled = not file.text and bool(file.kind or size > formats.HEAD)
 
 
 def _unhindered(path: str, flags: int) -> int:
@@ -240,7 +240,7 @@ def _without_results(folder: Folder) -> str:
 
 def _unlike_results(path: str) -> tuple[bool, str]:
     """Sorts names as results have them first."""
-    return episodes.suffix_of(path) not in (*episodes.LINES, *episodes.DOCUMENTS), path
+    return formats.suffix_of(path) not in (*formats.LINES, *formats.DOCUMENTS), path
 
 
 def _some(paths: list[str]) -> str:
@@ -257,12 +257,12 @@ def unread(folder: Folder, span: Span, log: str = "") -> str:
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
     own = f"the pattern takes {', '.join(folder.patterns)}" if folder.patterns else "the log is read"
     refused = ""
-    for suffix in dict.fromkeys(map(episodes.suffix_of, others)):
+    for suffix in dict.fromkeys(map(formats.suffix_of, others)):
         pattern = f"**/*{suffix}"
         files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
         if sentence := uncounted(files, folder.identity, span, {"files": f'"{pattern}"'}, own):
             return sentence
-        if suffix in (*episodes.LINES, *episodes.DOCUMENTS):
+        if suffix in (*formats.LINES, *formats.DOCUMENTS):
             refused = refused or next((f"{path}: {one}; {own}" for path, one in files.refused), "")
     found = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else ""
     return found or refused

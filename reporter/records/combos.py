@@ -18,7 +18,7 @@ from comborun.reporter.records import paths
 from comborun.reporter.records.files import NAME_COMBO, NAME_ENVIRONMENT
 from comborun.reporter.records.paths import UNNAMED
 from comborun.reporter.text import combo_name
-from comborun.rules.episodes import NAMED
+from comborun.rules.formats import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

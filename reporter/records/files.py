@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from comborun.reporter.records import paths
 from comborun.reporter.records.reading import Context, Reading, RejectKind
-from comborun.rules.episodes import (
+from comborun.rules.episodes import DEPTH_LIMIT, ORDER
+from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
+from comborun.rules.formats import (
     COMPLETION_ROWS,
-    DATABASE,
-    DEPTH_LIMIT,
     EPISODES,
     EVAL_INFO,
     JOB_ROWS,
@@ -21,13 +21,12 @@ from comborun.rules.episodes import (
     LOG_NAMES,
     LOG_PATTERN,
     NAMED,
-    ORDER,
     SUMMARY,
     TABLE,
     TUPLES,
+    WHY,
+    look,
 )
-from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
-from comborun.rules.formats import WHY, look
 from comborun.rules.named import VIDEO, Named
 from comborun.rules.rates import Count
 from comborun.rules.readers import NOTHING, decode_line
@@ -46,11 +45,11 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
-NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
+NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, COMPLETION_ROWS})
 """formats whose records name their combo"""
 NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
 """formats whose records name their environment, and maybe no policy; of all others the path has to say it"""
-_MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
+_MAY_NAME = frozenset({TABLE, EPISODES})
 """formats of rows that name their combo, or leave it to the path"""
 _CHUNK = 1 << 20
 _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}

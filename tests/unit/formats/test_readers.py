@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sqlite3
 import time
 import zipfile
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comborun.rules import episodes
+from comborun.rules import formats
 from comborun.rules.fields import Identity
-from comborun.rules.formats import look, reader
-from comborun.rules.proposals import propose
+from comborun.rules.formats import reader
 from comborun.rules.rows import Rows
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -40,33 +38,33 @@ def why(rows: Rows) -> str:
 
 def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> None:
     data = (SAMPLES / "sb3/cartpole.monitor.csv").read_bytes()
-    assert list(told(read(episodes.TABLE, data, "is_success", "line")).values()) == TEN
-    by_return = read(episodes.TABLE, data, '{"field": "r", "at_least": 40}', "line")
+    assert list(told(read(formats.TABLE, data, "is_success", "line")).values()) == TEN
+    by_return = read(formats.TABLE, data, '{"field": "r", "at_least": 40}', "line")
     assert [at for at, verdict in told(by_return).items() if verdict] == [3, 8]
-    assert "no field 'episode'" in why(read(episodes.TABLE, data))
+    assert "no field 'episode'" in why(read(formats.TABLE, data))
 
 
 def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
-    rows = read(episodes.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
+    rows = read(formats.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
     assert list(told(rows).values()) == TEN
     assert rows.samples[3] == {"episode": 3, "return": 52.0, "length": 52, "success": True}
 
 
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
 def test_a_sample_of_inspect_that_failed_has_no_verdict(name: str) -> None:
-    rows = read(episodes.INSPECT, (SAMPLES / "inspect" / name).read_bytes())
+    rows = read(formats.INSPECT, (SAMPLES / "inspect" / name).read_bytes())
     assert told(rows) == {0: True, 1: False, 2: True, 3: False, 4: True, 5: None}
 
 
 @pytest.mark.skipif(hasattr(zipfile, "ZIP_ZSTANDARD"), reason="this Python reads it")
 def test_an_archive_that_this_python_cannot_unpack_says_what_to_do() -> None:
-    rows = read(episodes.INSPECT, (SAMPLES / "inspect/zstd.eval").read_bytes())
+    rows = read(formats.INSPECT, (SAMPLES / "inspect/zstd.eval").read_bytes())
     assert "zstd" in why(rows)
     assert "as JSON" in why(rows)
 
 
 def test_the_tasks_of_a_vla_eval_document_follow_each_other() -> None:
-    rows = read(episodes.EPISODES, (SAMPLES / "vla_eval/libero.json").read_bytes())
+    rows = read(formats.EPISODES, (SAMPLES / "vla_eval/libero.json").read_bytes())
     assert told(rows) == {**{at: at % 2 == 0 for at in range(5)}, 5: False, 6: True, 7: False, 8: True, 9: None}
     assert rows.samples[7]["task"] == "task_1"
 
@@ -74,9 +72,9 @@ def test_the_tasks_of_a_vla_eval_document_follow_each_other() -> None:
 def test_what_the_infrastructure_broke_off_has_no_verdict_though_vla_eval_wrote_one() -> None:
     document = json.loads((SAMPLES / "vla_eval/libero.json").read_text())
     document["tasks"][0]["episodes"][1]["failure_reason"] = "timeout"
-    assert told(read(episodes.EPISODES, json.dumps(document)))[1] is None
+    assert told(read(formats.EPISODES, json.dumps(document)))[1] is None
     del document["harness_version"]  # elsewhere such a field says why a policy failed
-    assert told(read(episodes.EPISODES, json.dumps(document)))[1] is False
+    assert told(read(formats.EPISODES, json.dumps(document)))[1] is False
 
 
 ROW = [{"episode": at, "success": at == 1} for at in range(3)]
@@ -95,12 +93,12 @@ DOCUMENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", DOCUMENTS)
 def test_a_document_may_have_its_episodes_anywhere(case: str) -> None:
-    rows = read(episodes.EPISODES, json.dumps(DOCUMENTS[case], indent=1))
+    rows = read(formats.EPISODES, json.dumps(DOCUMENTS[case], indent=1))
     assert told(rows) == {0: False, 1: True, 2: False}
 
 
 def test_arrays_beside_the_verdicts_are_fields() -> None:
-    rows = read(episodes.EPISODES, json.dumps({"successes": [0, 1], "returns": [1.5, 2.5], "model": "pi0"}))
+    rows = read(formats.EPISODES, json.dumps({"successes": [0, 1], "returns": [1.5, 2.5], "model": "pi0"}))
     assert rows.samples[1]["returns"] == 2.5
     assert rows.samples[1]["model"] == "pi0"
 
@@ -108,10 +106,10 @@ def test_arrays_beside_the_verdicts_are_fields() -> None:
 def test_lines_of_a_log_are_records_where_the_pattern_matches() -> None:
     log = "begun\nEpisode 1 took 3 s: success, return 2.5\r\n\x1b[32mEpisode 2: fail, return -1e3\x1b[0m\nEpisode 3"
     pattern = r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail).*return (?P<score>[-\d.e]+)"
-    rows = read(episodes.LOG_PATTERN, log, "success", '{"field": "episode", "from": 1}', pattern=pattern)
+    rows = read(formats.LOG_PATTERN, log, "success", '{"field": "episode", "from": 1}', pattern=pattern)
     assert told(rows) == {0: True, 1: False}
     assert [row["score"] for row in rows.samples] == [2.5, -1000.0]
-    assert told(read(episodes.LOG_PATTERN, "ok\nno\nok\n", pattern=r"(?P<verdict>ok|no)")) == {
+    assert told(read(formats.LOG_PATTERN, "ok\nno\nok\n", pattern=r"(?P<verdict>ok|no)")) == {
         0: True,
         1: False,
         2: True,
@@ -126,23 +124,13 @@ def test_lines_of_a_log_are_records_where_the_pattern_matches() -> None:
     ],
 )
 def test_what_is_wrong_with_a_table_is_said(text: str, sentence: str) -> None:
-    assert sentence in why(read(episodes.TABLE, text))
+    assert sentence in why(read(formats.TABLE, text))
 
 
 def test_cells_may_hold_line_breaks_and_other_separators() -> None:
-    rows = read(episodes.TABLE, 'episode;note;success\r\n0;"a;\nb";TRUE\r\n1;;0\r\n')
+    rows = read(formats.TABLE, 'episode;note;success\r\n0;"a;\nb";TRUE\r\n1;;0\r\n')
     assert told(rows) == {0: True, 1: False}
     assert rows.samples[0]["note"] == "a;\nb"
-
-
-def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
-    data = (SAMPLES / "wandb/history.jsonl").read_bytes()
-    rows = read(episodes.HISTORY, data, "eval/success")
-    assert told(rows) == {at: at % 3 != 0 for at in range(10)}
-    assert rows.samples[0]["eval/length"] == 40
-    without = read(episodes.HISTORY, data)
-    assert (told(without), why(without)) == ({}, "none of 20 rows of a history has the field 'success'")
-    assert propose(without.samples, IDENTITY, (0, 10)) == {"success": "eval/success"}
 
 
 @pytest.mark.parametrize(
@@ -154,65 +142,9 @@ def test_statistics_of_rollouts_are_a_count(name: str, kind: str) -> None:
     assert (found.successes, found.episodes, found.metrics["Return"]) == (7, 10, 0.7)
 
 
-def database(path: Path, identity: Identity = IDENTITY) -> Rows:
-    with path.open("rb") as stream:
-        rows = Rows(look(stream, path.name, identity).reader(identity, path.name))
-    rows.finish()
-    return rows
-
-
-def test_the_table_with_the_episodes_is_read_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    path.write_bytes((SAMPLES / "sqlite/results.db").read_bytes())
-    tmp_path.chmod(0o500)
-    try:
-        rows = database(path)
-    finally:
-        tmp_path.chmod(0o700)
-    assert told(rows) == {**{at: at % 3 != 0 for at in range(9)}, 9: None}
-    assert [one.name for one in tmp_path.iterdir()] == ["results.db"]
-
-
-def test_a_database_that_is_being_written_counts_what_is_there_and_is_not_disturbed(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    base = sqlite3.connect(path)
-    base.execute("CREATE TABLE runs (episode INTEGER, success INTEGER)")
-    base.execute("INSERT INTO runs VALUES (0, 1)")
-    base.commit()
-    base.execute("INSERT INTO runs VALUES (1, 1)")
-    assert told(database(path)) == {0: True}
-    base.commit()
-    assert told(database(path)) == {0: True, 1: True}
-    base.close()
-
-
-ENDLESS = """CREATE VIEW runs AS WITH RECURSIVE n(episode, success) AS (
-    SELECT 0, 1 UNION ALL SELECT episode + 1, 1 FROM n) SELECT * FROM n"""
-
-
-@pytest.mark.parametrize(
-    ("schema", "sentence"),
-    [
-        ("CREATE TABLE config (name TEXT); INSERT INTO config VALUES ('a')", "tables (config) hold no episodes"),
-        (ENDLESS, "tables (none) hold no episodes"),
-    ],
-)
-def test_a_database_without_episodes_is_named(tmp_path: Path, schema: str, sentence: str) -> None:
-    base = sqlite3.connect(tmp_path / "r.db")
-    base.executescript(schema)
-    base.close()
-    assert sentence in why(database(tmp_path / "r.db"))
-
-
-def test_half_a_database_is_being_written_or_cut_off(tmp_path: Path) -> None:
-    data = (SAMPLES / "sqlite/results.db").read_bytes()
-    (tmp_path / "r.db").write_bytes(data[: len(data) // 2])
-    assert "being written, or cut off" in why(database(tmp_path / "r.db"))
-
-
 def test_a_quote_that_never_ends_is_one_row_that_was_cut_off_and_takes_no_time() -> None:
     began = time.process_time()
-    rows = read(episodes.TABLE, 'episode,success\n0,true\n1,"' + "x\n" * 400_000)
+    rows = read(formats.TABLE, 'episode,success\n0,true\n1,"' + "x\n" * 400_000)
     assert (told(rows), why(rows)) == ({0: True}, "the last line is cut off: a quote in it has no end")
     assert time.process_time() - began < 10
 
@@ -224,16 +156,16 @@ def npz(**arrays: Any) -> bytes:
 
 
 UNREADABLE = {
-    "half an archive": (episodes.ARRAYS, npz(successes=[1, 0])[:-30], "cut off"),
-    "objects": (episodes.ARRAYS, npz(successes=np.array([None, {}], dtype=object)), "never unpickled"),
-    "other arrays": (episodes.ARRAYS, npz(weights=[1.0]), "weights: none with an episode's outcome"),
-    "half a document": (episodes.EPISODES, b'{"episodes": [{"success": tr', "half-written"),
-    "no document": (episodes.EPISODES, b"{]}", "not JSON"),
-    "too deep": (episodes.EPISODES, b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
-    "too long a number": (episodes.EPISODES, b"[" + b"9" * 100_000 + b"]", "a number too long"),
-    "nothing": (episodes.EPISODES, b'{"episodes": []}', "0 episodes, of no format"),
-    "another document": (episodes.EPISODES, b'{"learning_rate": 0.1}', "of no format that is known"),
-    "a log without samples": (episodes.INSPECT, b'{"eval": {}, "version": 2}', "without samples"),
+    "half an archive": (formats.ARRAYS, npz(successes=[1, 0])[:-30], "cut off"),
+    "objects": (formats.ARRAYS, npz(successes=np.array([None, {}], dtype=object)), "never unpickled"),
+    "other arrays": (formats.ARRAYS, npz(weights=[1.0]), "weights: none with an episode's outcome"),
+    "half a document": (formats.EPISODES, b'{"episodes": [{"success": tr', "half-written"),
+    "no document": (formats.EPISODES, b"{]}", "not JSON"),
+    "too deep": (formats.EPISODES, b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
+    "too long a number": (formats.EPISODES, b"[" + b"9" * 100_000 + b"]", "a number too long"),
+    "nothing": (formats.EPISODES, b'{"episodes": []}', "0 episodes, of no format"),
+    "another document": (formats.EPISODES, b'{"learning_rate": 0.1}', "of no format that is known"),
+    "a log without samples": (formats.INSPECT, b'{"eval": {}, "version": 2}', "without samples"),
 }
 
 

@@ -33,7 +33,7 @@ from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
-from comborun.rules.episodes import FORMATS
+from comborun.rules.formats import FORMATS
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
 CHECKOUT = Path(__file__).parents[3]

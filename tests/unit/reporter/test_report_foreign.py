@@ -89,7 +89,6 @@ def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) ->
         ("ppo", "PickCube-v1"): (14, 16),
         ("robomimic", "PnPCounterToCab"): (7, 10),
         ("robomimic", "lift"): (7, 10),
-        ("unnamed", "sqlite"): (6, 9),
         ("rough", "stairs"): (2, 6),
         ("smolvla", "libero_object"): (3, 3),
         ("smolvla", "libero_spatial"): (3, 6),
