@@ -7,10 +7,7 @@ import os
 import signal
 import sys
 import traceback
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 
 class Child:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from comborun.host import files
 from comborun.host.attempts import ENDED, LOST, RunDirectory
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 

@@ -11,10 +11,7 @@ import re
 
 from comborun.host import files
 from comborun.host.process import setting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.rules.names import AttemptLayout
+from comborun.rules.names import AttemptLayout
 
 _WORDS = {
     ("docker", 125): "docker could not start the container",

@@ -18,6 +18,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 
 from comborun.host import attempts, files
 from comborun.host.engines import slurm_of
@@ -25,10 +26,6 @@ from comborun.host.holds import DRAINING, PAUSED, Holds
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
 from comborun.rules.words import Outcome
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")

@@ -22,15 +22,11 @@ from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
 from comborun.host.lifecycle import Lifecycle
 from comborun.host.messages import Fifo, Message, Signals
-from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, rows
+from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.servers import Servers
 from comborun.host.usage import Usage
 from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.host.queue import Session
 
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0

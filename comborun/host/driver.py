@@ -12,14 +12,11 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from comborun.host import files, process
 from comborun.host.process import setting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable, Sequence
 
 _LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
 _KILLED_S = 0.2

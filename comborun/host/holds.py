@@ -10,10 +10,7 @@ import time
 
 from comborun.host import files
 from comborun.rules import records
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 LEAVING = frozenset((DRAINING, HALTED))

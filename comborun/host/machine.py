@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 
 from comborun.host import files, process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Collection, Sequence
 
 _COUNT_MOST = 18
 """digits of the largest plausible count"""

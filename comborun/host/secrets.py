@@ -8,14 +8,10 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 
 from comborun.host import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
-
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _LOGIN_S = 20.0

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from comborun.host import files
 from comborun.rules import records
-from comborun.rules.names import AttemptLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Sequence
-
-    from comborun.rules.ledger import Ledger
-    from comborun.rules.names import RunLayout
-    from comborun.rules.placement import Request
+from comborun.rules.ledger import Ledger
+from comborun.rules.names import AttemptLayout, RunLayout
+from comborun.rules.placement import Request
 
 GPU_MEMORY = "gpu_memory"
 _TOGETHER_S = 30.0

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
@@ -21,13 +22,8 @@ from comborun.host.driver import MemoryRelease
 from comborun.host.engines import engine, slurm_of
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
+from comborun.rules.names import AttemptLayout
 from comborun.rules.words import several
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
-
-    from comborun.rules.names import AttemptLayout
 
 SESSIONS, SERVERS = "sessions", "servers"
 _LOOK_S = 0.25

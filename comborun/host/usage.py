@@ -8,15 +8,11 @@ with every 500 lines: 27 hours are 2,100 lines, two weeks 4,000.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from comborun.host import driver, files, machine
 from comborun.host.process import setting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 _FIRST_MS = 10000
 _DOUBLES_EVERY = 500

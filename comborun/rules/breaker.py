@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Sequence
 
 HOST = "host"
 _HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))

@@ -7,10 +7,7 @@ planned number, and that number is not small.
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 FEWEST_GUESSED = 10
 """planned episodes below which a total says nothing: four shards of a checkpoint make a bar up to 4, too"""

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from itertools import islice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator
 
 _MAGIC = re.compile(r"[*?[]")
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from comborun.rules.ledger import Reservation
+from collections.abc import Iterable, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Sequence
-
-    from comborun.rules.ledger import Ledger
-    from comborun.rules.placement import Blocker, Request
-
+from comborun.rules.ledger import Ledger, Reservation
+from comborun.rules.placement import Blocker, Request
 
 _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
 """whoever waits for this is not in the way of those behind it; a token is kept for it at once"""

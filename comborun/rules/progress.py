@@ -5,11 +5,7 @@ Pure: the caller passes in what it saw since its last look. Times are seconds du
 
 from __future__ import annotations
 
-from comborun.rules.repetition import OFTEN
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.rules.repetition import Repetition
+from comborun.rules.repetition import OFTEN, Repetition
 
 BUSY = 0.03
 """share of a core that is work"""

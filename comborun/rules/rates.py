@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
+from collections.abc import Mapping
 
 EPISODES_MOST = 1_000_000
 """of one rate; more is no evaluation but a program gone wrong"""

@@ -8,10 +8,7 @@ An identical line is nothing new. Nor is a complaint that repeats, alone or in a
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 TAIL = 32768
 """bytes at the end of a log that are looked at"""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 FORMAT = "%i|%T|%N|%A|%S|%j|%r"
 """what squeue is asked for; a line of its answer becomes a Task"""

@@ -10,18 +10,14 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from comborun.host import files
+from comborun.host.engines.slurm import Slurm
+from comborun.host.hard_links import Lock
 from comborun.rules import records, slurm
 from comborun.rules.slurm import PENDING, SETTLE, Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.host.engines.slurm import Slurm
-    from comborun.host.hard_links import Lock
 
 _PATIENCE_S = 120.0
 _MOST_TASKS = 5000

@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+from collections.abc import Sequence
 
 from comborun.host import files
 from comborun.host.engines import quietly
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 _CONFIGURATION = "startup_message off\ndefscrollback 500\nzombie\n"
 _ANSWER_S = 5.0

@@ -12,18 +12,14 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterable, Mapping
 
 from comborun.host import files
+from comborun.host.attempts import RunDirectory
 from comborun.host.process import setting
 from comborun.rules import globs, records, slurm
 from comborun.rules.names import RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from comborun.host.attempts import RunDirectory
 
 _MOST = 1 << 26
 """bytes of a list of tasks"""

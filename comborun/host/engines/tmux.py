@@ -15,13 +15,10 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 
 from comborun.host import files, process
 from comborun.host.engines import quietly
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
