@@ -12,7 +12,7 @@ import time
 from comborun.host import children, engines, files, process
 from comborun.host.admission import Admission
 from comborun.host.attempts import word_of
-from comborun.host.overseer import Overseer, failure_of
+from comborun.host.overseer import Overseer, failure_of, gpus_of
 from comborun.host.queue import (
     BUSY,
     CLOSING,
@@ -76,6 +76,7 @@ class Lifecycle(Overseer):
         vanished: list[str] = []
         for session in queue:
             self.adopt_one(session, vanished)
+        self.report_new_ends(list(queue))
         self._judge_all(vanished)
         self.journal(f"adopted left={queue.left} busy={queue.busy}")
 
@@ -175,10 +176,16 @@ class Lifecycle(Overseer):
             return  # a server has a budget of its own
         if failure and session.loss_counted:
             session.loss_counted = False
-        elif self.count(end, gpus):
+        else:
+            self.count(end, gpus)
+
+    def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
+        closed = super().count(end, gpus)
+        if closed:
             self.close_gpus()
             if len(self.breaker.quarantine) >= len(self.gpus_allowed):
                 self.halt("no GPU is left: each is in quarantine")
+        return closed
 
     def _ended_for_good(self, session: Session) -> None:
         if failure_of(session.end):
@@ -346,8 +353,3 @@ class Lifecycle(Overseer):
         child = children.fork(work)
         self.children.append(child)
         return child
-
-
-def gpus_of(grant: Mapping[str, Any]) -> tuple[int, ...]:
-    words = grant.get("gpus", "").split(",")
-    return tuple(int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 5)

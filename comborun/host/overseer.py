@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 
 from comborun.host import chain, files
 from comborun.host.attempts import Due, word_of
+from comborun.host.files import TABLE_MOST
 from comborun.host.holds import HALTED, Hold, Holds
 from comborun.host.notices import Notices
 from comborun.host.queue import DROPPED, SMOKE
@@ -19,7 +21,7 @@ from comborun.rules.tally import proven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping, Sequence
+    from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.host.attempts import RunDirectory
     from comborun.host.queue import Known
@@ -30,6 +32,11 @@ _COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed")
 def failure_of(end: Mapping[str, Any]) -> str:
     """The class of a failure; empty for what succeeded, was stopped or is not needed."""
     return "" if word_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
+
+
+def gpus_of(grant: Mapping[str, Any]) -> tuple[int, ...]:
+    words = grant.get("gpus", "").split(",")
+    return tuple(int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 5)
 
 
 class Overseer:
@@ -103,6 +110,27 @@ class Overseer:
         if person and word_of(session.end) in ("cancelled", "lost") and self.attempts.retried_after(name) < number:
             self.attempts.ask(name, number)
         return self.attempts.follows(name, number)
+
+    def report_new_ends(self, sessions: Collection[Known]) -> None:
+        """Report the ends that came while nobody watched the run, in their order.
+
+        Forgiven ones don't count, and what is lost is an event of the machine, which is handled where it is found.
+        """
+        known = re.findall(r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self.layout.journal, TABLE_MOST), re.MULTILINE)
+        for session, number, end in sorted(self._ends(sessions, set(known)), key=lambda one: one[2].get("ended", "")):
+            self.tell_end(session.name, number, end)
+            if end.get("cause") not in ("preempted", "lost") and not self.holds.forgiven(end.get("ended", "")):
+                at = self.attempts.at(session.name, number)
+                self.count(end, () if self.attempts.nodes else gpus_of(files.read(at.grant)))
+            if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
+                self.failed_for_good(session, sessions)
+
+    def _ends(self, sessions: Iterable[Known], known: Collection[str]) -> Iterator[tuple[Known, int, dict[str, Any]]]:
+        for session in sessions:
+            for number in range(1, session.attempt + 1):
+                end = self.attempts.end(session.name, number) if f"{session.name} {number}" not in known else {}
+                if end:
+                    yield session, number, end
 
     def tell_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Once for each attempt."""

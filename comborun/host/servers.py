@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from comborun.host import files, queue
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
 from comborun.host.engines import launch_s
-from comborun.host.lifecycle import gpus_of
+from comborun.host.overseer import gpus_of
 from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.breaker import ServerAttempt

@@ -11,7 +11,6 @@ launch or a resume. It is safe to repeat, anywhere, at any time.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from comborun.host.engines.arrays import Arrays, Due
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.files import TABLE_MOST
 from comborun.host.hard_links import Lock
-from comborun.host.overseer import Overseer, failure_of
+from comborun.host.overseer import Overseer
 from comborun.host.process import setting
 from comborun.host.queue import DROPPED, Known, rows
 from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
@@ -35,8 +34,7 @@ from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Mapping
 
 _AGAIN_S = 300
 """after so long another settle job looks after what lives though Slurm has forgotten it"""
@@ -212,26 +210,11 @@ class Settling(Overseer):
             session.wait_s = int(-(-follows.wait_s // 1)) if follows else 0
 
     def _tell(self) -> None:
-        """Report ends that no earlier pass has reported, in their order; then fail-fast."""
-        known = set(
-            re.findall(r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self.layout.journal, TABLE_MOST), re.MULTILINE)
-        )
-        for session, number, end in sorted(self._new_ends(known), key=lambda one: one[2].get("ended", "")):
-            self.tell_end(session.name, number, end)
-            if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
-                self.failed_for_good(session, self.sessions.values())
-            if not failure_of(end) or end.get("cause") not in ("preempted", "lost"):  # a lost node is Slurm's to drain
-                self.count(end, ())
+        """Report ends that no earlier pass has reported; then fail-fast."""
+        self.report_new_ends(self.sessions.values())
         if why := self.too_many_failed(self.sessions.values()):
             self.halt(why)
         self.notices.flush()
-
-    def _new_ends(self, known: set[str]) -> Iterator[tuple[Session, int, dict[str, Any]]]:
-        for session in self.sessions.values():
-            for number in range(1, session.attempt + 1):
-                end = self.attempts.end(session.name, number) if f"{session.name} {number}" not in known else {}
-                if end:
-                    yield session, number, end
 
     # Doing
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from box import Box, alive, bash, until
 from recorded import queue_rows
-from test_retries import HOLD
+from test_retries import CRASH, HOLD
 
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -104,6 +104,24 @@ def test_news_of_one_kind_come_once_in_a_while_and_name_what_was_held_back(box: 
     box.write("go", "")
     box.await_done()
     until(lambda: notices(box, "finished"), "the end is told in any case")
+
+
+def test_ends_that_came_while_no_dispatcher_lived_are_told_and_counted(box: Box) -> None:
+    names = ["env_p0", "env_p1"]
+    commands = {name: bash(HOLD + CRASH) for name in names} | {"env_last": bash("true")}
+    box.plan(commands, parallel=2, policy={**hook(box), "breaker": 2})
+    box.start()
+    for name in names:
+        box.begun(name)
+    box.kill_dispatcher()
+    box.write("go", "")
+    for name in names:
+        box.ended(name)
+    box.start()
+    until(lambda: notices(box, "failed"), "the failure is told")
+    assert [len(box.told(f"{what} {name} ")) for what in ("ended", "notice failed") for name in names] == [1] * 4
+    assert box.fields("dispatch/hold")["why"] == "crashed 2 times in a row on this host"
+    assert box.begin("env_last") is None
 
 
 def test_a_stall_is_told_once(box: Box) -> None:

@@ -43,11 +43,9 @@ def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Colle
     assert taken == {
         "arrays",
         "completion-rows",
-        "database",
         "episode-list",
         "eval-info",
         "filename-encoded",
-        "history-rows",
         "inspect-log",
         "job-rows",
         "json-list-last",
