@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -66,3 +67,9 @@ def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) ->
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
+    """A command in the background that writes what it has to say into a file. Raises OSError."""
+    with open(out, "ab") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from comborun.host import files, process, secrets
 from comborun.host.process import setting
@@ -136,12 +137,51 @@ def bind(cores: str) -> str:
     return ""
 
 
+EGL_PROGRAM = """
+import ctypes, os, uuid
+os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+egl = ctypes.CDLL("libEGL.so.1")
+egl.eglGetProcAddress.restype = ctypes.c_void_p
+
+def function(name, *arguments):
+    address = egl.eglGetProcAddress(name)
+    return ctypes.CFUNCTYPE(ctypes.c_uint, *arguments)(address) if address else lambda *_: 0
+
+number, handle, numbers = ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)
+devices, count = (handle * 64)(), number()
+if not function(b"eglQueryDevicesEXT", number, ctypes.POINTER(handle), numbers)(64, devices, count):
+    raise SystemExit(1)
+attribute = function(b"eglQueryDeviceAttribEXT", handle, number, ctypes.POINTER(ctypes.c_ssize_t))
+binary = function(b"eglQueryDeviceBinaryEXT", handle, number, number, handle, numbers)
+for index, device in enumerate(devices[: count.value]):
+    cuda, name, size = ctypes.c_ssize_t(), (ctypes.c_ubyte * 16)(), number()
+    told = attribute(device, 0x323A, cuda)
+    named = binary(device, 0x335C, 16, name, size) and size.value == 16
+    print(index, cuda.value if told else "-", "GPU-%s" % uuid.UUID(bytes=bytes(name)) if named else "-")
+"""
+"""Prints a line for each device: its index, CUDA's number, the GPU's UUID; - is not told. EGL may number the GPUs in
+another way than CUDA. A child process asks, because drivers crash and hang. CUDA counts only visible devices, so the
+child process makes all of them visible."""
+
+EGL_COMMAND = (sys.executable, "-I", "-c", EGL_PROGRAM)
+
+
+def egl_number(said: str, gpu: str, uuid: str) -> str:
+    """EGL's number for a GPU, from what the program prints; empty where it has none."""
+    for line in said.splitlines():
+        index, cuda, name = [*line.split(), "", "", ""][:3]
+        if name == uuid if uuid and name != "-" else cuda == gpu:
+            return index
+    return ""
+
+
 def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
     """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`."""
-    from comborun.host import commands, egl
+    from comborun.host import commands
 
     gpu = gpus.partition(",")[0]
     if not gpu:
         return "", "assumed"
-    found = egl.device(commands.run(setting("COMBORUN_EGL_S", 10.0), *egl.COMMAND)[1], gpu, uuid)
+    found = egl_number(commands.run(setting("COMBORUN_EGL_S", 10.0), *EGL_COMMAND)[1], gpu, uuid)
     return (found, "asked") if found else (gpu, "assumed")

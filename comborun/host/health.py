@@ -18,7 +18,7 @@ import threading
 import time
 
 from comborun.host import files
-from comborun.host.endpoint import healthy, request, taken_by_another
+from comborun.host.clients import healthy, request, taken_by_another
 from comborun.host.judging import LogLine
 from comborun.host.process import setting
 from comborun.host.watch import PollingWatch

@@ -341,7 +341,7 @@ class Lifecycle(Overseer):
 
     def run_program(self, verb: str, *words: object) -> Opening:
         """Run a verb of the host program in the background."""
-        return engines.quietly(self.program(verb, *words), self.layout.out)
+        return children.quietly(self.program(verb, *words), self.layout.out)
 
     def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
         """Write the end of a lost attempt; this may take seconds."""

@@ -14,7 +14,7 @@ from comborun.host.attempt import Attempt, StopSequence
 from comborun.host.changes import process_end
 from comborun.host.events import Events
 from comborun.host.process import setting
-from comborun.host.watch import over
+from comborun.host.session import watch_over
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +53,7 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """For as long as both live."""
-    watch, ladder = over(attempt), StopSequence(attempt.pid)
+    watch, ladder = watch_over(attempt), StopSequence(attempt.pid)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]

@@ -96,6 +96,17 @@ def graphics(indexes: str, nvidia: str = "/proc/driver/nvidia") -> dict[str, str
     return {"driver": version[1] if version else "", "gpu_models": ", ".join(sorted(known))}
 
 
+def watch_over(of: Attempt) -> Watch | Health:
+    """The watch over its command, or over a model server."""
+    if "ready" in of.data:
+        from comborun.host.health import Health
+
+        return Health(of)
+    from comborun.host.watch import Watch
+
+    return Watch(of)
+
+
 class Supervisor(Attempt):
     def __init__(self, arguments: list[str]) -> None:
         if len(arguments) != 4:
@@ -328,10 +339,8 @@ class Supervisor(Attempt):
         if not self.begun:
             self.begin()
         if self.watch is None:
-            from comborun.host import watch
-
             try:
-                self.watch = watch.over(self)
+                self.watch = watch_over(self)
             except (OSError, MemoryError):
                 return  # later
 

@@ -15,15 +15,14 @@ import time
 from comborun.host import clients, files, judging, process
 from comborun.host.attempts import stopping
 from comborun.host.process import setting
-from comborun.host.wrong_gpu import GpuMemoryCheck
-from comborun.rules import counting, globs, progress, records, repetition
+from comborun.rules import counting, globs, progress, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Event
     from typing import Iterable, Iterator, Tuple
 
     from comborun.host.attempt import Attempt
-    from comborun.host.health import Health
     from comborun.rules.names import AttemptLayout
 
     Verdict = Tuple[str, str]
@@ -168,7 +167,7 @@ class Watch(PollingWatch):
         data = of.data
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
-        self._course = progress.ProgressWatch(limits, repetition.Repetition(data.get("unit", ""), of.count))
+        self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), of.count))
         self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
         self._memory_check = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
@@ -290,7 +289,7 @@ class _Changes:
         before, self._output = self._output, _fingerprint(_below(self._at.output))
         return before != self._output
 
-    def of_log(self, known: repetition.Repetition) -> bool | None:
+    def of_log(self, known: progress.Repetition) -> bool | None:
         """Whether its log says something new; None where it has not changed."""
         try:
             status = os.stat(self._at.log)
@@ -299,7 +298,7 @@ class _Changes:
         before, self._log = self._log, (status.st_size, status.st_mtime_ns)
         if before == self._log:
             return None
-        end, cut = files.tail(self._at.log, repetition.TAIL)
+        end, cut = files.tail(self._at.log, progress.TAIL)
         return known.look(end, cut=cut)
 
 
@@ -326,10 +325,64 @@ def log_lines(at: AttemptLayout, longest: int = counting.LONGEST_LINE) -> list[s
     return list(counting.lines(end, cut=cut, longest=longest))
 
 
-def over(of: Attempt) -> Watch | Health:
-    """The watch over its command, or over a model server."""
-    if "ready" not in of.data:
-        return Watch(of)
-    from comborun.host.health import Health
+_FIRST_S = 60.0
+_PAUSES = (1, 1, 2, 4, 8, 16)
+"""times the first one"""
+_MOST_MIB = 512.0
+"""on a GPU that is not its own; Isaac Sim leaves some 200 there"""
 
-    return Health(of)
+
+class GpuMemoryCheck:
+    """Whether a session uses memory on GPUs that it was not granted: a thread asks nvidia-smi, if it is there.
+
+    It asks 1, 2, 4, 8, 16 and 32 minutes after the start, because programs load late. Memory elsewhere, beyond what a
+    context takes on every visible GPU, is reported in attempt-N/wrong_gpu and in the note of the end. It ends nothing.
+    """
+
+    def __init__(self, of: Attempt) -> None:
+        self._of = of
+        self._closed: Event | None = None
+        pinned = of.gpus and of.data.get("pin") != "none"
+        if pinned and any(os.access(f"{folder}/nvidia-smi", os.X_OK) for folder in os.get_exec_path()):
+            import threading
+
+            self._closed = threading.Event()
+            threading.Thread(target=self._work, args=(self._closed,), daemon=True).start()
+
+    def close(self) -> None:
+        if self._closed:
+            self._closed.set()
+
+    def _work(self, closed: Event) -> None:
+        first = setting("COMBORUN_SEAT_S", _FIRST_S) or _FIRST_S
+        for times in _PAUSES:
+            if closed.wait(first * times):
+                return
+            try:
+                if self._report(self._use()):
+                    return
+            except (OSError, MemoryError):
+                continue
+
+    def _use(self) -> dict[str, int]:
+        """GPU -> MiB that its processes hold there."""
+        from comborun.host import driver
+
+        found: dict[str, int] = {}
+        holders = driver.holders()
+        ours = set(process.marked(self._of.marker))
+        for index, pid, mib in holders:
+            if pid in ours:
+                found[index] = found.get(index, 0) + mib
+        return found
+
+    def _report(self, found: dict[str, int]) -> bool:
+        """Whether it uses a wrong GPU; then that is written."""
+        own, most = self._of.granted, setting("COMBORUN_FOREIGN_MIB", _MOST_MIB)
+        wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > most]
+        if not wrong:
+            return False
+        here = sum(mib for gpu, mib in found.items() if gpu in own)
+        why = f"WRONG_GPU: {', '.join(wrong)}, and {here} MiB on GPU {self._of.gpus}, which it was granted"
+        text = ",".join(f"{gpu}:{mib}" for gpu, mib in found.items())
+        return files.write(self._of.at.wrong_gpu, [("since", int(time.time())), ("found", text), ("why", why)])

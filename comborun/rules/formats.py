@@ -142,10 +142,10 @@ def _lines() -> dict[str, type[readers.Lines]]:
 
 
 def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
-    from comborun.rules import arrays, documents, evaluations
+    from comborun.rules import documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
-        ARRAYS: arrays.read,
+        ARRAYS: documents.arrays,
         INSPECT: documents.inspect,
         EPISODES: documents.read,
         PER_FILE: evaluations.per_file,

@@ -7,8 +7,7 @@ import re
 from contextlib import suppress
 
 from comborun.rules.fields import FORMAT, NO_RECORD, TORN, RefusedError, number, verdict_of
-from comborun.rules.printed import printed
-from comborun.rules.rates import Count, agrees, count, whole
+from comborun.rules.rates import Count, agrees, count, printed, whole
 from comborun.rules.readers import NOTHING, LogLines
 
 TYPE_CHECKING = False

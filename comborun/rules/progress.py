@@ -1,11 +1,12 @@
-"""Whether a running command makes progress, stalls, hangs with its work done, or takes too long.
+"""Whether a running command makes progress, repeats itself, stalls, hangs with its work done, or takes too long.
 
 Pure: the caller passes in what it saw since its last look. Times are seconds during which the watch itself ran.
 """
 
 from __future__ import annotations
 
-from comborun.rules.repetition import OFTEN, Repetition
+import re
+from collections.abc import Sequence
 
 BUSY = 0.03
 """share of a core that is work"""
@@ -116,3 +117,110 @@ class ProgressWatch:
             share = int(100 * self._worked / self.silent) if self.silent else 0
             why = f"no new result, no new line and {share} % of a core for {seconds} s"
         return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
+
+
+TAIL = 32768
+"""bytes at the end of a log that are looked at"""
+OFTEN = 20
+_MOST_LINES, _LONGEST_ROUND, _LONGEST_LINE = 400, 120, 400
+_COMPLAINT = "error|exception|fail|refuse|time.?out|timed out|retry|retries|waiting|unable|can.?not|can.t|denied|lost"
+_STAMP = r"[\[(]?(([0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[t ]+)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[0-9]{10}\.)[0-9.,]*z?[\])]?"
+_DIGITS = dict.fromkeys(map(ord, "0123456789"))
+_HEXADECIMAL = dict.fromkeys(map(ord, "0123456789abcdef"))
+
+
+class Repetition:
+    """Whether a log that grows says anything new, from look to look.
+
+    An identical line is nothing new. Nor is a complaint that repeats, alone or in a group of lines (a traceback,
+    `connection refused` and `trying again`), even if numbers and times in it change. A line that counts is progress:
+    `step 17 of 500`, and also `episode 17: failed`.
+    """
+
+    def __init__(self, unit: str = "", count: int = 0) -> None:
+        units = "|".join(dict.fromkeys(("episode", "rollout", re.escape(unit.lower() or "episode"))))
+        self._counts = rf"({units})s?[^a-z0-9]{{0,3}}[0-9]+|[0-9]+ ?(/|of) ?{count}([^0-9]|$)"
+        self._round: list[str] = []
+        self._covered = 0
+        self.line = ""
+        """what comes again"""
+        self.times = 0
+        """how often in a row, as far as the tail reaches"""
+        self.loop = False
+        """it complains, and so often that no CPU time speaks for it"""
+
+    def forget(self) -> None:
+        """A new result shows that it goes on."""
+        self.times, self.loop = 0, False
+
+    def look(self, tail: bytes, *, cut: bool) -> bool:
+        """Whether the log says something new since the last look; `cut`: its first line is not whole."""
+        text = tail.decode("utf-8", "replace").replace("\r", "\n").replace("\0", "\n")
+        lines = [line for line in text.split("\n")[1 if cut else 0 :] if line]
+        if not lines:
+            return True
+        full = cut or len(lines) > _MOST_LINES
+        newest = lines[: -_MOST_LINES - 1 : -1]
+        before, covered_before = self._round, self._covered
+        length, covered = self._find(newest)
+        self._tell(newest, length, covered, full=full)
+        if not _turned(before, self._round):
+            return True
+        # other lines have come between; what fills the tail can't grow
+        return covered < len(newest) and covered <= covered_before
+
+    def _find(self, newest: Sequence[str]) -> tuple[int, int]:
+        """How many lines at the end come again together, and how many lines do."""
+        size, length, covered = len(newest), 1, 1
+        while covered < size and newest[covered] == newest[0]:
+            covered += 1
+        if not re.search(_COMPLAINT, "\n".join(newest[:_LONGEST_ROUND]).lower()):
+            return length, covered
+        shapes = [line.translate(_HEXADECIMAL) for line in newest]  # without all that may be of a number or an address
+        for period in range(1, max(1, min(size // 3, _LONGEST_ROUND)) + 1):
+            if covered >= size:
+                break
+            end = period
+            while end < size and shapes[end] == shapes[end - period]:
+                end += 1
+            if end > covered and end >= (3 if period > 1 else 2) * period and self._same(newest, period):
+                length, covered = period, end
+        return length, covered
+
+    def _same(self, newest: Sequence[str], period: int) -> bool:
+        """Whether the last two groups of `length` lines say the same, with a complaint in them."""
+        last = [self._essence(line) for line in newest[:period]]
+        return any(complains for _, complains in last) and all(
+            essence == self._essence(line)[0]
+            for (essence, _), line in zip(last, newest[period : 2 * period])  # strict is newer than 3.8
+        )
+
+    def _essence(self, line: str) -> tuple[str, bool]:
+        """What stays when it comes again, and whether it complains: no time in front, and in a complaint no numbers and
+        addresses but the one that counts what is to be done.
+        """
+        text = line[:_LONGEST_LINE].lower()
+        stamp = re.match(_STAMP, text)
+        text = text[stamp.end() :] if stamp else text
+        if not re.search(_COMPLAINT, text):
+            return text, False
+        counter = re.search(self._counts, text)
+        plain = re.sub("0x[0-9a-f]+", "", text).translate(_DIGITS)
+        return f"{plain} ({counter.group()})" if counter else plain, True
+
+    def _tell(self, newest: Sequence[str], length: int, covered: int, *, full: bool) -> None:
+        essences = [self._essence(line) for line in newest[:length]]
+        complaints = [essence for essence, complains in essences if complains]
+        # alone, a line that complains of nothing counts to the letter, its time too
+        self._round = [newest[0][:_LONGEST_LINE]] if length == 1 and not complaints else [text for text, _ in essences]
+        self._covered, self.times = covered, covered // length
+        self.line = max(complaints, key=len) if complaints else self._round[-1]
+        filled = full and covered == len(newest)
+        self.loop = bool(complaints) and (self.times >= OFTEN or (self.times >= 3 and filled))
+
+
+def _turned(before: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether it is the same round, wherever it begins."""
+    if len(before) != len(now):
+        return False
+    return any([*before[at:], *before[:at]] == list(now) for at in range(len(before)))

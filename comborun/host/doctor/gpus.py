@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from comborun.host import egl as numbering
 from comborun.host.doctor.box import Box, hangs, integer, size
+from comborun.host.environment import EGL_COMMAND, egl_number
 from comborun.host.facts import GPU_TABLE
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
@@ -135,7 +135,7 @@ def egl(box: Box) -> Iterator[Finding]:
         return
     code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
     if code == 0 and (gpus := gpus_of(rows)):
-        code, said = box.ask(*numbering.COMMAND, slow=True)
+        code, said = box.ask(*EGL_COMMAND, slow=True)
         yield numbers(gpus, said if code == 0 else "")
         yield vulkan(box)
 
@@ -153,8 +153,8 @@ def vulkan(box: Box) -> Finding:
 
 
 def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
-    """`said`: what host/egl.py's program prints."""
-    found = {gpu.index: integer(numbering.device(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
+    """`said`: what EGL_COMMAND prints."""
+    found = {gpu.index: integer(egl_number(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
     other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
     if all(device is None for device in found.values()):
         why = "EGL has no device for any GPU" if said else "EGL can't be asked how it numbers the GPUs"

@@ -6,7 +6,9 @@ They know nothing of states, retries, evidence or notices. A session's state is 
 from __future__ import annotations
 
 import os
-import subprocess
+
+from comborun.host.engines.screen import Screen
+from comborun.host.engines.tmux import Tmux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,12 +68,6 @@ def _there(program: str) -> bool:
     return any(os.access(path, os.X_OK) and os.path.isfile(path) for path in paths)
 
 
-def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
-    """A command in the background that writes what it has to say into a file. Raises OSError."""
-    with open(out, "ab") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-
 def slurm_of(attempts: RunDirectory) -> Slurm | None:
     """What Slurm has of a run now, or had a moment ago; None where a dispatcher starts the sessions."""
     if not os.path.exists(attempts.layout.engine):
@@ -85,7 +81,4 @@ def slurm_of(attempts: RunDirectory) -> Slurm | None:
 
 def engine(kind: str, run: str) -> Engine:
     """The engine of that name for one run directory."""
-    from comborun.host.engines.screen import Screen
-    from comborun.host.engines.tmux import Tmux
-
     return Screen(run) if kind == "screen" else Tmux(run)

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 
 from comborun.host import files
-from comborun.host.engines import quietly
+from comborun.host.children import quietly
 
 _CONFIGURATION = "startup_message off\ndefscrollback 500\nzombie\n"
 _ANSWER_S = 5.0

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 
 from comborun.host import files, process
-from comborun.host.engines import quietly
+from comborun.host.children import quietly
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))

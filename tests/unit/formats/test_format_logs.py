@@ -24,8 +24,7 @@ from comborun.attempt import Verdict
 from comborun.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
 from comborun.rules.episodes import LINE_LIMIT
-from comborun.rules.printed import printed
-from comborun.rules.rates import agrees, count
+from comborun.rules.rates import agrees, count, printed
 from comborun.rules.readers import LogLines
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from comborun.reporter.records.reading import Context
 from comborun.rules.fields import RefusedError
 from comborun.rules.formats import FORMATS, LOG_PATTERN, NAMED, look
 from comborun.rules.named import FILE, groups
-from comborun.rules.printed import printed
+from comborun.rules.rates import printed
 from comborun.rules.rows import Rows
 
 MANY = 100_000 if os.environ.get("COMBORUN_SLOW") else 10_000

@@ -15,7 +15,7 @@ import pytest
 
 from comborun.host import clients, files, process
 from comborun.host.attempt import Attempt
-from comborun.host.endpoint import healthy, port_of, request, taken_by_another
+from comborun.host.clients import healthy, port_of, request, taken_by_another
 from comborun.host.health import Health
 from comborun.rules import records
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.progress import Limits, ProgressWatch
-from comborun.rules.repetition import Repetition
+from comborun.rules.progress import Limits, ProgressWatch, Repetition
 
 
 def course(**limits: float) -> ProgressWatch:
