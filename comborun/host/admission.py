@@ -61,7 +61,6 @@ class Admission:
     # What is known beforehand
 
     def configure(self, policy: Mapping[str, str]) -> None:
-        """By dispatch/policy.json; again after an amendment."""
         self.book.configure(policy)
         self.spacing.seconds = (records.integer(policy, "stagger_ms") or 0) / 1000
         self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
@@ -91,7 +90,6 @@ class Admission:
         return self._requests.get(name, _NOTHING)
 
     def wants(self, name: str) -> int:
-        """GPUs that it asks for."""
         return self._registered(name).gpus
 
     def close(self, gpus: Iterable[int], why: str) -> None:
@@ -108,7 +106,6 @@ class Admission:
         return self.book.descriptors()
 
     def due(self) -> float:
-        """When to come back at the latest."""
         return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
 
     def serve(self) -> None:
@@ -121,7 +118,6 @@ class Admission:
     # Who may start
 
     def round(self) -> None:
-        """Begin a new look at the queue."""
         if self.line.refused:
             self.book.look_at_others()
         self.line.round()
@@ -209,7 +205,6 @@ class Admission:
     # Those that start, run and end
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
-        """Fields of its grant."""
         words = ",".join(map(str, gpus))
         fields = {"gpus": words, **self.book.grant(name, gpus)}
         if self._request(name).alone:
@@ -217,7 +212,6 @@ class Admission:
         return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
-        """It was just launched."""
         now = time.monotonic()
         self.spacing.started(gpus, now)
         self.short.began(name)

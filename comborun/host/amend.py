@@ -28,7 +28,6 @@ _TABLES = (
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     return answered("amend", lambda: amend(received(arguments[0])))
 
 

@@ -78,7 +78,6 @@ class Attempt:
 
     @property
     def granted(self) -> list[str]:
-        """The indexes of its GPUs."""
         return self.gpus.split(",") if self.gpus else []
 
 
@@ -148,7 +147,6 @@ class Place:
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
 
     def grant(self) -> dict[str, str]:
-        """What it was given."""
         return files.read(self.at.grant)
 
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:

@@ -71,7 +71,6 @@ def first_line(*command: str) -> str:
 
 
 def bash_version() -> str:
-    """Its version."""
     return first_line("bash", "--noprofile", "--norc", "-c", 'printf %s "$BASH_VERSION"')
 
 

@@ -54,5 +54,4 @@ def why(log: str, runtime: str, code: int) -> str:
 
 
 def tail(log: str) -> list[str]:
-    """The last lines of a log."""
     return files.tail(log, _TAIL)[0].decode("utf-8", "replace").splitlines()

@@ -56,7 +56,6 @@ class Steering:
         self.id = self.attempts.id
 
     def steer(self, verb: str, words: list[str]) -> int:
-        """Do one verb; its exit code."""
         acts: dict[str, Callable[[], int]] = {
             "pause": lambda: self._hold(PAUSED, words),
             "drain": lambda: self._hold(DRAINING, words),
@@ -107,7 +106,6 @@ class Steering:
         return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
 
     def _resume(self) -> int:
-        """Remove holds and what led to them."""
         was = self._was()
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)

@@ -33,7 +33,6 @@ _DONE_AGAIN_S = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a dispatcher; see the codes above."""
     try:
         attempts = RunDirectory(os.path.realpath(arguments[0] if arguments else ""))
         os.chdir(attempts.path)
@@ -65,7 +64,6 @@ class Dispatcher(Lifecycle):
     """One run's dispatcher: its parts, and its event loop."""
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
-        """Raises OSError."""
         super().__init__(attempts, multiplexer)
         self._signals = Signals()
         self._fifo = Fifo(self.layout.fifo)
@@ -226,7 +224,6 @@ class Dispatcher(Lifecycle):
             self.on_retry(self.queue[message.name])
 
     def _reread(self) -> None:
-        """The grid was amended, or a person let the run go on."""
         before = self.policy("parallel")
         self.halted_why = ""
         self._read()

@@ -102,7 +102,6 @@ class Display:
 
 
 def _xvfb(number: int, complaints: str, marker: str, geometry: str) -> int:
-    """The pid of a server that writes its number to that descriptor. Raises OSError."""
     words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
     actions: list[Action] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),

@@ -60,7 +60,6 @@ class Question:
         return self._until if self._child else min(self._until, time.monotonic() + _LOCK_PAUSE_S)
 
     def look(self) -> bool:
-        """Whether it is over."""
         if not self.over and not self._child:
             self._ask()
         elif not self.over:
@@ -70,7 +69,6 @@ class Question:
         return self.over
 
     def close(self) -> None:
-        """Give the question up."""
         if self._pipe >= 0:
             self._end()
         self.over = True

@@ -23,7 +23,6 @@ GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     return answered("facts", lambda: facts(arguments))
 
 

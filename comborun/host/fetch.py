@@ -38,12 +38,10 @@ _GROW = re.compile(r".*\.jsonl|dispatch/(journal|usage\.tsv)", re.DOTALL)
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     return refusal.answer("fetch", fetch, arguments)
 
 
 def fetch(arguments: list[str]) -> int:
-    """Answer what standard input asks."""
     run, limit = arguments[0], int(arguments[1])
     if os.path.isdir(run):
         os.chdir(run)

@@ -65,7 +65,6 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
 
 
 def size(path: str) -> int:
-    """Bytes of a file; 0 without one."""
     return _status(path, "st_size")
 
 

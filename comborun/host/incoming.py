@@ -125,7 +125,6 @@ class Staging:
 
 
 def written(error: OSError, path: str) -> Refusal:
-    """Why a file could not be written."""
     return Refusal(74, f"can't write {path}: {error.strerror}: is the disk full?")
 
 

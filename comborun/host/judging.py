@@ -341,7 +341,6 @@ def _to_disk(paths: list[str]) -> None:
 
 
 def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
-    """The end record."""
     cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())

@@ -47,7 +47,6 @@ class Launcher:
     # Who starts
 
     def fill(self) -> None:
-        """Start what may start now."""
         dispatcher, now = self._dispatcher, time.monotonic()
         self.nobody, self.due = False, math.inf
         if dispatcher.look_at_hold().kind:

@@ -125,7 +125,6 @@ class LeaseBook:
         self._inner = machine.inner_pids()
 
     def configure(self, policy: Mapping[str, str]) -> None:
-        """By dispatch/policy.json; again after an amendment."""
         capacity, gpus = self.capacity, policy.get("gpus", "").split(",")
         capacity.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
         capacity.per_gpu = records.integer(policy, "per_gpu") or 0
@@ -184,7 +183,6 @@ class LeaseBook:
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def take_in(self, measured: Measured) -> None:
-        """A measurement has come."""
         self._measured = measured
         self.capacity.measured = True
         self._back = [one for one in self._back if one[2] > measured.number or one[0] not in measured.cards]
@@ -280,7 +278,6 @@ class LeaseBook:
         self._stale = True
 
     def drop(self, name: str) -> None:
-        """It gives all of it back."""
         if name in self.made:
             self._stale = True
             self._give_back(name)

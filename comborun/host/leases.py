@@ -102,7 +102,6 @@ class Leases:
         return trouble
 
     def read(self) -> None:
-        """The leases of the other runs."""
         self.others = []
         if not self._open():
             for name in files.entries(self.folder):
@@ -126,7 +125,6 @@ class Leases:
             files.remove(path)
 
     def _lives(self, lease: Lease, dispatcher: bool) -> bool:
-        """Whether it still holds."""
         at, marker = lease.at, lease.marker
         life = "ended" if os.path.exists(f"{at}/end") else _life(at)
         if life in ("running", "orphaned", "ended"):

@@ -43,7 +43,6 @@ class Lifecycle(Overseer):
     """The sessions of a run, and what happens to them."""
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
-        """Raises OSError."""
         super().__init__(attempts)
         self.engine: Engine = engines.engine(multiplexer, attempts.path)
         self.queue = Queue()
@@ -202,7 +201,6 @@ class Lifecycle(Overseer):
     # Another attempt
 
     def _follow(self, session: Session, person: bool = False) -> bool:
-        """Whether another attempt follows its end."""
         due = self.follows(session, person)
         if due and due.failure:
             self._retry(session, due.failure, due.wait_s)
@@ -284,7 +282,6 @@ class Lifecycle(Overseer):
         return True
 
     def _update(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
-        """What its files tell."""
         if life == ENDED:
             self.ended(session)
         elif life == LOST:
@@ -328,11 +325,9 @@ class Lifecycle(Overseer):
     # Processes
 
     def expect(self, session: Session) -> None:
-        """It begins within this time."""
         session.due = time.monotonic() + engines.launch_s()
 
     def open_window(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
-        """Open a window that runs a command."""
         return self.engine.start(window(name, attempt, self.attempts.id), words)
 
     def watch(self, name: str, attempt: int, family: str = "") -> Opening:

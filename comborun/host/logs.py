@@ -27,7 +27,6 @@ _FILES_MOST = 1000
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     what, *words = arguments
     if what == "read":
         return refusal.answer("logs", _read, words)

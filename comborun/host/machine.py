@@ -36,7 +36,6 @@ def load() -> float | None:
 
 
 def cores() -> list[int]:
-    """The cores that this process may run on."""
     return sorted(os.sched_getaffinity(0))
 
 

@@ -97,7 +97,6 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
 
 
 def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
-    """A notice, read off the files of the run."""
     quoted = "'" + attempts.path.replace("'", "'\\''") + "'"
     return {
         "schema": 1,

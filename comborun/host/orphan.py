@@ -18,7 +18,6 @@ from comborun.host.session import watch_over
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
     process.set_name()
     family = "servers/" if arguments[3:] == ["servers"] else ""
     try:

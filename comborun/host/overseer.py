@@ -43,7 +43,6 @@ class Overseer:
     """Retries, holds, the breaker, fail-fast, the smoke test, `after` and the end of one run."""
 
     def __init__(self, attempts: RunDirectory) -> None:
-        """Raises OSError."""
         self.attempts = attempts
         self.layout = attempts.layout
         self.holds = Holds(self.layout)

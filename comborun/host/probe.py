@@ -169,7 +169,6 @@ class Probe:
         return int(record["pid"]) if process.named(record) else None
 
     def _plan(self) -> int | None:
-        """The number of the newest one."""
         found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
         return max((int(match[1]) for match in found), default=None)
 

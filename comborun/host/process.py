@@ -214,7 +214,6 @@ def wait(seconds: float, over: Callable[[], bool]) -> bool:
 
 
 def set_name(name: str = NAME) -> None:
-    """Give this process its own name in the process table."""
     _prctl(_PR_SET_NAME, name.encode()[:15])
 
 

@@ -28,7 +28,6 @@ _LAST = 999_999_999
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     return answered("publish", lambda: publish(received(arguments[0])))
 
 

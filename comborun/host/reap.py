@@ -94,7 +94,6 @@ class Leftovers:
         return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
 
     def find(self) -> list[int]:
-        """All that live."""
         return [] if self.alone() else sorted({*process.marked(self._marker), *_ours()})
 
     def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:

@@ -27,7 +27,6 @@ _SHOWN = ("completeness", "records", "successes", "verdicts", "rows", "why")
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     return answered("reread", lambda: preview(arguments[0], json.load(sys.stdin)))
 
 

@@ -35,7 +35,6 @@ _MARK = ".abandoned-"
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     acts: dict[str, Callable[..., Any]] = {
         "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(home(root))))) for root in roots],
         "policies": policies,

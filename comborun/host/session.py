@@ -163,7 +163,6 @@ class Supervisor(Attempt):
         return [*self._facts(), *self.rules().fields()]
 
     def prepare(self) -> None:
-        """Read what was granted and find the servers."""
         try:
             self.read(self.place.grant())
         except LookupError as error:
@@ -189,7 +188,6 @@ class Supervisor(Attempt):
             raise Refusal(MADE, f"attempt {self.number} has been made")
 
     def _facts(self) -> list[tuple[str, object]]:
-        """Who supervises it."""
         pid, start, boot = self.identity
         return [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
 

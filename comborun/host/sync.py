@@ -27,7 +27,6 @@ _DRAFT = ".comborun-sync-"
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb."""
     if arguments[0] == "look":
         return answered("sync", _look)
     return answered("sync", lambda: _Receiving(arguments[1]).place())

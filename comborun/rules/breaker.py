@@ -52,7 +52,6 @@ class Breaker:
         return "".join(f"{where}\t{failure}\t{times}\n" for where, (failure, times) in self.counts.items())
 
     def quarantined(self, at: str) -> str:
-        """The text of dispatch/quarantine."""
         return "".join(f"{gpu}\t{failure}\t{at}\n" for gpu, failure in self.quarantine.items())
 
     def _count(self, where: str, failure: str) -> FailureStreak | None:

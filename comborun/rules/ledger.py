@@ -121,7 +121,6 @@ class Ledger:
         return other
 
     def load(self, gpu: int) -> int:
-        """Sessions there."""
         return self.ours.load[gpu] + self.foreign.load[gpu]
 
     def _in_group(self, group: str, gpu: int | None) -> int:

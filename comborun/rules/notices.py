@@ -29,7 +29,6 @@ class Throttle:
             self.held[kind] = held.split()
 
     def waits(self, kind: str, now: float) -> bool:
-        """Whether news of this kind have to wait."""
         if kind not in LIMITED or kind not in self.sent_at:
             return False
         return 0 <= now - self.sent_at[kind] < self.every
@@ -51,7 +50,6 @@ class Throttle:
         return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
 
     def rows(self) -> str:
-        """The text of dispatch/notified."""
         return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.sent_at.items())
 
 

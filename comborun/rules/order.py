@@ -28,7 +28,6 @@ class WaitingLine:
         self._barred: dict[Request, frozenset[int]] = {}
 
     def round(self) -> None:
-        """Begin a new look at those that wait."""
         self.refused.clear()
         self._barred.clear()
         self.ledger.kept = Reservation()

@@ -53,7 +53,6 @@ class Slurm:
         return bool(self.tasks or self.settlers)
 
     def load(self) -> None:
-        """Read the last answer."""
         first, *lines = files.read_text(self.layout.states, _MOST).split("\n")
         self.at = records.seconds({"at": first}, "at")
         batches = {number: self.batch(number) for number in self.batches()}
@@ -317,7 +316,6 @@ def _seconds(start: str) -> float | None:
 
 
 def _newer(path: str, other: str) -> bool:
-    """Whether a file is newer than another, or the other is not there."""
     return files.changed(path) > files.changed(other)
 
 

@@ -16,7 +16,7 @@ from comborun.judging import ResultRules
 from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.merge import merge
 from comborun.reporter.records.files import decoded
-from comborun.reporter.records.reading import Context, Defect, Reading, Reject, RejectKind
+from comborun.reporter.records.reading import Context, Defect, Reading, Reject
 from comborun.rules.episodes import decode
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
@@ -50,31 +50,6 @@ def test_a_record_has_its_verdict_metrics_and_everything_else_that_stood_there()
     assert (record.session, record.attempt, record.source) == ("stairs_flat", 2, "out/results:1")
 
 
-def test_null_is_an_errored_episode_without_further_complaint() -> None:
-    reading = read(row(0, None))
-    assert one(reading).verdict is Verdict.ERRORED
-    assert one(reading).success is None
-    assert reading.defects == []
-
-
-@pytest.mark.parametrize("value", [0.5, 2, -1, "yes", "", "1", [], [True], {"a": 1}, float("nan"), float("inf")])
-def test_whatever_else_stands_for_success_is_errored_and_named(value: Any) -> None:
-    reading = read(row(0, value))
-    assert one(reading).verdict is Verdict.ERRORED
-    assert (1, "the field 'success' is neither true nor false: errored") in told(reading.defects)
-
-
-def test_a_missing_verdict_is_errored_and_named() -> None:
-    reading = read('{"episode": 3}\n')
-    assert one(reading).verdict is Verdict.ERRORED
-    assert told(reading.defects) == [(1, "no field 'success': errored")]
-
-
-@pytest.mark.parametrize("value", [None, -1, "four", "", [4]])
-def test_a_row_without_an_index_is_rejected(value: Any) -> None:
-    assert told(read(row(value)).rejects) == [(1, "the field 'episode' holds no episode index")]
-
-
 def test_the_grid_names_the_fields_of_a_program_with_words_of_its_own() -> None:
     rules = ResultRules(success="completion", episode="episode_id", metrics=("progress",))
     line = '{"episode_id": "stairs_flat_ep0012", "completion": true, "progress": 12, "zone": 3, "success": false}\n'
@@ -82,23 +57,6 @@ def test_the_grid_names_the_fields_of_a_program_with_words_of_its_own() -> None:
     assert (record.episode, record.verdict) == (12, Verdict.SUCCESS)
     assert record.metrics == {"progress": 12.0}
     assert record.extra == {"episode_id": "stairs_flat_ep0012", "zone": 3, "success": False}
-
-
-def test_a_record_may_repeat_the_combo_but_not_contradict_it() -> None:
-    reading = read(row(0, policy="flat", environment="stairs") + row(1, policy="rough") + row(2, environment="grass"))
-    assert [record.episode for record in reading.records] == [0]
-    assert [(reject.line, reject.kind) for reject in reading.rejects] == [
-        (2, RejectKind.FOREIGN),
-        (3, RejectKind.FOREIGN),
-    ]
-    assert reading.rejects[0].reason == "of another policy: 'rough', where 'flat' ran"
-
-
-def test_without_a_session_a_record_must_name_its_combo() -> None:
-    alone = Context("some.jsonl")
-    reading = read(row(0, policy="a", environment="b") + row(1, policy="a") + row(2, environment="b"), alone)
-    assert one(reading).key == ("a", "b", 0)
-    assert told(reading.rejects) == [(2, "names no environment"), (3, "names no policy")]
 
 
 def test_numbers_that_are_none_are_left_out_and_named() -> None:
@@ -115,12 +73,6 @@ def test_an_integer_beyond_all_floats_is_no_metric() -> None:
     reading = read('{"episode": 0, "success": true, "big": 1' + "0" * 400 + "}\n")
     assert one(reading).metrics == {}
     assert len(reading.defects) == 1
-
-
-def test_a_torn_last_line_is_named_and_costs_nothing_else() -> None:
-    reading = read(row(0) + row(1)[:-9])
-    assert [record.episode for record in reading.records] == [0]
-    assert [(reject.line, reject.kind) for reject in reading.rejects] == [(2, RejectKind.TORN)]
 
 
 def test_a_whole_record_counts_although_its_newline_is_missing() -> None:
@@ -207,13 +159,6 @@ def test_a_seed_that_was_ignored_pairs_nothing() -> None:
     record = only(reading.records)
     assert (record.seed, record.metrics["seed_unused"]) == (None, 42.0)
     assert reading.unpaired
-
-
-def test_a_bad_line_costs_no_other() -> None:
-    lines = sample(LEGGED).splitlines(keepends=True)
-    reading = read_text("completion-rows", lines[0] + b"{oops\n" + lines[1], replace(OURS, policy="rough"))
-    assert verdicts(reading) == {0: "success", 1: "failure"}
-    assert [reject.line for reject in reading.rejects] == [2]
 
 
 # job rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import time
@@ -10,9 +9,8 @@ import time
 import pytest
 
 from comborun.rules import episodes, fields, formats
-from comborun.rules.episodes import decode
 from comborun.rules.fields import Identity, RefusedError, read_row
-from comborun.rules.formats import look, reader
+from comborun.rules.formats import reader
 from comborun.rules.rows import Rows
 
 MASON = Identity("mason", "stairs")
@@ -139,14 +137,6 @@ def test_no_line_raises_and_none_costs_its_neighbours(line: str) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_bytes_that_are_no_text_raise_nothing() -> None:
-    draw = random.Random(7)
-    for _ in range(300):
-        rows = Rows(reader(draw.choice((formats.JSONL_ROWS, formats.COMPLETION_ROWS, formats.JOB_ROWS)), MASON))
-        rows.feed(bytes(draw.choice(b'{}[]",:0123e+-\n\xff\x00 truefalsn') for _ in range(200)))
-        rows.last()
-
-
 def test_a_line_that_is_far_too_long_is_passed_over() -> None:
     rows = Rows(reader(formats.JSONL_ROWS, MASON))
     rows.feed(b'{"episode": 0, "success": true}\n')
@@ -155,50 +145,6 @@ def test_a_line_that_is_far_too_long_is_passed_over() -> None:
     rows.feed(b'\n{"episode": 1, "success": true}\n')
     assert rows.last().episodes == {0: True, 1: True}
     assert rows.last().refused[fields.NO_RECORD].count == 1
-
-
-def test_several_objects_on_a_line_are_several_rows_up_to_the_first_fault() -> None:
-    values, fault = decode('{"a": 1} {"b": 2} oops {"c": 3}')
-    assert (len(values), fault) == (2, "not JSON after a whole record")
-
-
-def test_formats_are_told_by_the_first_object() -> None:
-    assert formats.row_format(b"torn\n\n{}\n" + b'{"episode_id": "e_1", "completion": 0}', MASON) == "completion-rows"
-    assert formats.row_format(b'{"job_name": "j", "env_id": 1}', MASON) == "job-rows"
-    assert formats.row_format(b'{"x": 1}', MASON) == "jsonl-rows"
-    assert formats.row_format(b'{"x": ', MASON) == ""
-
-
-def test_completion_rows_have_words_of_their_own() -> None:
-    rows = fed({"episode_id": "stairs_ep0006", "completion": True}, kind=formats.COMPLETION_ROWS)
-    assert rows.episodes == {6: True}
-
-
-def test_job_rows_are_numbered_as_they_came_where_they_have_no_index() -> None:
-    row = {"job_name": "j", "env_id": 0, "episode_in_env": 0, "outcomes": {"success": True}}
-    rows = fed(row, dict(row, env_id=1), row, dict(row, episode_idx=9), kind=formats.JOB_ROWS)
-    assert rows.numbered == {0: True, 1: True}
-    assert rows.episodes == {9: True}
-    assert rows.reader.copies == 2
-
-
-def test_what_a_file_is_by_its_name_and_its_beginning() -> None:
-    def told(path: str, head: bytes) -> str:
-        return look(io.BytesIO(head), path, MASON).kind
-
-    assert told("a/r.jsonl", b"") == ""
-    assert told("a/r.json", b'{"episodes": []}') == formats.EPISODES
-    assert told("a/r.json", b'{"version": 2, "eval": {}, "plan": {}') == formats.INSPECT
-    assert (told("a/evaluations.npz", b"PK"), told("a/r.eval", b"PK")) == (formats.ARRAYS, formats.INSPECT)
-    assert told("a/eval_info.json", b'{"per_task": []}') == formats.EVAL_INFO
-    assert told("a/episode_3_res.json", b"{") == formats.PER_FILE
-    with pytest.raises(RefusedError, match="a summary is not read"):
-        told("a/summary.json", b"{}")
-    assert told("a/run.log", b"# episodes completed so far: 1") == formats.EPISODE_LOG
-    with pytest.raises(RefusedError, match="of no format"):
-        told("a/rows.txt", b'{"episode": 1}')
-    assert told("a/rows.csv", b"episode,success") == formats.TABLE
-    assert formats.file_format("a/rows.csv", b"", MASON, "jsonl-rows") == "jsonl-rows"
 
 
 def test_a_document_of_no_known_format_is_described() -> None:
