@@ -63,8 +63,8 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 def serving(plan: Plan) -> Iterator[File]:
     """What the host has to know of a plan's model servers; nothing for one without."""
     for one in instances(plan):
-        yield File(RUN.server_script(one.name), server_script(one))
-        yield File(RUN.server_json(one.name), server_sheet(one))
+        yield File(RUN.script(f"servers/{one.name}"), server_script(one))
+        yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
     if plan.servers:
         yield File(RUN.server_table, table(plan))
 

@@ -61,7 +61,7 @@ def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> 
     found = {}
     for name, one in answer.items():
         number, begin = int(one["number"]), str(one["begin"])
-        attempt = (layout.server_attempt if one["family"] == "servers" else layout.attempt)(name, max(1, number))
+        attempt = layout.attempt(f"servers/{name}" if one["family"] == "servers" else name, max(1, number))
         found[name] = Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
     return found
 

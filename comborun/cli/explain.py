@@ -48,7 +48,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     for session in target.sessions(source, words, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
-            log = layout.server_attempt(session, one.attempt).log if one.attempt else ""
+            log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""
         else:
             one, attempts = explain_session(view, history, status, session), history.of(session)
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""

@@ -12,7 +12,7 @@ from comborun.host import files, judging, process, reap
 from comborun.host.process import setting
 from comborun.host.refusal import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
-from comborun.rules.names import RunLayout, window
+from comborun.rules.names import RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,15 +31,14 @@ class Attempt:
 
     def __init__(self, run: str, name: str, number: str) -> None:
         self.run_layout = layout = RunLayout(os.path.abspath(run))
-        family, _, self.name = name.rpartition("/")
+        self.name = bare(name)
         if not _NUMBER.fullmatch(number):
             raise ValueError(number)
         self.number = int(number)
         self.run_id = files.read_line(layout.id).strip()
         if not self.run_id:
             raise LookupError(f"{run} is no run directory")
-        self.folder = f"{layout.servers if family else layout.sessions}/{self.name}"
-        self.at = (layout.server_attempt if family else layout.attempt)(self.name, self.number)
+        self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""

@@ -10,7 +10,7 @@ from comborun.host import files, process, reap
 from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal
 from comborun.rules import records, retry
-from comborun.rules.names import AFTER, RunLayout
+from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
-SESSIONS = "sessions"
-_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile("[A-Za-z0-9_-]+")
+_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?[A-Za-z0-9_-]+")
 NAMELESS_S = 900.0
 """a stop that a full disk left without a name counts for as long"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
@@ -90,32 +89,35 @@ class RunDirectory:
             if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
                 self.policy[key] = value
 
-    def at(self, name: str, number: int, family: str = SESSIONS) -> AttemptLayout:
-        layout = self.layout
-        return layout.attempt(name, number) if family == SESSIONS else layout.server_attempt(name, number)
+    def at(self, name: str, number: int) -> AttemptLayout:
+        return self.layout.attempt(name, number)
 
-    def check_names(self, names: Iterable[str], family: str = SESSIONS) -> None:
+    def marker(self, name: str, number: int) -> str:
+        """What the processes of an attempt carry."""
+        return f"{self.id}/{bare(name)}/{number}"
+
+    def check_names(self, names: Iterable[str]) -> None:
         """Raises Refusal where one is no session."""
         for name in names:
-            if not _SESSION.fullmatch(name) or not os.path.isdir(f"{self.path}/{family}/{name}"):
+            if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
                 raise Refusal(USAGE, f"there is no session {name}")
 
-    def latest(self, name: str, family: str = SESSIONS) -> int:
+    def latest(self, name: str) -> int:
         """The highest attempt that was granted, claimed or ended; 0 when there is none."""
-        return max(self.numbers(name, family), default=0)
+        return max(self.numbers(name), default=0)
 
-    def numbers(self, name: str, family: str = SESSIONS) -> list[int]:
+    def numbers(self, name: str) -> list[int]:
         """Attempts that were granted, claimed or ended, lowest first."""
         try:
-            entries = os.listdir(f"{self.path}/{family}/{name}")
+            entries = os.listdir(self.layout.session(name))
         except OSError:
             return []
         found = [int(entry[8:]) for entry in entries if entry[:8] == "attempt-" and _NUMBER.fullmatch(entry[8:])]
-        return sorted(number for number in found if _is_there(self.at(name, number, family)))
+        return sorted(number for number in found if _is_there(self.at(name, number)))
 
-    def glance(self, name: str, number: int, family: str = SESSIONS) -> Look:
+    def glance(self, name: str, number: int) -> Look:
         """The state, as far as it can be told without looking at a lock; one that nobody granted (0, say) is queued."""
-        at = self.at(name, number, family)
+        at = self.at(name, number)
         end = self._own_end(at)
         if end:
             return Look(ENDED, end)
@@ -135,22 +137,22 @@ class RunDirectory:
             return RUNNING
         return ORPHANED if process.named(begin, "pid") else LOST
 
-    def look(self, name: str, number: int, family: str = SESSIONS) -> Look:
+    def look(self, name: str, number: int) -> Look:
         """The state. One that `glance` calls lost is orphaned while a process holds the session's lock."""
-        seen = self.glance(name, number, family)
+        seen = self.glance(name, number)
         if seen.life != LOST or self.nodes is not None:
             return seen
-        at = self.at(name, number, family)
-        if files.held(f"{self.path}/{family}/{name}/lock"):
+        at = self.at(name, number)
+        if files.held(f"{self.layout.session(name)}/lock"):
             # A child that the command left holds it, or nobody saw the begin; or it is just being claimed.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
             return Look(ORPHANED if claimed else STARTING, seen.record)
         end = self._own_end(at)  # written while we looked
         return Look(ENDED, end) if end else seen
 
-    def end(self, name: str, number: int, family: str = SESSIONS) -> dict[str, str]:
+    def end(self, name: str, number: int) -> dict[str, str]:
         """Its end record; empty while there is none."""
-        return self._own_end(self.at(name, number, family))
+        return self._own_end(self.at(name, number))
 
     def _own_end(self, at: AttemptLayout) -> dict[str, str]:
         """An end counts for the start that the claim is of: a requeued task's earlier start may still write."""
@@ -159,12 +161,12 @@ class RunDirectory:
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
-    def cancel_unstarted(self, name: str, number: int, cause: str, note: str, family: str = SESSIONS) -> bool:
+    def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
         """End it before it begins; False when it has been claimed, or nothing can be written."""
         from comborun.host import judging
         from comborun.rules.tally import Counts
 
-        at = self.at(name, number, family)
+        at = self.at(name, number)
         try:
             os.makedirs(at.directory, exist_ok=True)
             if not files.create(at.claim):  # a session that comes late finds the claim and leaves
@@ -178,14 +180,14 @@ class RunDirectory:
         files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided
         return False
 
-    def finalize_lost(self, name: str, number: int, family: str = SESSIONS) -> bool:
+    def finalize_lost(self, name: str, number: int) -> bool:
         """End what is left of a lost attempt, judge it, write its end; False when that can't be written.
 
         Takes as long as its processes take to end.
         """
         from comborun.host import container, judging
 
-        at = self.at(name, number, family)
+        at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
         here = (begin or claim).get("boot") == process.boot_id()
         ending, grace = self._lost(at, claim, begin, here)
@@ -194,9 +196,9 @@ class RunDirectory:
             self.nodes.freeze(at.directory)
         elif here:
             container.end(at)
-            survivors = reap.sweep(f"{self.id}/{name}/{number}", grace)
+            survivors = reap.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
-        fd = -1 if self.nodes else _lock(f"{self.path}/{family}/{name}/lock")
+        fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
         try:  # two processes may come to finalize it
             if self._own_end(at):
                 return True

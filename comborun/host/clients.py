@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from comborun.host import files, process
 from comborun.host.attempts import ENDED, LOST, RunDirectory
-from comborun.rules.names import RunLayout
+from comborun.rules.names import SERVERS, RunLayout
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
@@ -48,7 +48,7 @@ def lost(run: str, served_by: str) -> str:
     """Which server (of `NAME/ATTEMPT ...`) is gone, as a sentence; a new one at the same address is another one."""
     directory = RunDirectory(run)
     for name, attempt in _given(served_by):
-        seen = directory.glance(name, attempt, "servers")
+        seen = directory.glance(SERVERS + name, attempt)
         if seen.life in (ENDED, LOST):
             cause, code = seen.record.get("cause", ""), seen.record.get("code", "")
             reason = f"{cause}, code {code}" if cause and code else cause
@@ -62,7 +62,7 @@ def silent(run: str, served_by: str, within: float) -> str:
     An error is no answer here either: vLLM's front lives on with 503 once its engine has died.
     """
     for name, attempt in _given(served_by):
-        ready = files.read(RunLayout(run).server_attempt(name, attempt).ready)
+        ready = files.read(RunLayout(run).attempt(SERVERS + name, attempt).ready)
         port = port_of(ready.get("port", ""))
         if port and not healthy(port, ready.get("path", ""), within):
             return f"its server {name} does not answer"

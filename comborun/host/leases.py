@@ -166,7 +166,8 @@ def _life(at: str) -> str:
 
     try:
         run, family, name, attempt = at.rsplit("/", 3)
-        return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2]), family).life
+        name = name if family == "sessions" else f"{family}/{name}"
+        return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2])).life
     except (LookupError, ValueError):
         return QUEUED
 

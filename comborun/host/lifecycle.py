@@ -27,7 +27,7 @@ from comborun.host.queue import (
     TAKES_SLOT,
     Queue,
 )
-from comborun.rules.names import AFTER, window
+from comborun.rules.names import AFTER, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -330,20 +330,20 @@ class Lifecycle(Overseer):
     def open_window(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
         return self.engine.start(window(name, attempt, self.attempts.id), words)
 
-    def watch(self, name: str, attempt: int, family: str = "") -> Opening:
+    def watch(self, name: str, attempt: int) -> Opening:
         """What sees to it that an orphan ends."""
-        return self.run_program("orphan", name, attempt, *filter(None, [family]))
+        return self.run_program("orphan", name, attempt)
 
     def run_program(self, verb: str, *words: object) -> Opening:
         """Run a verb of the host program in the background."""
         return children.quietly(self.program(verb, *words), self.layout.out)
 
-    def finalize_lost(self, name: str, number: int, family: str = "sessions") -> Child:
+    def finalize_lost(self, name: str, number: int) -> Child:
         """Write the end of a lost attempt; this may take seconds."""
 
         def work() -> None:
-            self.attempts.finalize_lost(name, number, family)
-            files.tell(self.layout.fifo, f"ended {name} {number}")
+            self.attempts.finalize_lost(name, number)
+            files.tell(self.layout.fifo, f"ended {bare(name)} {number}")
 
         child = children.fork(work)
         self.children.append(child)

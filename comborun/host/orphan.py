@@ -1,4 +1,4 @@
-"""`orphan RUN NAME ATTEMPT [servers]`: watches a session whose supervisor is gone, for the dispatcher that found it.
+"""`orphan RUN NAME ATTEMPT`: watches a session whose supervisor is gone, for the dispatcher that found it.
 
 So a command that hangs, or left processes behind, does not keep its run open for ever. The dispatcher writes the end.
 This watch leaves when the command or the dispatcher has ended.
@@ -19,11 +19,10 @@ from comborun.host.session import watch_over
 
 def main(arguments: list[str]) -> int:
     process.set_name()
-    family = "servers/" if arguments[3:] == ["servers"] else ""
     try:
-        attempt = Attempt(arguments[0], family + arguments[1], arguments[2])
+        attempt = Attempt(*arguments)
         attempt.read(files.read(attempt.at.grant))
-    except (LookupError, ValueError, IndexError):
+    except (LookupError, ValueError, TypeError):
         return 64
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)

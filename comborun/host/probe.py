@@ -22,7 +22,7 @@ from comborun.host.holds import Hold, Holds
 from comborun.host.queue import names
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, SERVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,10 +206,10 @@ class Probe:
         return [name for name in names if _SERVER.fullmatch(name)]
 
     def _server(self, name: str) -> Document:
-        number = self.attempts.latest(name, "servers")
-        seen = self.attempts.glance(name, number, "servers")
+        number = self.attempts.latest(SERVERS + name)
+        seen = self.attempts.glance(SERVERS + name, number)
         state, since, record = "queued", "", seen.record
-        at = self.layout.server_attempt(name, number)
+        at = self.layout.attempt(SERVERS + name, number)
         if seen.life in (attempts.QUEUED, attempts.STARTING):
             state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):

@@ -21,6 +21,7 @@ from comborun.host.overseer import gpus_of
 from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.breaker import ServerAttempt
+from comborun.rules.names import SERVERS
 from comborun.rules.placement import Blocker
 
 TYPE_CHECKING = False
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from comborun.host.lifecycle import Lifecycle
     from comborun.rules.names import AttemptLayout
 
-FAMILY = "servers"
 IDLE, STARTING, LOADING, READY, ENDING = "idle", "starting", "loading", "ready", "ending"
 _RESTARTS = 3
 _FINISH_S, _PAUSE_S = 60.0, 0.05
@@ -66,6 +66,11 @@ class Server:
     watcher: Opening | None = None
     ender: Opening | None = None
     """what ends it, or finalizes it"""
+
+    @property
+    def path(self) -> str:
+        """Its name where that of a session may stand."""
+        return SERVERS + self.name
 
     @property
     def busy_ending(self) -> bool:
@@ -111,8 +116,8 @@ class Servers:
 
     def _adopt(self, server: Server) -> None:
         """What a former dispatcher has started."""
-        server.attempt = self._attempts.latest(server.name, FAMILY)
-        life = self._attempts.look(server.name, server.attempt, FAMILY).life if server.attempt else ENDED
+        server.attempt = self._attempts.latest(server.path)
+        life = self._attempts.look(server.path, server.attempt).life if server.attempt else ENDED
         if life in (ENDED, QUEUED):
             return
         self._run.journal(f"adopted server {server.name} {server.attempt} {life}")
@@ -127,7 +132,7 @@ class Servers:
 
     def _at(self, server: Server, number: int = 0) -> AttemptLayout:
         """The files of an attempt, of its latest one unless another is named."""
-        return self._attempts.at(server.name, number or server.attempt, FAMILY)
+        return self._attempts.at(server.path, number or server.attempt)
 
     # The loop
 
@@ -191,7 +196,7 @@ class Servers:
         """Where it is, as its files tell."""
         if server.life == IDLE:
             return
-        seen = self._attempts.look(server.name, server.attempt, FAMILY)
+        seen = self._attempts.look(server.path, server.attempt)
         if seen.life == ENDED:
             self._ended(server, seen.record)
         elif seen.life == LOST:
@@ -212,7 +217,7 @@ class Servers:
         elif os.path.exists(at.ready):
             server.life = READY
         if life == ORPHANED and (server.watcher is None or server.watcher.poll() is not None):
-            server.watcher = self._run.watch(server.name, server.attempt, FAMILY)
+            server.watcher = self._run.watch(server.path, server.attempt)
         if server.life != before:
             self._run.journal(f"server {server.name} {server.attempt} {server.life}")
 
@@ -268,7 +273,7 @@ class Servers:
         return known or end.get("note") or code or end.get("cause") or LOST
 
     def _open(self, server: Server) -> None:
-        words = self._run.program("session", f"{FAMILY}/{server.name}", server.attempt, self._run.engine.kind)
+        words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)
         server.opening = self._run.open_window(server.name, server.attempt, words)
         server.due = time.monotonic() + launch_s()
 
@@ -281,7 +286,7 @@ class Servers:
             return
         late = f"it did not begin within {launch_s():g} s"
         note = f"its window was refused (code {code})" if code else late
-        if self._attempts.cancel_unstarted(server.name, server.attempt, "launch_failed", note, FAMILY):
+        if self._attempts.cancel_unstarted(server.path, server.attempt, "launch_failed", note):
             self._look(server)
         else:
             server.due = time.monotonic() + launch_s()
@@ -308,7 +313,7 @@ class Servers:
         if server.busy_ending:
             return
         self._run.journal(f"server-lost {server.name} {server.attempt}")
-        server.ender = self._run.finalize_lost(server.name, server.attempt, FAMILY)
+        server.ender = self._run.finalize_lost(server.path, server.attempt)
         if server.life != ENDING:
             server.life = LOADING  # not ready, whatever its files have said
 

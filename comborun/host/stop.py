@@ -22,10 +22,9 @@ from comborun.host.driver import MemoryRelease
 from comborun.host.engines import engine, slurm_of
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
-from comborun.rules.names import AttemptLayout
+from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.words import several
 
-SESSIONS, SERVERS = "sessions", "servers"
 _LOOK_S = 0.25
 """between two looks at what nobody supervises: its end is no change of a file"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
@@ -41,10 +40,9 @@ def main(arguments: list[str]) -> int:
 
 def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
-    family = SERVERS if words[:1] == ["--server"] else SESSIONS
-    names = words[1:] if family == SERVERS else words
-    attempts.RunDirectory(run).check_names(names, family)
-    return _in_background(lambda: Stopping(run, family).stop(names))
+    names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
+    attempts.RunDirectory(run).check_names(names)
+    return _in_background(lambda: Stopping(run).stop(names))
 
 
 def _in_background(work: Callable[[], int]) -> int:
@@ -89,11 +87,10 @@ def _copy_output(streams: dict[int, int]) -> None:
 class Stopping:
     """One stop of a run, or of some of its sessions."""
 
-    def __init__(self, run: str, family: str) -> None:
+    def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
         self.cluster = slurm_of(self.attempts)
-        self.family = family
         self.active: dict[str, int] = {}
         """name -> the attempt that is still to end"""
         self.marked: dict[str, int] = {}
@@ -114,8 +111,8 @@ class Stopping:
             self.cluster.cancel_waiting(None if everything else names)
         clean = self._round(names, named=not everything)
         if everything:
-            self.family = SERVERS
-            clean = self._round(files.entries(self.layout.servers), named=False) and clean
+            servers = [SERVERS + name for name in files.entries(self.layout.servers)]
+            clean = self._round(servers, named=False) and clean
             secrets.forget(self.layout)
             engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
         clean = self._sweep(everything) and clean
@@ -131,7 +128,7 @@ class Stopping:
             for name, number in self.active.items():  # it may end by itself later, and that is not our doing
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
-            _say(f"{name}: has not ended")
+            _say(f"{bare(name)}: has not ended")
             claim = files.read(self._at(name, number).claim)
             if self.cluster:
                 _say(f"survives: {self.cluster.where(name, number)}")
@@ -141,7 +138,7 @@ class Stopping:
         return clean
 
     def _at(self, name: str, number: int) -> AttemptLayout:
-        return self.attempts.at(name, number, self.family)
+        return self.attempts.at(name, number)
 
     # What is to end
 
@@ -158,22 +155,22 @@ class Stopping:
 
     def _mark(self, name: str, *, named: bool) -> None:
         """What has not begun is cancelled; what has is marked as being stopped."""
-        number = self.attempts.latest(name, self.family)
-        life = self.attempts.look(name, number, self.family).life
+        number = self.attempts.latest(name)
+        life = self.attempts.look(name, number).life
         note = "before it began"
         if life in (attempts.QUEUED, attempts.ENDED) and not named:
             return
         if life == attempts.ENDED:
-            if self.family == SERVERS or not self.attempts.follows(name, number):
-                _say(f"{name}: has ended already")
+            if name.startswith(SERVERS) or not self.attempts.follows(name, number):
+                _say(f"{bare(name)}: has ended already")
                 return
             life, note = attempts.QUEUED, "while it waited for another attempt"
         if life == attempts.QUEUED:
             number += 1
         begins = life in (attempts.QUEUED, attempts.STARTING)
-        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note, self.family):
+        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
             self._tell(name, number)
-            _say(f"{name}: cancelled {note}")
+            _say(f"{bare(name)}: cancelled {note}")
             return
         self._mark_begun(name, number)
 
@@ -181,22 +178,22 @@ class Stopping:
         """The mark names the stopping process; it is ignored once that process is gone."""
         at = self._at(name, number)
         with Changes(at.directory) as changes:
-            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number, self.family).life != attempts.STARTING)
+            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
         pid, start, boot = process.identity()
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
             files.append(at.stop)  # on a full disk it names nobody
         if files.read(at.grant).get("gpus"):
-            self.freed.remember(f"{self.attempts.id}/{name}/{number}")
+            self.freed.remember(self.attempts.marker(name, number))
         self.active[name] = self.marked[name] = number
 
     def _tell(self, name: str, number: int) -> None:
-        files.tell(self.layout.fifo, f"ended {name} {number}")
+        files.tell(self.layout.fifo, f"ended {bare(name)} {number}")
 
     # INT, TERM, KILL
 
     def _ladder(self) -> None:
         """To all at once. Supervisors that do not come back even after KILL are stopped or stuck, and killed."""
-        kind = "session" if self.family == SESSIONS else "server"
+        kind = "server" if any(name.startswith(SERVERS) for name in self.active) else "session"
         with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
             for number, word, default in process.STOP_STEPS:  # after KILL, its supervisor sweeps and judges
                 if not self.active:
@@ -228,13 +225,13 @@ class Stopping:
         if self.cluster:
             self.cluster.refresh()
         for name, number in list(self.active.items()):
-            seen = self.attempts.glance(name, number, self.family)
+            seen = self.attempts.glance(name, number)
             if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
-                seen = self.attempts.look(name, number, self.family)
+                seen = self.attempts.look(name, number)
             if seen.life == attempts.LOST:
-                self.attempts.finalize_lost(name, number, self.family)
+                self.attempts.finalize_lost(name, number)
                 self._tell(name, number)
-                seen = self.attempts.glance(name, number, self.family)
+                seen = self.attempts.glance(name, number)
             if seen.life == attempts.ENDED:
                 del self.active[name]
                 self._say_ended(name, seen.record)
@@ -242,8 +239,8 @@ class Stopping:
 
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
         """A server has no records, and its outcome does not matter when it was stopped."""
-        if self.family == SERVERS:
-            _say(f"the server {name}: stopped")
+        if name.startswith(SERVERS):
+            _say(f"the server {bare(name)}: stopped")
             return
         records = int(end.get("records") or 0)
         _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
@@ -251,7 +248,7 @@ class Stopping:
     def _sweep(self, everything: bool) -> bool:
         """End what carries a marker even now; whether nothing does any more."""
         run = self.attempts.id
-        markers = [f"{run}/"] if everything else [f"{run}/{name}/{number}" for name, number in self.marked.items()]
+        markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
         left = [pid for marker in markers for pid in reap.sweep(marker, 0.0)]
         for pid in left:
             _name(pid)

@@ -9,9 +9,18 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
+SERVERS = "servers/"
+"""before the name of a model server where a session's name may stand"""
+
+
+def bare(name: str) -> str:
+    """The name of a session or of a model server, as windows, messages and people have it."""
+    return name.rpartition("/")[2]
+
+
 def window(name: str, attempt: int, run_id: str) -> str:
     """What the window of an attempt is called. Names are given whole; nothing matches a prefix."""
-    return f"{name}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
+    return f"{bare(name)}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
 
 
 class AttemptLayout:
@@ -100,26 +109,18 @@ class RunLayout:
         return f"{self._at}grid-{number}.yaml"
 
     def session(self, name: str) -> str:
-        return f"{self.sessions}/{name}"
+        """The folder of a session; of a model server for `servers/NAME`."""
+        return f"{self._at}{name}" if name.startswith(SERVERS) else f"{self.sessions}/{name}"
 
     def script(self, name: str) -> str:
-        return f"{self.sessions}/{name}/session.sh"
+        return f"{self.session(name)}/session.sh"
 
     def session_json(self, name: str) -> str:
         """What its supervisor has to know beside its script."""
-        return f"{self.sessions}/{name}/session.json"
+        return f"{self.session(name)}/session.json"
 
     def attempt(self, name: str, number: int) -> AttemptLayout:
-        return AttemptLayout(f"{self.sessions}/{name}/attempt-{number}")
-
-    def server_script(self, name: str) -> str:
-        return f"{self.servers}/{name}/session.sh"
-
-    def server_json(self, name: str) -> str:
-        return f"{self.servers}/{name}/session.json"
-
-    def server_attempt(self, name: str, number: int) -> AttemptLayout:
-        return AttemptLayout(f"{self.servers}/{name}/attempt-{number}")
+        return AttemptLayout(f"{self.session(name)}/attempt-{number}")
 
     def array(self, kind: int) -> str:
         """The job script of the tasks of one kind of request; kinds count from 1."""
