@@ -30,20 +30,21 @@ if TYPE_CHECKING:
     from comborun.rules.readers import Decoded, Reader
 
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
-TABLE, ARRAYS, INSPECT, EPISODES = "table", "arrays", "inspect-log", "episode-list"
+TABLE, INSPECT, EPISODES = "table", "inspect-log", "episode-list"
 PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
 RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
 NAMED, SUMMARY = "filename-encoded", "summary"
 FORMATS = (
-    *(JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, TABLE, ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST),
+    *(JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, TABLE, INSPECT, EPISODES, PER_FILE, LIST_LAST),
     *(EVAL_INFO, STATISTICS, EPISODE_LOG, TUPLES, COUNTED, RANKS, STATISTICS_LOG, TRAINING, NAMED),
 )
 """that a grid may name (of a pattern it says the pattern)"""
 LOG = "log"
 """a log of which its lines have to say which kind it is"""
 TABLES, PICKLES = (".csv", ".tsv"), (".stats", ".pkl", ".pickle", ".pt")
-ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
+ARCHIVE = ".eval"
+"""a log of Inspect, packed"""
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
@@ -61,7 +62,7 @@ REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some say everything in their last lines"""
 UTF16_MOST = 256 << 20
 """bytes; what is not UTF-8 has to be held in memory as a whole"""
-WHOLE = (ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
+WHOLE = (INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
 """formats of which nothing is read before the file is whole"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
     JSONL_ROWS: readers.JsonLines,
@@ -73,7 +74,6 @@ WHY = {
     COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
     JOB_ROWS: f"rows with {JOB} and an episode's place",
     TABLE: "a header and cells",
-    ARRAYS: "arrays of numpy",
     INSPECT: "a log of Inspect",
     EPISODES: "a document with episodes",
     PER_FILE: "an episode's number in its name",
@@ -96,7 +96,7 @@ WHY = {
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is named and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, ARCHIVE)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
@@ -145,7 +145,6 @@ def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
     from comborun.rules import documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
-        ARRAYS: documents.arrays,
         INSPECT: documents.inspect,
         EPISODES: documents.read,
         PER_FILE: evaluations.per_file,
@@ -165,8 +164,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
         raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
     if asked == SUMMARY:
         asked = ""
-    if suffix_of(path) in ARCHIVES:
-        return File(ARCHIVES[suffix_of(path)], 0, b"")
+    if suffix_of(path) == ARCHIVE:
+        return File(INSPECT, 0, b"")
     packed = packing(head)
     if packed:
         raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
