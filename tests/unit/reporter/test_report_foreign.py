@@ -70,7 +70,6 @@ def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) ->
     }
     ran = {combo: numbers for combo, numbers in table.items() if numbers[1]}
     assert ran == {
-        ("unnamed", "sb3"): (8, 10),
         ("vla_eval", "libero"): (5, 9),
         ("inspect", "match"): (3, 5),
         ("act", "pusht"): (1, 4),
