@@ -20,7 +20,6 @@ from comborun.reporter.counting.starts import of_the_run
 from comborun.reporter.records import videos
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.reading import Context
-from comborun.reporter.records.usage import parse_usage
 from comborun.rules import globs
 from comborun.rules.formats import candidate
 from comborun.rules.named import FILE
@@ -59,12 +58,11 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     collector.show([video for history in histories for video in _videos(directory, history)], bases)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     manifest = _manifest(directory)
-    usage, unread_usage = parse_usage(_text(directory / RUN.usage))
     known = _of_runs(plan.sessions, collected.records)
     known |= {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
         collected,
-        defects=(*collected.defects, *unread_usage),
+        defects=collected.defects,
         plan=plan,
         sessions=histories,
         done=MappingProxyType(parse(_text(directory / RUN.done))),
@@ -73,7 +71,6 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         stop_early=_stop_rule(manifest.get("stop_early"), directory / RUN.manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
-        usage=usage,
     )
 
 

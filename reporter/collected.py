@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.reporter.comparing.canary import Canary
     from comborun.reporter.records.reading import Defect, Reading, Reject
-    from comborun.reporter.records.usage import Sample
     from comborun.stopping import StopRule
     from comborun.work import Combo
 
@@ -77,7 +76,6 @@ class Collected:
     """as the manifest has it"""
     canary: Canary | None = None
     """how some episodes went when they were run alone once more"""
-    usage: tuple[Sample, ...] = ()
     """how busy the machine was while the run lasted, by time"""
 
     @property

@@ -24,7 +24,6 @@ from comborun.host.lifecycle import Lifecycle
 from comborun.host.messages import Fifo, Message, Signals
 from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.servers import Servers
-from comborun.host.usage import Usage
 from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
 
@@ -71,7 +70,6 @@ class Dispatcher(Lifecycle):
         self.servers = Servers(self)
         self.launcher = Launcher(self)
         self.windows = windows.Windows(self)
-        self._usage = Usage(self.layout)
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False
@@ -104,7 +102,6 @@ class Dispatcher(Lifecycle):
             self._leave_held()
         self._sign()
         self.servers.read()
-        self._usage.gpus = self.gpus_allowed
         self._rounds()
         raise Leave
 
@@ -164,7 +161,7 @@ class Dispatcher(Lifecycle):
 
     def _wait(self) -> None:
         """For whatever comes first: a message, a child, tmux, nvidia-smi, or a time."""
-        parts = (self.engine, self.admission, self.servers, self._usage)
+        parts = (self.engine, self.admission, self.servers)
         due = min(self._next_sweep, self.launcher.due, self.windows.due, *(part.due() for part in parts))
         poll = select.poll()
         for fd in (self._fifo.fd, self._signals.fd, *(fd for part in parts for fd in part.descriptors())):

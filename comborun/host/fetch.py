@@ -33,7 +33,7 @@ _ASKED = re.compile(r"sessions/[A-Za-z0-9_-]+/attempt-[0-9]{1,9}/out/.+")
 """what may be asked for by name: a video"""
 _LOG_MOST = 1 << 20
 """bytes of the log of a failure, whose last lines the report shows"""
-_GROW = re.compile(r".*\.jsonl|dispatch/(journal|usage\.tsv)", re.DOTALL)
+_GROW = re.compile(r".*\.jsonl|dispatch/journal", re.DOTALL)
 """what is written at its end only, so that its new bytes are enough"""
 
 

@@ -84,7 +84,6 @@ class RunLayout:
         self.dispatcher = f"{dispatch}/dispatcher"
         self.fifo = f"{dispatch}/fifo"
         self.journal = f"{dispatch}/journal"
-        self.usage = f"{dispatch}/usage.tsv"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
         self.resumed = f"{dispatch}/resumed"
@@ -135,6 +134,6 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror has of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal, RUN.usage)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal)
 FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
 """of an attempt, beside its results, its log and, last, its end"""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from comborun.reporter.records.usage import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +37,6 @@ class Schedule:
     """of all attempts with a recorded start, by start"""
     slots: int | None
     """how many sessions the plan lets run at once; None without a plan, and where Slurm decides that"""
-    usage: tuple[Sample, ...] = ()
     """of the machine, from the first start to the last end"""
 
     @property
@@ -80,13 +77,10 @@ class Schedule:
 
 def schedule(collected: Collected) -> Schedule:
     stays = [stay for history in collected.sessions for stay in _stays(history)]
-    found = Schedule(
+    return Schedule(
         stays=tuple(sorted(stays, key=lambda stay: (stay.started, stay.session, stay.attempt))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
     )
-    # The dispatcher's last line may come later than the record that all is done, and so be in one copy of the run only.
-    usage = tuple(sample for sample in collected.usage if found.started <= sample.time <= found.ended)
-    return replace(found, usage=usage)
 
 
 def _stays(history: SessionHistory) -> Iterator[AttemptSpan]:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Verdict, field_column, metric_columns
 from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.records.collector import SCHEMA_FILE
-from comborun.reporter.records.usage import busy
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.aggregates import MacroMean
     from comborun.reporter.counting.combo import Counts
     from comborun.reporter.counting.schedule import AttemptSpan, Schedule
-    from comborun.reporter.records.usage import Busy
     from comborun.reporter.summary import ComboSummary, MetricMean, Summary
 
 SCHEMA = 1
@@ -115,7 +113,6 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "means": [_mean(mean, comparisons.rank(mean.policy)) for mean in summary.macro_means],
         **({} if summary.strengths is None else {"strengths": [_strength(one) for one in summary.strengths]}),
         "attempts": [_stay(stay) for stay in ran.stays],
-        "usage": _usage(busy(ran.usage)),
         "quality": {**vars(quality), "findings": [vars(finding) for finding in quality.findings]},
         **({"canary": _canary(summary.canary)} if summary.canary else {}),
         "provenance": dict(sorted(summary.provenance.items())),
@@ -271,26 +268,6 @@ def _stay(stay: AttemptSpan) -> dict[str, Any]:
         "ended": _moment(stay.ended),
         **_told(stay, "outcome", "gpus"),
         "peak_memory_kib": _kib(stay.peak_memory),
-    }
-
-
-def _usage(found: Busy | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        **_told(found, "samples", "cpus"),
-        "mean_load": rounded(found.mean_load, 2),
-        "memory_kib": found.memory_kib,
-        "peak_memory_kib": found.peak_kib,
-        "gpus": [
-            {
-                "gpu": gpu.index,
-                "memory_mib": gpu.total_mib,
-                "peak_memory_mib": gpu.peak_mib,
-                "mean_utilization": rounded(gpu.mean_utilization, 1),
-            }
-            for gpu in found.gpus
-        ],
     }
 
 

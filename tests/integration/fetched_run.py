@@ -89,7 +89,6 @@ def run(tmp_path: Path) -> Run:
     run.put("dispatch/slots", "4\n")
     run.put("dispatch/multiplexer", "tmux\n")
     run.put("dispatch/journal", "1.0 launch\n")
-    run.put("dispatch/usage.tsv", "1.0\t0.5\t2\t9\t4\n")
     run.attempt("e_p", {"a.jsonl": '{"episode": 0}\n'})
     return run
 

@@ -100,9 +100,7 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
         file.write(b"{}\n")
     with (run.path / "dispatch/journal").open("a") as file:
         file.write("2.0 more\n")
-    with (run.path / "dispatch/usage.tsv").open("a") as file:
-        file.write("2.0\t0.7\t2\t9\t4\n")
-    assert get(run, mirror) == Fetched(3, 26, 0)
+    assert get(run, mirror) == Fetched(2, 12, 0)
     assert contents(mirror) == run.files()
 
 

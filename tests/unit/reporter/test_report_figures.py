@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from report_runs import RUN, START, RunDirectory, row
+from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import PLACES, running
@@ -64,7 +64,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for i in range(20)
             )
             run.attempt(run.session(policy, environment, count=20), rows)
-    run.put(RUN.usage, f"{START + 5}\t1\t2\t9\t4\t0:1:8:50\n")
     return run.write()
 
 
