@@ -125,7 +125,7 @@ class Place:
         self._engine = engine
 
     def open(self) -> None:
-        """All that can be done before there is a slot: take the session's lock, set room for the end aside.
+        """Take the session's lock and set room for the end aside.
 
         Raises OSError, Refusal.
         """

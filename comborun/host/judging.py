@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a line that is evidence: how many the attempt had to make"""
-READ_ANEW_MOST = 1 << 20
-"""bytes of results that are read for one question while a supervisor counts them anyway"""
 _WHY_MOST = 1200
 """characters: a proposed pattern for a log is long, and useless when it is cut"""
 READ_FILES_MOST = 2000
@@ -160,7 +158,7 @@ class Watched:
         counts = self.count()
         if self.rules.files and not self.folder.found:
             counts.why = self._not_read()
-        text = records.render([("state", self.folder.state()), *counts.pairs()])
+        text = records.render(counts.pairs())
         if text != self._told and files.write_text(_counts_file(self.at), text):
             self._told = text
         return counts
@@ -195,27 +193,17 @@ def _counts_file(at: AttemptLayout) -> str:
     return f"{at.directory}/.counts"
 
 
-def counts(at: AttemptLayout, anew: bool = True) -> Counts:
-    """Of a running attempt: what its supervisor kept, unless reading anew is cheap.
-
-    Where nothing was left and there are very many files, that is all that is told. `anew`: there is time to read.
-    """
-    kept = files.read(_counts_file(at))
-    if kept and not anew:
+def counts(at: AttemptLayout) -> Counts:
+    """Of a running attempt: what its supervisor kept, else what its files hold, unless these are very many."""
+    if kept := files.read(_counts_file(at)):
         return tally.Counts.of(kept)
     rules = Rules.of(files.read(at.claim))
-    if globs.are_more(at.output, rules.files, READ_FILES_MOST):
-        if kept:
-            return tally.Counts.of(kept)
-        total = tally.Counts()
-        total.countable = False
-        total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
-        return total
-    watched = Watched(at, rules)
-    state = watched.folder.state()
-    if kept and (kept.get("state") == state or int(state.split(":")[1]) > READ_ANEW_MOST):
-        return tally.Counts.of(kept)
-    return watched.count()
+    if not globs.are_more(at.output, rules.files, READ_FILES_MOST):
+        return Watched(at, rules).count()
+    total = tally.Counts()
+    total.countable = False
+    total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+    return total
 
 
 class Judged:

@@ -38,7 +38,6 @@ RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 _SERVER = re.compile("[a-z0-9-]+")
 _GPUS = re.compile("[0-9]+(,[0-9]+)*")
 _PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
-_READING_S = 1.0
 
 
 def main(arguments: list[str]) -> int:
@@ -63,8 +62,6 @@ class Probe:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
         self.tail = tail
-        self.until = time.monotonic() + _READING_S
-        """later, counts are those that the supervisors wrote"""
         self.cluster = slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in names(self.layout) if after or name != AFTER]
@@ -121,7 +118,7 @@ class Probe:
             if value := files.read(path).get(field):
                 document[key] = value
         if document["claimed"]:
-            counts = judging.counts(at, anew=time.monotonic() < self.until)
+            counts = judging.counts(at)
             document["counts"] = {key: str(value) for key, value in counts.pairs()}
 
     def _tails(self) -> list[bytes]:

@@ -67,12 +67,6 @@ class Folder:
         status = _status(f"{self.directory}/{path}")
         return status.st_size if status else 0
 
-    def state(self) -> str:
-        """How many files there are, their bytes and the newest change: the same text, the same counts."""
-        seen = self._look().values()
-        newest = max((status.st_mtime_ns for status in seen), default=0)
-        return f"{len(seen)}:{sum(status.st_size for status in seen)}:{newest}"
-
     def _look(self) -> dict[str, os.stat_result]:
         """Paths that hold something, or nothing that could be read, or that say all by their names."""
         paths = [*filter(None, [self.log]), *globs.found(self.directory, self.patterns)]

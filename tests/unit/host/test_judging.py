@@ -85,7 +85,7 @@ def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path)
     assert (kept.records, kept.refused) == (1, {"policy": 1})
     with path.open("a") as file:
         file.write(row(2))
-    assert judging.counts(at).records == 2  # little has to be read, so it is
+    assert judging.counts(at).records == 1, "the supervisor reads it, and nobody else"
 
 
 def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path) -> None:
@@ -97,16 +97,6 @@ def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path)
     assert '`results: {files: "**/*.ndjson"}` counts them' in watched.look().why
     write(at, row(0))
     assert not watched.look().why
-
-
-def test_large_results_are_not_read_again_for_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = attempt(tmp_path)
-    path = write(at, row(0))
-    Watched(at, Rules.of(files.read(at.claim))).look()
-    monkeypatch.setattr(judging, "READ_ANEW_MOST", 10)
-    with path.open("a") as file:
-        file.write(row(1))
-    assert judging.counts(at).records == 1
 
 
 def test_all_records_are_complete_whatever_the_exit_code(tmp_path: Path) -> None:

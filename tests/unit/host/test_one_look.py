@@ -83,14 +83,3 @@ def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp
     (at / ".counts").write_text('{"records": 2990, "successes": 2000, "verdicts": 2990}\n')
     told, _ = look(tmp_path)
     assert (told["counts"]["records"], "why" in told["counts"]) == ("2990", False)
-
-
-def test_what_was_left_by_supervisors_has_to_do_when_the_time_is_up(tmp_path):
-    at = run(tmp_path, claim='{"count": 9, "files": ["*.jsonl"], "records": 1}\n', begin=DEAD)
-    (at / "out").mkdir()
-    (at / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
-    (at / ".counts").write_text('{"records": 7, "successes": 7, "verdicts": 7}\n')
-    probe = Probe(str(tmp_path), 0)
-    probe.until = 0.0
-    document, _ = probe.look([0])
-    assert document["attempts"][0]["counts"]["records"] == "7"
