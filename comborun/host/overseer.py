@@ -14,10 +14,11 @@ from comborun.host.files import TABLE_MOST
 from comborun.host.holds import HALTED, Hold, Holds
 from comborun.host.notices import Notices
 from comborun.host.queue import DROPPED, SMOKE
-from comborun.rules import notices, records
+from comborun.rules import records
 from comborun.rules.breaker import FAILED, HOST, Breaker, too_many
 from comborun.rules.names import AFTER
 from comborun.rules.tally import proven
+from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,4 +248,6 @@ class Overseer:
     def tell_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
         self.journal("done")
-        self.notices.tell("finished", "", notices.finished(outcomes.count("succeeded"), len(outcomes)))
+        self.notices.tell(
+            "finished", "", f"{outcomes.count('succeeded')} of {several(len(outcomes), 'session')} succeeded"
+        )

@@ -114,7 +114,3 @@ def last_lines(data: bytes) -> list[str]:
 def _seen(line: str) -> str:
     last = line.rstrip("\r").rpartition("\r")[2]
     return "".join(char for char in last if char == "\t" or (char >= " " and char != "\x7f"))
-
-
-def finished(succeeded: int, total: int) -> str:
-    return f"{succeeded} of {total} session{'' if total == 1 else 's'} succeeded"

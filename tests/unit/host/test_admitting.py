@@ -33,13 +33,6 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
     return str(lock)
 
 
-def test_an_answer_comes_line_by_line_whatever_the_code_of_nvidia_smi(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock = stand_in(tmp_path, monkeypatch, 'printf "%s\\n" "$@"; printf torn; exit 9')
-    assert driver.hear(driver.Question(("--query-gpu=index", "-q"), lock)) == ["--query-gpu=index", "-q"]
-
-
 def test_nvidia_smi_holds_none_of_our_descriptors_but_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = stand_in(tmp_path, monkeypatch, 'for fd in /proc/$$/fd/*; do readlink "$fd"; done')
     with (tmp_path / "held").open("w") as held:
@@ -61,11 +54,6 @@ def test_while_one_that_no_signal_reaches_hangs_nobody_waits_and_no_other_is_sta
     os.kill(int(hung.read_text()), 9)
     assert (tmp_path / "asked").read_text() == "."
     assert time.monotonic() - began < 15
-
-
-def test_without_nvidia_smi_there_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert driver.hear(driver.Question(("-L",))) == []
 
 
 def test_rows_are_read_as_far_as_they_tell_something() -> None:
@@ -376,17 +364,6 @@ def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path,
     desk.admission.open()
     desk.start("a")
     assert desk.pick("b"), "what has warmed up is warm for the next dispatcher, too"
-
-
-def test_one_that_fails_before_any_progress_leaves_the_warm_up_to_the_next(tmp_path: Path, folder: Path) -> None:
-    desk = Desk(tmp_path / "run", warm_up_ms=60000)
-    for name in "abc":
-        desk.ask(name, 0, 0)
-    desk.start("a")
-    desk.fail("a", "error", ())
-    desk.start("b")
-    assert desk.journal[-1] == "warming b"
-    assert desk.pick("c") is None
 
 
 def test_starts_without_a_gpu_are_apart_and_one_with_a_gpu_is_found_behind_them(tmp_path: Path, folder: Path) -> None:

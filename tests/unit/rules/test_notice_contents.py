@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from comborun.rules.notices import Span, Throttle, finished, last_lines, sums
+from comborun.rules.notices import Span, Throttle, last_lines, sums
 
 
 def test_news_of_a_kind_wait_and_are_named_with_the_next_of_it() -> None:
@@ -88,8 +88,3 @@ def test_where_all_lines_beyond_the_plan_are_alike_the_successes_are_known() -> 
 def test_the_last_lines_of_a_log_hold_what_is_seen(data: bytes, expected: list[str]) -> None:
     assert last_lines(data) == expected
     assert json.loads(json.dumps(last_lines(data))) == expected
-
-
-@pytest.mark.parametrize(("total", "expected"), [(1, "1 of 1 session succeeded"), (3, "1 of 3 sessions succeeded")])
-def test_a_run_that_is_done_says_how_many_succeeded(total: int, expected: str) -> None:
-    assert finished(1, total) == expected

@@ -17,16 +17,6 @@ def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
     assert Stagger(0.0).next(0.0) == math.inf
 
 
-def test_the_first_of_a_program_is_waited_for_until_it_makes_progress() -> None:
-    warm = WarmUp(60.0)
-    assert warm.started("a", "p", 0.0)
-    assert not warm.started("b", "p", 0.0)
-    assert (warm.waits_for("b", "p"), warm.waits_for("a", "p"), warm.waits_for("c", "q")) == ("a", "", "")
-    assert warm.reached("a", "p")
-    assert not warm.waits_for("b", "p")
-    assert not warm.started("b", "p", 1.0), "it is warm"
-
-
 def test_one_that_fails_leaves_the_place_to_the_next_and_one_that_takes_too_long_keeps_nobody() -> None:
     warm = WarmUp(60.0)
     warm.started("a", "p", 0.0)
@@ -35,12 +25,6 @@ def test_one_that_fails_leaves_the_place_to_the_next_and_one_that_takes_too_long
     assert (warm.due(), warm.late(64.0), warm.late(65.0), warm.late(66.0)) == (65.0, [], ["b"], [])
     assert warm.due() == math.inf
     assert not warm.waits_for("c", "p")
-
-
-def test_without_a_warm_up_nobody_waits() -> None:
-    warm = WarmUp(0.0)
-    assert not warm.started("a", "p", 0.0)
-    assert not warm.waits_for("b", "p")
 
 
 def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:
